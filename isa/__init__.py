@@ -1,0 +1,1 @@
+"""The instruction set: formats, meaning, registers, assembly and configurations."""

@@ -1,0 +1,163 @@
+"""One hardware configuration: every size, width and memory timing of an accelerator, and what follows from them.
+
+Owns the numbers that gateware, simulator, assembler and compiler share.  An object that exists is valid.
+"""
+
+import hashlib
+from dataclasses import dataclass, fields
+
+from .errors import ConfigError
+from .memories import Memory
+
+__all__ = ["INSTRUCTION_BYTES", "DramTiming", "HardwareConfig"]
+
+INSTRUCTION_BYTES = 64
+"""Size of every instruction in DRAM, in every configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class DramTiming:
+    """The documented DRAM model (docs/timing.md): one in-order command queue behind the AXI port.
+
+    latency_cycles: address accepted to first data beat, at the earliest (1..1023).
+    beat_interval_cycles: cycles from one beat to the next within a burst (1..15).
+    queue_bursts: commands accepted and not yet finished, at most (1..64).
+    turnaround_cycles: extra cycles between a read and a write burst, in either order (0..63).
+    response_cycles: last write beat to its response (1..63).
+    """
+
+    latency_cycles: int = 24
+    beat_interval_cycles: int = 1
+    queue_bursts: int = 8
+    turnaround_cycles: int = 4
+    response_cycles: int = 4
+
+    def __post_init__(self) -> None:
+        limits = {
+            "latency_cycles": (1, 1023),
+            "beat_interval_cycles": (1, 15),
+            "queue_bursts": (1, 64),
+            "turnaround_cycles": (0, 63),
+            "response_cycles": (1, 63),
+        }
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"DRAM timing {name} = {value}; required {low} to {high}")
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareConfig:
+    """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
+
+    block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs each cycle.
+    bus_bytes: width of the AXI4 data bus; divides ``block``.
+    *_depth: words in each scratchpad, a power of two.
+    act_banks, acc_banks: equal contiguous parts of ACT (at most 8) and ACC (at most 4), a power of two.
+    queue_depth: instructions waiting in front of each unit.
+    fetch_ahead: instructions requested and not yet dispatched.
+    burst_beats: beats in a burst at most; bursts never cross a multiple of ``burst_beats * bus_bytes``.
+    store_slots: bursts that STORE buffers.
+    token_max: largest value of a token counter.
+    clock_hz: clock the timing figures are quoted at.
+    """
+
+    name: str
+    block: int
+    bus_bytes: int
+    act_depth: int
+    wgt_depth: int
+    acc_depth: int
+    par_depth: int
+    tap_depth: int
+    tab_depth: int
+    act_banks: int = 8
+    acc_banks: int = 4
+    queue_depth: int = 16
+    fetch_ahead: int = 4
+    burst_beats: int = 16
+    store_slots: int = 4
+    token_max: int = 15
+    clock_hz: int = 100_000_000
+    dram: DramTiming = DramTiming()
+
+    def __post_init__(self) -> None:
+        powers = ("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead")
+        powers += ("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory))
+        for name in powers:
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise ConfigError(f"{self.name}: {name} = {value}; required a power of two")
+        limits = {
+            "block": (4, 64),
+            "bus_bytes": (4, 16),
+            "act_banks": (1, 8),
+            "acc_banks": (1, 4),
+            "act_depth": (2 * self.act_banks, 1 << 16),
+            "acc_depth": (2 * self.acc_banks, 1 << 16),
+            "wgt_depth": (2, 1 << 16),
+            "par_depth": (2, 1 << 12),
+            "tap_depth": (2, 1 << 12),
+            "tab_depth": (256, 1 << 12),
+            "queue_depth": (2, 64),
+            "fetch_ahead": (2, 16),
+            "burst_beats": (INSTRUCTION_BYTES // self.bus_bytes, 256),
+            "store_slots": (2, 16),
+            "token_max": (1, 255),
+        }
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"{self.name}: {name} = {value}; required {low} to {high}")
+        if self.block % self.bus_bytes:
+            raise ConfigError(
+                f"{self.name}: bus_bytes = {self.bus_bytes} does not divide block = {self.block}; "
+                "choose a narrower bus, so that every scratchpad word is whole beats"
+            )
+        if self.burst_bytes > 4096:
+            raise ConfigError(f"{self.name}: a burst has {self.burst_bytes} bytes; AXI allows 4096")
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """int8 multiply-accumulates of the matrix core in one cycle."""
+        return self.block * self.block
+
+    @property
+    def burst_bytes(self) -> int:
+        """Bytes in the longest burst, and the boundary no burst crosses."""
+        return self.burst_beats * self.bus_bytes
+
+    def depth(self, memory: Memory) -> int:
+        """Words in ``memory``."""
+        return int(getattr(self, f"{memory.value}_depth"))
+
+    def word_bytes(self, memory: Memory) -> int:
+        """Bytes of one word of ``memory``, in the scratchpad and in DRAM alike."""
+        match memory:
+            case Memory.WGT:
+                return self.block * self.block
+            case Memory.ACC:
+                return 4 * self.block
+            case Memory.PAR:
+                return 8 * self.block
+            case _:
+                return self.block
+
+    def banks(self, memory: Memory) -> int:
+        """Banks of ``memory`` that units lock (1 where none are locked)."""
+        return {Memory.ACT: self.act_banks, Memory.ACC: self.acc_banks}.get(memory, 1)
+
+    def bank_words(self, memory: Memory) -> int:
+        """Words in one bank of ``memory``."""
+        return self.depth(memory) // self.banks(memory)
+
+    @property
+    def fingerprint(self) -> int:
+        """32-bit identity of everything a program depends on (not the clock, nor the DRAM timing)."""
+        skip = {"name", "clock_hz", "dram"}
+        text = ",".join(
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)
+            if field.name not in skip
+        )
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")

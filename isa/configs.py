@@ -1,0 +1,78 @@
+"""The named configurations."""
+
+from .config import DramTiming, HardwareConfig
+from .errors import ConfigError
+
+__all__ = ["CONFIGS", "find_config"]
+
+TINY = HardwareConfig(
+    name="tiny",
+    block=4,
+    bus_bytes=4,
+    act_depth=1024,
+    wgt_depth=128,
+    acc_depth=128,
+    par_depth=32,
+    tap_depth=64,
+    tab_depth=512,
+    act_banks=4,
+    acc_banks=4,
+    queue_depth=4,
+    token_max=3,
+    dram=DramTiming(latency_cycles=12, queue_bursts=4),
+)
+"""4x4: small enough for every test."""
+
+ZYNQ7020 = HardwareConfig(
+    name="zynq7020",
+    block=16,
+    bus_bytes=8,
+    act_depth=8192,
+    wgt_depth=1024,
+    acc_depth=1024,
+    par_depth=256,
+    tap_depth=256,
+    tab_depth=512,
+)
+"""16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark configuration."""
+
+ECP5_85 = HardwareConfig(
+    name="ecp5_85",
+    block=8,
+    bus_bytes=8,
+    act_depth=8192,
+    wgt_depth=1024,
+    acc_depth=512,
+    par_depth=256,
+    tap_depth=256,
+    tab_depth=512,
+    clock_hz=50_000_000,
+    dram=DramTiming(latency_cycles=16, beat_interval_cycles=4),
+)
+"""8x8 for a ULX3S-85F: 64 multipliers for the matrix core leave 92 of 156 for the vector unit."""
+
+LARGE = HardwareConfig(
+    name="large",
+    block=32,
+    bus_bytes=16,
+    act_depth=16384,
+    wgt_depth=1024,
+    acc_depth=2048,
+    par_depth=256,
+    tap_depth=256,
+    tab_depth=512,
+    dram=DramTiming(latency_cycles=32, queue_bursts=16),
+)
+"""32x32 with a 128-bit AXI port."""
+
+CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, LARGE)}
+
+
+def find_config(name: str) -> HardwareConfig:
+    """Return the configuration called ``name``.
+
+    Raises ConfigError when there is none.
+    """
+    if name not in CONFIGS:
+        raise ConfigError(f"no configuration is called {name!r}; there are: {', '.join(CONFIGS)}")
+    return CONFIGS[name]

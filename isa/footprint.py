@@ -1,0 +1,177 @@
+"""Which words and bytes an instruction touches.
+
+The one source of every address: semantics, bank masks, the dependence analysis and the race checker use it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import HardwareConfig
+from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
+from .memories import Memory
+
+__all__ = [
+    "Touch",
+    "block_bytes",
+    "dram_rows",
+    "nest",
+    "outer_extent",
+    "scratchpad_reads",
+    "scratchpad_writes",
+    "with_bank_masks",
+]
+
+Addresses = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Words of one scratchpad, as an instruction visits them (repeats included)."""
+
+    memory: Memory
+    addresses: Addresses
+
+
+def nest(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) -> Addresses:
+    """Addresses ``(base + sum(index * stride)) mod depth``, level 0 varying fastest; int64[prod(extent)]."""
+    addresses = np.array([base], np.int64)
+    for count, step in zip(extent, stride, strict=True):
+        addresses = (np.arange(count, dtype=np.int64)[:, None] * step + addresses).reshape(-1)
+    return addresses % depth
+
+
+def outer_extent(vector: Vector) -> tuple[int, ...]:
+    """Extents of levels 1 and up with those that are folded set to 1."""
+    return tuple(
+        1 if level < vector.reduction_levels else count
+        for level, count in enumerate(vector.extent)
+        if level
+    )
+
+
+def block_bytes(address: int, load_or_store: Load | Store, word_bytes: int) -> Addresses:
+    """First byte address of every DRAM word, in the order z, y, x (x fastest), from byte ``address``."""
+    return _block(
+        address,
+        (load_or_store.count_z, load_or_store.count_y, load_or_store.count_x),
+        (load_or_store.dram_stride_z, load_or_store.dram_stride_y, word_bytes),
+    ).reshape(-1)
+
+
+def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:
+    """Each contiguous row the instruction moves: (first byte address modulo 2**32, bytes)."""
+    memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
+    size = config.word_bytes(memory) * instruction.count_x
+    if not size:
+        return []
+    starts = _block(
+        instruction.dram_address,
+        (instruction.count_z, instruction.count_y, 1),
+        (instruction.dram_stride_z, instruction.dram_stride_y, 0),
+    )
+    return [(int(start) & 0xFFFFFFFF, size) for start in starts.reshape(-1)]
+
+
+def _block(base: int, counts: tuple[int, int, int], strides: tuple[int, int, int]) -> Addresses:
+    z, y, x = (np.arange(n, dtype=np.int64) * s for n, s in zip(counts, strides, strict=True))
+    return base + z[:, None, None] + y[:, None] + x
+
+
+def load_cells(load: Load, depth: int) -> tuple[Addresses, NDArray[np.bool_]]:
+    """Word address of every cell of the padded block, int64[z, rows, columns], and which hold data."""
+    cells = _block(
+        load.sram_address,
+        (load.count_z, load.rows, load.columns),
+        (load.sram_stride_z, load.sram_stride_y, 1),
+    )
+    data = np.zeros(cells.shape, bool)
+    data[
+        :,
+        load.pad_y_before : load.pad_y_before + load.count_y,
+        load.pad_x_before : load.pad_x_before + load.count_x,
+    ] = True
+    return cells % depth, data
+
+
+def scratchpad_reads(instruction: Instruction, config: HardwareConfig) -> list[Touch]:
+    """Every scratchpad read; ACC words that GEMM only overwrites count as read too."""
+    touches: list[Touch] = []
+
+    def add(memory: Memory, base: int, extent: Sequence[int], stride: Sequence[int]) -> None:
+        touches.append(Touch(memory, nest(base, extent, stride, config.depth(memory))))
+
+    match instruction:
+        case Gemm(extent=extent):
+            add(Memory.ACT, instruction.act_address, extent, instruction.act_stride)
+            add(Memory.WGT, instruction.wgt_address, extent, instruction.wgt_stride)
+            add(Memory.ACC, instruction.acc_address, extent, instruction.acc_stride)
+        case Vector(extent=extent):
+            add(instruction.source, instruction.source_address, extent, instruction.source_stride)
+            if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
+                add(Memory.TAP, instruction.tap_address, extent, instruction.tap_stride)
+            if instruction.finish is Finish.REQUANTIZE:
+                outer = outer_extent(instruction)
+                add(Memory.PAR, instruction.par_address, outer, instruction.par_stride)
+            if instruction.lookup:
+                add(Memory.TAB, instruction.tab_address, (256,), (1,))
+        case Store():
+            words = _block(
+                instruction.sram_address,
+                (instruction.count_z, instruction.count_y, instruction.count_x),
+                (instruction.sram_stride_z, instruction.sram_stride_y, 1),
+            )
+            touches.append(Touch(Memory.ACT, words.reshape(-1) % config.act_depth))
+        case Load():
+            pass
+    return touches
+
+
+def scratchpad_writes(instruction: Instruction, config: HardwareConfig) -> list[Touch]:
+    """Every scratchpad write."""
+    match instruction:
+        case Load(memory=memory):
+            cells, _ = load_cells(instruction, config.depth(memory))
+            return [Touch(memory, cells.reshape(-1))]
+        case Gemm():
+            addresses = nest(
+                instruction.acc_address,
+                instruction.extent,
+                instruction.acc_stride,
+                config.acc_depth,
+            )
+            return [Touch(Memory.ACC, addresses)]
+        case Vector(destination=memory):
+            addresses = nest(
+                instruction.destination_address,
+                outer_extent(instruction),
+                instruction.destination_stride,
+                config.depth(memory),
+            )
+            return [Touch(memory, addresses)]
+        case Store():
+            return []
+
+
+def _banks(touches: list[Touch], memory: Memory, config: HardwareConfig) -> int:
+    mask = 0
+    for touch in touches:
+        if touch.memory is memory:
+            for bank in np.unique(touch.addresses // config.bank_words(memory)):
+                mask |= 1 << int(bank)
+    return mask
+
+
+def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruction:
+    """The instruction with exactly the bank masks its addresses need."""
+    reads = scratchpad_reads(instruction, config)
+    writes = scratchpad_writes(instruction, config)
+    masks = {
+        "act_read_banks": _banks(reads, Memory.ACT, config),
+        "act_write_banks": _banks(writes, Memory.ACT, config),
+        "acc_banks": _banks(reads, Memory.ACC, config) | _banks(writes, Memory.ACC, config),
+    }
+    owned = {name: mask for name, mask in masks.items() if hasattr(instruction, name)}
+    return replace(instruction, **owned)

@@ -1,0 +1,217 @@
+"""Executable meaning of every instruction, in NumPy.
+
+The oracle that gateware and simulator are held to.  Nothing here knows time: an instruction happens whole.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .footprint import block_bytes, load_cells, nest, outer_extent
+from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
+from .memories import Memory
+from .state import MachineState
+
+__all__ = [
+    "execute",
+    "fold",
+    "gemm",
+    "load",
+    "low_bits",
+    "requantize",
+    "shift_right",
+    "store",
+    "vector",
+]
+
+
+def requantize(
+    values: NDArray[np.int32],
+    bias: NDArray[np.int32],
+    scale: NDArray[np.float32],
+    zero_point: int,
+    low: int,
+    high: int,
+) -> NDArray[np.int8]:
+    """``clip(rint(float32(values + bias) * scale) + zero_point, low, high)``, lane by lane.
+
+    values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block], positive and
+    finite.  ``rint`` is half to even; conversion and product are rounded to float32, half to even.
+    Source: ONNX Runtime's QLinearConv on x86-64.
+    """
+    total = (values + bias).astype(np.float32)
+    rounded = np.rint(total * scale.astype(np.float32)).astype(np.float64)
+    return np.clip(rounded + zero_point, low, high).astype(np.int8)
+
+
+def shift_right(values: NDArray[np.int32], shift: int) -> NDArray[np.int32]:
+    """``(values + (1 << shift >> 1)) >> shift``: divide by a power of two, half up; no wrap inside."""
+    return ((values.astype(np.int64) + (1 << shift >> 1)) >> shift).astype(np.int32)
+
+
+def low_bits(values: NDArray[np.int32], bits: int) -> NDArray[np.int64]:
+    """The low ``bits`` of each value as a signed number."""
+    half = 1 << (bits - 1)
+    return ((values.astype(np.int64) + half) & ((1 << bits) - 1)) - half
+
+
+def load(state: MachineState, instruction: Load) -> None:
+    """Fill the padding of the block, and copy its data from DRAM."""
+    config, memory = state.config, instruction.memory
+    size = config.word_bytes(memory)
+    cells, data = load_cells(instruction, config.depth(memory))
+    padding = cells[~data]
+    if padding.size:
+        fill = np.full((padding.size, size), instruction.pad_value & 0xFF, np.uint8)
+        state.write_words(memory, padding, fill)
+    if instruction.words:
+        starts = block_bytes(instruction.dram_address - state.dram_base, instruction, size)
+        words = state.dram[(starts[:, None] + np.arange(size)) & 0xFFFFFFFF]
+        state.write_words(memory, cells[data], words)
+
+
+def store(state: MachineState, instruction: Store) -> None:
+    """Copy words of ACT to DRAM, in the order z, y, x."""
+    size = state.config.word_bytes(Memory.ACT)
+    rows = nest(
+        instruction.sram_address,
+        (instruction.count_x, instruction.count_y, instruction.count_z),
+        (1, instruction.sram_stride_y, instruction.sram_stride_z),
+        state.config.act_depth,
+    )
+    starts = block_bytes(instruction.dram_address - state.dram_base, instruction, size)
+    places = (starts[:, None] + np.arange(size)) & 0xFFFFFFFF
+    state.dram[places] = state.words(Memory.ACT)[rows]
+
+
+def gemm(state: MachineState, instruction: Gemm) -> None:
+    """Multiply and accumulate tile after tile; sums wrap at 32 bits."""
+    config, extent = state.config, instruction.extent
+    act = nest(instruction.act_address, extent, instruction.act_stride, config.act_depth)
+    wgt = nest(instruction.wgt_address, extent, instruction.wgt_stride, config.wgt_depth)
+    acc = nest(instruction.acc_address, extent, instruction.acc_stride, config.acc_depth)
+    first = np.zeros(len(acc), bool)
+    if not instruction.accumulate:
+        reduced = [bool(instruction.reduction >> level & 1) for level in range(len(extent))]
+        steps = [int(level_reduced) for level_reduced in reduced]
+        first = _index_sum(extent, steps) == 0
+    chunk = 1 << 14
+    for start in range(0, len(acc), chunk):
+        part = slice(start, start + chunk)
+        tiles = state.wgt[wgt[part]].astype(np.int32)
+        products = np.matmul(tiles, state.act[act[part]].astype(np.int32)[:, :, None])[:, :, 0]
+        _accumulate(state.acc, acc[part], first[part], products)
+
+
+def _index_sum(extent: tuple[int, ...], steps: list[int]) -> NDArray[np.int64]:
+    """Sum of the indices of the levels with step 1, for every iteration."""
+    return nest(0, extent, steps, 1 << 62)
+
+
+def _accumulate(
+    acc: NDArray[np.int32],
+    addresses: NDArray[np.int64],
+    first: NDArray[np.bool_],
+    products: NDArray[np.int32],
+) -> None:
+    """Apply ``products`` in order: an overwrite discards everything before it at its address."""
+    order = np.arange(len(addresses))
+    last_first = np.full(len(acc), -1, np.int64)
+    np.maximum.at(last_first, addresses[first], order[first])
+    acc[addresses[first]] = 0
+    counted = order >= last_first[addresses]
+    np.add.at(acc, addresses[counted], products[counted])
+
+
+def fold(
+    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None
+) -> NDArray[np.int32]:
+    """Fold ``values`` int32[results, elements, block] over axis 1, wrapping at 32 bits.
+
+    taps: int8[results, elements, block], for ``Multiplier.TAP``.
+    """
+    match instruction.fold:
+        case Fold.ADD:
+            return values.sum(axis=1, dtype=np.int32)
+        case Fold.SUB:
+            return values[:, 0] - values[:, 1:].sum(axis=1, dtype=np.int32)
+        case Fold.MAX:
+            return values.max(axis=1)
+        case Fold.MIN:
+            return values.min(axis=1)
+        case Fold.MAC:
+            products = low_bits(values, 16) * _multipliers(values, instruction, taps)
+            return products.sum(axis=1).astype(np.int32)
+
+
+def _multipliers(
+    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None
+) -> NDArray[np.int64]:
+    if instruction.multiplier is Multiplier.TAP:
+        assert taps is not None
+        return taps.astype(np.int64)
+    index = np.arange(values.shape[1])[:, None] % instruction.extent[0]
+    if instruction.multiplier is Multiplier.IMMEDIATE:
+        return np.where(index == 0, instruction.m0, instruction.m1).astype(np.int64)
+    before = np.roll(low_bits(values, 24), 1, axis=1)
+    return np.where(index % 2 == 1, before, 0)
+
+
+def vector(state: MachineState, instruction: Vector) -> None:
+    """Read and fold every result, post-process all of them, write all of them in order."""
+    config, outer = state.config, outer_extent(instruction)
+    results = int(np.prod(outer))
+    memory = instruction.source
+    depth = config.depth(memory)
+    extent = instruction.extent
+    addresses = nest(instruction.source_address, extent, instruction.source_stride, depth)
+    words = state.act if memory is Memory.ACT else state.acc
+    values = words[addresses].astype(np.int32).reshape(results, -1, config.block)
+    taps = None
+    if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
+        places = nest(instruction.tap_address, extent, instruction.tap_stride, config.tap_depth)
+        taps = state.tap[places].reshape(results, -1, config.block)
+    folded = _finish(state, instruction, fold(values, instruction, taps), outer)
+    places = nest(
+        instruction.destination_address,
+        outer,
+        instruction.destination_stride,
+        config.depth(instruction.destination),
+    )
+    if instruction.destination is Memory.ACC:
+        state.acc[places] = folded
+        return
+    small = np.clip(folded, instruction.low, instruction.high)
+    if instruction.lookup:
+        small = state.tab[
+            instruction.tab_address % config.tab_depth + 128 + small, np.arange(config.block)
+        ]
+    state.act[places] = small.astype(np.int8)
+
+
+def _finish(
+    state: MachineState, instruction: Vector, values: NDArray[np.int32], outer: tuple[int, ...]
+) -> NDArray[np.int32]:
+    match instruction.finish:
+        case Finish.NONE:
+            return values
+        case Finish.SHIFT:
+            return shift_right(values, instruction.shift)
+        case Finish.REQUANTIZE:
+            depth = state.config.par_depth
+            places = nest(instruction.par_address, outer, instruction.par_stride, depth)
+            limits = (instruction.zero_point, instruction.low, instruction.high)
+            bias, scale = state.par.bias[places], state.par.scale[places]
+            return requantize(values, bias, scale, *limits).astype(np.int32)
+
+
+def execute(state: MachineState, instruction: Instruction) -> None:
+    """Apply one instruction to ``state``; tokens and bank masks play no part."""
+    match instruction:
+        case Load():
+            load(state, instruction)
+        case Gemm():
+            gemm(state, instruction)
+        case Vector():
+            vector(state, instruction)
+        case Store():
+            store(state, instruction)

@@ -1,0 +1,14 @@
+"""Map the top-level folders to the import package ``dovetail``; everything else is in pyproject.toml."""
+
+from setuptools import find_packages, setup
+
+ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "compiler")
+
+setup(
+    package_dir={f"dovetail.{root}": root for root in ROOTS},
+    packages=[
+        f"dovetail.{package}"
+        for root in ROOTS
+        for package in (root, *(f"{root}.{sub}" for sub in find_packages(root)))
+    ],
+)

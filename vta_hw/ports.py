@@ -1,0 +1,72 @@
+"""Signatures between units, scratchpads and the issue logic."""
+
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["ADDRESS_BITS", "ReadPort", "UnitControl", "WritePort"]
+
+ADDRESS_BITS = 16
+"""Bits of a scratchpad word address; a memory uses the low ones it has depth for."""
+
+
+class ReadPort(wiring.Signature):
+    """Reader's side of a scratchpad port with ``width`` bits of data.
+
+    Members
+    -------
+    enable : Out(1)
+        Read this cycle.
+    address : Out(ADDRESS_BITS)
+        Word to read.
+    data : In(width)
+        The word, in the cycle after ``enable``; undefined in others.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__({"enable": Out(1), "address": Out(ADDRESS_BITS), "data": In(width)})
+
+
+class WritePort(wiring.Signature):
+    """Writer's side of a scratchpad port with ``width`` bits of data.
+
+    Members
+    -------
+    enable : Out(1)
+        Write this cycle; a read in the next cycle sees it.
+    address : Out(ADDRESS_BITS)
+        Word to write.
+    data : Out(width)
+        The word.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__({"enable": Out(1), "address": Out(ADDRESS_BITS), "data": Out(width)})
+
+
+class UnitControl(wiring.Signature):
+    """Issue logic's side of an execution unit.
+
+    Members
+    -------
+    free : In(1)
+        The unit can accept in this cycle: idle, or (GEMM, VECTOR) issuing its last iteration.
+    start : Out(1)
+        ``instruction`` is accepted in this cycle; only with ``free``.
+    instruction : Out(layout)
+        Head of the unit's queue; meaningful with ``start``.
+    busy : In(1)
+        The unit counts this cycle as busy (docs/timing.md).
+    done : In(1)
+        The oldest instruction in flight ends in this cycle; at most one a cycle, in order.
+    """
+
+    def __init__(self, layout: data.StructLayout) -> None:
+        super().__init__(
+            {
+                "free": In(1),
+                "start": Out(1),
+                "instruction": Out(layout),
+                "busy": In(1),
+                "done": In(1),
+            }
+        )
