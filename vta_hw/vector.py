@@ -1,0 +1,156 @@
+"""The vector unit: fold, finish, look up, write; ``block`` lanes, one element a cycle."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instruction_formats import VECTOR_LEVELS
+from dovetail.isa.memories import Memory
+
+from . import layouts
+from .affine import NestWalker
+from .pipeline import delayed, delays
+from .ports import ADDRESS_BITS, ReadPort, UnitControl, WritePort
+from .scratchpad import TablePort
+from .vector_lane import FINISHED, FOLDED, LOOKED_UP, PARAMETERS_READ, VectorLane
+
+__all__ = ["Vector"]
+
+SIDES = ("act", "acc")
+
+
+class Vector(wiring.Component):
+    """Read one word a cycle, fold each reduction in every lane, post-process, write one word a reduction.
+
+    The last element of a reduction is issued in cycle ``t``, its result written in ``t + LATENCY``, whatever the
+    operation.  The pipeline after the fold is that of ``VectorLane``.
+
+    Members
+    -------
+    control : In(UnitControl(layouts.VECTOR))
+    act_read, acc_read : Out(ReadPort)
+        Source, read in cycle t.
+    tap : Out(ReadPort)
+        Multipliers of MAC, read in cycle t.
+    par : Out(ReadPort)
+        Bias and scale, read in cycle t + PARAMETERS_READ.
+    tab : Out(TablePort)
+        Table, read in cycle t + FINISHED.
+    act_write, acc_write : Out(WritePort)
+    """
+
+    LATENCY = LOOKED_UP
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        act, acc = (8 * config.word_bytes(memory) for memory in (Memory.ACT, Memory.ACC))
+        super().__init__(
+            {
+                "control": In(UnitControl(layouts.VECTOR)),
+                "act_read": Out(ReadPort(act)),
+                "acc_read": Out(ReadPort(acc)),
+                "tap": Out(ReadPort(8 * config.word_bytes(Memory.TAP))),
+                "par": Out(ReadPort(8 * config.word_bytes(Memory.PAR))),
+                "tab": Out(TablePort(config.block)),
+                "act_write": Out(WritePort(act)),
+                "acc_write": Out(WritePort(acc)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        operands = dict.fromkeys(("source", "tap", "destination", "par"), ADDRESS_BITS)
+        m.submodules.walker = walker = NestWalker(VECTOR_LEVELS, 12, operands)
+        current = self._issue(m, walker)
+        # Folded levels: those below reduction_levels.
+        folded = Signal(VECTOR_LEVELS)
+        m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
+        begins = (walker.index_zero | ~folded).all()
+        ends = (walker.index_last | ~folded).all()
+        result = delays(m, walker.valid & ends, "result", self.LATENCY)
+        last = delays(m, walker.last, "last", self.LATENCY)
+        # The instruction travels with its elements, since the next one may follow without a gap.
+        settings = delays(m, current, "settings", self.LATENCY)
+        layout = layouts.VECTOR
+        now = [layout(stage) for stage in settings]
+        par = delays(m, walker.par, "par", PARAMETERS_READ)
+        destination = delays(m, walker.destination, "destination", self.LATENCY)
+        m.d.comb += [
+            self.par.enable.eq(result[PARAMETERS_READ]),
+            self.par.address.eq(par[PARAMETERS_READ]),
+            self.tab.enable.eq(result[FINISHED]),
+            self.act_write.enable.eq(result[self.LATENCY] & ~now[self.LATENCY].destination),
+            self.acc_write.enable.eq(result[self.LATENCY] & now[self.LATENCY].destination),
+            self.control.free.eq(~walker.valid | walker.last),
+            self.control.busy.eq(walker.valid),
+            self.control.done.eq(result[self.LATENCY] & last[self.LATENCY]),
+        ]
+        for side in SIDES:
+            port = getattr(self, f"{side}_write")
+            m.d.comb += port.address.eq(destination[self.LATENCY])
+        flags = {
+            "valid": delays(m, walker.valid, "valid", FOLDED)[FOLDED - 1],
+            "begins": delays(m, begins, "begins", FOLDED)[FOLDED - 1],
+            "index_zero": delays(m, walker.index_zero[0], "index_zero", 2)[2],
+            "index_odd": delays(m, walker.index_odd, "index_odd", 2)[2],
+        }
+        self._lanes(m, now, flags)
+        return m
+
+    def _issue(self, m: Module, walker: NestWalker) -> Value:
+        """Feed the walker and read the operands (cycle t); return the instruction being issued."""
+        taken = self.control.instruction
+        current = Signal(layouts.VECTOR, reset_less=True)
+        with m.If(self.control.start):
+            m.d.sync += current.eq(taken)
+        m.d.comb += walker.start.eq(self.control.start)
+        for level in range(VECTOR_LEVELS):
+            m.d.comb += [
+                walker.extents[level].eq(taken[f"extent{level}"]),
+                walker.source_strides[level].eq(taken[f"source_stride{level}"]),
+                walker.tap_strides[level].eq(taken[f"tap_stride{level}"]),
+            ]
+            for name in ("destination", "par") if level else ():
+                # A folded level moves neither: its stride counts as 0.
+                stays = taken.reduction_levels > level
+                stride = Mux(stays, 0, taken[f"{name}_stride{level}"])
+                m.d.comb += getattr(walker, f"{name}_strides")[level].eq(stride)
+        for name in ("source", "tap", "destination", "par"):
+            m.d.comb += getattr(walker, f"{name}_base").eq(taken[f"{name}_address"])
+        m.d.comb += [
+            self.act_read.enable.eq(walker.valid & ~current.source),
+            self.act_read.address.eq(walker.source),
+            self.acc_read.enable.eq(walker.valid & current.source),
+            self.acc_read.address.eq(walker.source),
+            self.tap.enable.eq(walker.valid),
+            self.tap.address.eq(walker.tap),
+        ]
+        return current
+
+    def _lanes(self, m: Module, now: list[Value], flags: dict[str, Value]) -> None:
+        lanes = self._config.block
+        results = []
+        for lane in range(lanes):
+            m.submodules[f"lane{lane}"] = unit = VectorLane()
+            small = self.act_read.data.word_select(lane, 8).as_signed()
+            wide = self.acc_read.data.word_select(lane, 32).as_signed()
+            m.d.comb += [
+                unit.element.eq(Mux(now[1].source, wide, small)),
+                unit.tap.eq(self.tap.data.word_select(lane, 8).as_signed()),
+                unit.bias.eq(self.par.data.word_select(lane, 32).as_signed()),
+                unit.scale.eq(self.par.data.word_select(lanes + lane, 32)),
+                *(getattr(unit, name).eq(flag) for name, flag in flags.items()),
+            ]
+            unit.configure(m, now)
+            # Table: 128 + q is q with its top bit turned over.
+            q = unit.finished[:8]
+            row = Cat(q[:7], ~q[7], now[FINISHED].tab_address[8:])
+            m.d.comb += self.tab.address[lane].eq(row)
+            kept = delayed(m, unit.finished, f"kept{lane}")
+            looked_up = Mux(now[LOOKED_UP].lookup, self.tab.data[lane], kept[:8])
+            results.append((looked_up, kept))
+        m.d.comb += [
+            self.act_write.data.eq(Cat(*(small for small, _ in results))),
+            self.acc_write.data.eq(Cat(*(wide for _, wide in results))),
+        ]
