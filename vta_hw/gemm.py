@@ -59,7 +59,7 @@ class Gemm(wiring.Component):
         )
         first = self._issue(m, walker)
         # The result's way beside the data: valid, last, address and "overwrite", one register a cycle.
-        valid = delays(m, walker.valid, "valid", self.LATENCY)
+        valid = delays(m, walker.valid, "valid", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
         address = delays(m, walker.acc, "address", self.LATENCY)
         overwrite = delays(m, first, "overwrite", self.LATENCY)

@@ -5,16 +5,18 @@ from amaranth.hdl import Module, Signal, Value, ValueLike
 __all__ = ["delayed", "delays"]
 
 
-def delayed(m: Module, value: ValueLike, name: str) -> Signal:
-    """``value``, one cycle later."""
-    register = Signal(Value.cast(value).shape(), name=name, reset_less=True)
+def delayed(m: Module, value: ValueLike, name: str, *, reset: bool = False) -> Signal:
+    """``value``, one cycle later; data needs no ``reset``, what starts an action does."""
+    register = Signal(Value.cast(value).shape(), name=name, reset_less=not reset)
     m.d.sync += register.eq(value)
     return register
 
 
-def delays(m: Module, value: ValueLike, name: str, cycles: int) -> list[Value]:
+def delays(
+    m: Module, value: ValueLike, name: str, cycles: int, *, reset: bool = False
+) -> list[Value]:
     """``value`` now, one cycle later, and so on to ``cycles`` later."""
     chain: list[Value] = [Value.cast(value)]
     for cycle in range(1, cycles + 1):
-        chain.append(delayed(m, chain[-1], f"{name}_{cycle}"))
+        chain.append(delayed(m, chain[-1], f"{name}_{cycle}", reset=reset))
     return chain

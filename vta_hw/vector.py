@@ -68,7 +68,7 @@ class Vector(wiring.Component):
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
         begins = (walker.index_zero | ~folded).all()
         ends = (walker.index_last | ~folded).all()
-        result = delays(m, walker.valid & ends, "result", self.LATENCY)
+        result = delays(m, walker.valid & ends, "result", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
         # The instruction travels with its elements, since the next one may follow without a gap.
         settings = delays(m, current, "settings", self.LATENCY)

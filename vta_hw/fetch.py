@@ -1,0 +1,108 @@
+"""Fetching instructions and handing each to the queue of its unit."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+
+from .bursts import Burst
+from .legality import Legality
+
+__all__ = ["Fetch"]
+
+
+class Fetch(wiring.Component):
+    """Keep up to ``fetch_ahead`` instructions requested or waiting; dispatch one a cycle, in order.
+
+    Members
+    -------
+    enable : In(1)
+        A program runs and has not been stopped.
+    address, count : In(32)
+        Of the program.
+    bursts : Out(stream.Signature(Burst))
+        One burst an instruction.
+    beat : In(1), beat_last : In(1), beat_data : In(8 * bus_bytes)
+        A beat of this unit's read data.
+    word : Out(512)
+        The instruction being dispatched.
+    push : Out(4)
+        Bit per unit: ``word`` enters that unit's queue in this cycle.
+    full : In(4)
+        Bit per unit: the queue has no room.
+    illegal : Out(1)
+        ``word`` is not legal; the machine must stop.
+    requested, dispatched : Out(32)
+        Instructions asked for, and handed on; the index of the next of each.
+    finished : Out(1)
+        Every instruction is dispatched.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "enable": In(1),
+                "address": In(32),
+                "count": In(32),
+                "bursts": Out(stream.Signature(Burst)),
+                "beat": In(1),
+                "beat_last": In(1),
+                "beat_data": In(8 * config.bus_bytes),
+                "word": Out(8 * INSTRUCTION_BYTES),
+                "push": Out(4),
+                "full": In(4),
+                "illegal": Out(1),
+                "requested": Out(32),
+                "dispatched": Out(32),
+                "finished": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        bits = 8 * INSTRUCTION_BYTES
+        ahead = Signal(range(config.fetch_ahead + 1))
+        dispatch = Signal()
+        asked = Signal()
+        m.d.comb += [
+            self.bursts.valid.eq(
+                self.enable & (self.requested != self.count) & (ahead != config.fetch_ahead)
+            ),
+            self.bursts.payload.address.eq(self.address + self.requested * INSTRUCTION_BYTES),
+            self.bursts.payload.beats.eq(INSTRUCTION_BYTES // config.bus_bytes),
+            asked.eq(self.bursts.valid & self.bursts.ready),
+        ]
+        m.d.sync += [
+            ahead.eq(ahead + asked - dispatch),
+            self.requested.eq(self.requested + asked),
+            self.dispatched.eq(self.dispatched + dispatch),
+        ]
+
+        m.submodules.waiting = waiting = SyncFIFO(width=bits, depth=config.fetch_ahead)
+        earlier = Signal(bits - 8 * config.bus_bytes, reset_less=True)
+        whole = Signal(bits)
+        m.d.comb += [
+            whole.eq((self.beat_data << earlier.shape().width) | earlier),
+            waiting.w_data.eq(whole),
+            waiting.w_en.eq(self.beat & self.beat_last),
+        ]
+        with m.If(self.beat):
+            m.d.sync += earlier.eq(whole >> (8 * config.bus_bytes))
+
+        m.submodules.legality = legality = Legality(config)
+        ready = self.enable & waiting.r_rdy
+        room = ~self.full.bit_select(legality.unit, 1)
+        m.d.comb += [
+            legality.word.eq(waiting.r_data),
+            self.word.eq(waiting.r_data),
+            self.illegal.eq(ready & ~legality.legal),
+            dispatch.eq(ready & legality.legal & room),
+            self.push.eq(dispatch << legality.unit),
+            waiting.r_en.eq(dispatch),
+            self.finished.eq(self.dispatched == self.count),
+        ]
+        return m

@@ -1,0 +1,99 @@
+"""Which instruction words the hardware refuses; the same as ``dovetail.isa.instructions``."""
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
+from dovetail.isa.instructions import FORMATS, Finish, Fold, Multiplier
+from dovetail.isa.memories import Memory, Unit
+
+from . import layouts
+
+__all__ = ["Legality"]
+
+ALIGNED = ("dram_address", "dram_stride_y", "dram_stride_z")
+
+
+class Legality(wiring.Component):
+    """Whether ``word`` is a legal instruction of this configuration, and of which unit; combinational.
+
+    Members
+    -------
+    word : In(512)
+    legal : Out(1)
+    unit : Out(2)
+        Meaningful when ``legal``.
+    """
+
+    word: In(8 * INSTRUCTION_BYTES)
+    legal: Out(1)
+    unit: Out(2)
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        super().__init__()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        rules = {
+            Unit.LOAD: (layouts.LOAD, self._load),
+            Unit.GEMM: (layouts.GEMM, self._gemm),
+            Unit.VECTOR: (layouts.VECTOR, self._vector),
+            Unit.STORE: (layouts.STORE, self._store),
+        }
+        opcode = self.word[:4]
+        m.d.comb += self.unit.eq(opcode - 1)
+        with m.Switch(opcode):
+            for unit, (layout, rule) in rules.items():
+                fields = Signal(layout, name=unit.name.lower())
+                m.d.comb += fields.eq(self.word[: layout.size])
+                reserved = self.word[FORMATS[unit].used_bits :]
+                own = fields.wait[unit] | fields.post[unit]
+                with m.Case(unit + 1):
+                    m.d.comb += self.legal.eq(~reserved.any() & ~own & rule(fields))
+        return m
+
+    def _aligned(self, fields: Value, memory: Memory) -> Value:
+        bits = (self._config.word_bytes(memory) - 1).bit_length()
+        return ~_any(fields[name][:bits].any() for name in ALIGNED)
+
+    def _load(self, fields: Value) -> Value:
+        aligned = _any(
+            (fields.memory == memory.code) & self._aligned(fields, memory) for memory in Memory
+        )
+        rows = fields.pad_y_before.any() | fields.count_y.any() | fields.pad_y_after.any()
+        columns = fields.pad_x_before.any() | fields.count_x.any() | fields.pad_x_after.any()
+        return aligned & rows & columns & fields.count_z.any()
+
+    def _store(self, fields: Value) -> Value:
+        some = fields.count_x.any() & fields.count_y.any() & fields.count_z.any()
+        return self._aligned(fields, Memory.ACT) & some
+
+    def _gemm(self, fields: Value) -> Value:
+        return ~_any(~fields[f"extent{level}"].any() for level in range(GEMM_LEVELS))
+
+    def _vector(self, fields: Value) -> Value:
+        empty = _any(~fields[f"extent{level}"].any() for level in range(VECTOR_LEVELS))
+        illegal = (
+            empty
+            | (fields.fold >= len(Fold))
+            | (fields.multiplier >= len(Multiplier))
+            | (fields.finish >= len(Finish))
+            | (fields.rounding != 0)
+            | (fields.reduction_levels == 0)
+            | (fields.reduction_levels > VECTOR_LEVELS)
+            | (fields.lookup & fields.destination)
+            | fields.tab_address[:8].any()
+            | (fields.low > fields.high)
+        )
+        return ~illegal
+
+
+def _any(values: object) -> Value:
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else result | value
+    assert result is not None
+    return result

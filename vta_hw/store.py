@@ -1,0 +1,159 @@
+"""The store unit: strided blocks of ACT into DRAM."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory as BlockMemory
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
+from . import layouts
+from .bursts import BEATS_BITS, Burst, BurstCutter
+from .ports import ReadPort, UnitControl
+from .walker import BlockWalker
+
+__all__ = ["Store"]
+
+
+class Store(wiring.Component):
+    """Run one STORE at a time: read words into slots of a burst each, offer a burst once it is complete.
+
+    A burst is offered only with all its data at hand, so that the memory never waits for it.
+
+    Members
+    -------
+    control : In(UnitControl(layouts.STORE))
+    act : Out(ReadPort)
+    bursts : Out(stream.Signature(Burst))
+        Bursts to announce to memory, in order.
+    beat : Out(8 * bus_bytes), last : Out(1), beat_ready : In(1)
+        Data beats of the bursts taken, in order; ``last`` ends a burst, ``beat_ready`` goes on.
+    beat_valid : Out(1)
+        A taken burst has beats left.
+    response : In(1)
+        Memory has answered a burst.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "control": In(UnitControl(layouts.STORE)),
+                "act": Out(ReadPort(8 * config.word_bytes(Memory.ACT))),
+                "bursts": Out(stream.Signature(Burst)),
+                "beat": Out(8 * config.bus_bytes),
+                "last": Out(1),
+                "beat_valid": Out(1),
+                "beat_ready": In(1),
+                "response": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        word_beats = config.word_bytes(Memory.ACT) // config.bus_bytes
+        beats_log2 = (word_beats - 1).bit_length()
+        taken, start = self.control.instruction, self.control.start
+        m.submodules.cutter = cutter = BurstCutter(config)
+        m.submodules.words = words = BlockWalker()
+        m.d.comb += [
+            cutter.start.eq(start),
+            cutter.address.eq(taken.dram_address),
+            cutter.stride_y.eq(taken.dram_stride_y),
+            cutter.stride_z.eq(taken.dram_stride_z),
+            cutter.count_y.eq(taken.count_y),
+            cutter.count_z.eq(taken.count_z),
+            cutter.row_beats.eq(taken.count_x << beats_log2),
+            words.start.eq(start),
+            words.address.eq(taken.sram_address),
+            words.stride_y.eq(taken.sram_stride_y),
+            words.stride_z.eq(taken.sram_stride_z),
+            words.count_x.eq(taken.count_x),
+            words.count_y.eq(taken.count_y),
+            words.count_z.eq(taken.count_z),
+        ]
+
+        # Read words into a slot.
+        active, inside = Signal(), Signal()
+        done_words = Signal(BEATS_BITS)
+        used = Signal(range(config.store_slots + 1))
+        begins, reads, fills = Signal(), Signal(), Signal()
+        burst_words = cutter.burst.beats >> beats_log2
+        m.d.comb += [
+            begins.eq(cutter.valid & ~inside & (used != config.store_slots)),
+            reads.eq(cutter.valid & (inside | begins)),
+            fills.eq(reads & (done_words == burst_words - 1)),
+            cutter.take.eq(fills),
+            words.step.eq(reads),
+            self.act.enable.eq(reads),
+            self.act.address.eq(words.cell),
+        ]
+        with m.If(fills):
+            m.d.sync += [inside.eq(0), done_words.eq(0)]
+        with m.Elif(reads):
+            m.d.sync += [inside.eq(1), done_words.eq(done_words + 1)]
+
+        slot_words = config.burst_beats // word_beats
+        slots = config.store_slots
+        m.submodules.buffer = buffer = BlockMemory(
+            shape=unsigned(8 * config.word_bytes(Memory.ACT)), depth=slots * slot_words, init=[]
+        )
+        write, read = buffer.write_port(), buffer.read_port(domain="comb")
+        fill_slot, drain_slot = Signal(range(slots)), Signal(range(slots))
+        with m.If(fills):
+            m.d.sync += fill_slot.eq(fill_slot + 1)
+        # The word read arrives a cycle later.
+        m.d.sync += [
+            write.en.eq(reads),
+            write.addr.eq(fill_slot * slot_words + done_words),
+        ]
+        m.d.comb += write.data.eq(self.act.data)
+
+        # A full slot's burst is offered the cycle after its last word was written.
+        m.submodules.full = full = SyncFIFO(width=Burst.size, depth=slots)
+        m.d.sync += [full.w_en.eq(fills), full.w_data.eq(cutter.burst)]
+        m.d.comb += [
+            self.bursts.valid.eq(full.r_rdy),
+            self.bursts.payload.eq(full.r_data),
+            full.r_en.eq(self.bursts.ready),
+        ]
+
+        # Beats of the bursts taken.
+        m.submodules.taken = going = SyncFIFO(width=BEATS_BITS, depth=slots)
+        sent = Signal(BEATS_BITS)
+        frees = Signal()
+        m.d.comb += [
+            going.w_en.eq(self.bursts.valid & self.bursts.ready),
+            going.w_data.eq(self.bursts.payload.beats),
+            self.beat_valid.eq(going.r_rdy),
+            self.last.eq(sent == going.r_data - 1),
+            frees.eq(self.beat_valid & self.beat_ready & self.last),
+            going.r_en.eq(frees),
+            read.addr.eq(drain_slot * slot_words + (sent >> beats_log2)),
+            self.beat.eq(
+                read.data.word_select(sent[:beats_log2], 8 * config.bus_bytes)
+                if beats_log2
+                else read.data
+            ),
+        ]
+        with m.If(frees):
+            m.d.sync += [sent.eq(0), drain_slot.eq(drain_slot + 1)]
+        with m.Elif(self.beat_valid & self.beat_ready):
+            m.d.sync += sent.eq(sent + 1)
+        m.d.sync += used.eq(used + begins - frees)
+
+        # The end: every burst begun is answered.
+        unanswered = Signal(range(2 * slots + 64))
+        finished = Signal()
+        m.d.sync += unanswered.eq(unanswered + begins - self.response)
+        m.d.comb += [
+            finished.eq(active & ~cutter.valid & self.response & (unanswered == 1)),
+            self.control.free.eq(~active),
+            self.control.busy.eq(active),
+            self.control.done.eq(finished),
+        ]
+        m.d.sync += active.eq(Mux(start, 1, active & ~finished))
+        return m

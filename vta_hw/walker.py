@@ -1,0 +1,75 @@
+"""Scratchpad addresses of a z, y, x block."""
+
+from amaranth.hdl import Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .ports import ADDRESS_BITS
+
+__all__ = ["BlockWalker"]
+
+
+class BlockWalker(wiring.Component):
+    """Visit the cells of a z, y, x block, x fastest; one cell a ``step``.
+
+    Members
+    -------
+    start : In(1)
+        Take a block; its first cell is current in the next cycle.
+    address, stride_y, stride_z, count_x, count_y, count_z : In
+        The block, in words; counts are at least 1.
+    step : In(1)
+        Go on to the next cell.
+    x, y : Out
+        Indices of the current cell.
+    cell : Out(ADDRESS_BITS)
+        Address of the current cell.
+    last : Out(1)
+        The current cell is the last.
+    """
+
+    start: In(1)
+    address: In(ADDRESS_BITS)
+    stride_y: In(signed(ADDRESS_BITS))
+    stride_z: In(signed(ADDRESS_BITS))
+    count_x: In(13)
+    count_y: In(13)
+    count_z: In(12)
+    step: In(1)
+    x: Out(13)
+    y: Out(13)
+    cell: Out(ADDRESS_BITS)
+    last: Out(1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        row, plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        stride_y, stride_z = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        last_x, last_y, left_z = Signal(13), Signal(13), Signal(12)
+        next_row, next_plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        end_x, end_y = self.x == last_x, self.y == last_y
+        m.d.comb += [
+            next_row.eq(row + stride_y),
+            next_plane.eq(plane + stride_z),
+            self.last.eq(end_x & end_y & (left_z == 1)),
+        ]
+        with m.If(self.start):
+            m.d.sync += [
+                *(register.eq(self.address) for register in (row, plane, self.cell)),
+                stride_y.eq(self.stride_y),
+                stride_z.eq(self.stride_z),
+                last_x.eq(self.count_x - 1),
+                last_y.eq(self.count_y - 1),
+                left_z.eq(self.count_z),
+                self.x.eq(0),
+                self.y.eq(0),
+            ]
+        with m.Elif(self.step & ~end_x):
+            m.d.sync += [self.x.eq(self.x + 1), self.cell.eq(self.cell + 1)]
+        with m.Elif(self.step & ~end_y):
+            m.d.sync += [self.x.eq(0), self.y.eq(self.y + 1)]
+            m.d.sync += [row.eq(next_row), self.cell.eq(next_row)]
+        with m.Elif(self.step):
+            m.d.sync += [self.x.eq(0), self.y.eq(0), left_z.eq(left_z - 1)]
+            m.d.sync += [register.eq(next_plane) for register in (plane, row, self.cell)]
+        return m
