@@ -5,10 +5,13 @@ from enum import Enum, IntEnum
 
 from .memories import Unit
 
-__all__ = ["COUNTERS", "IDENTITY", "REGISTERS", "Access", "Control", "ErrorCode", "Register", "Status"]
+__all__ = ["COUNTERS", "IDENTITY", "REGISTERS", "Access", "Control", "ErrorCode", "Register", "Status", "VERSION"]
 
 IDENTITY = 0x4456544C
 """Value of the ID register: "DVTL"."""
+
+VERSION = 1
+"""Value of the VERSION register: of this register map and instruction set."""
 
 
 class Access(Enum):
@@ -69,7 +72,7 @@ class Register:
 
 _CONTROLS = (
     ("ID", Access.READ, f"0x{IDENTITY:08X}"),
-    ("VERSION", Access.READ, "version of this register map and instruction set: 1"),
+    ("VERSION", Access.READ, f"version of register map and instruction set: {VERSION}"),
     ("FINGERPRINT", Access.READ, "fingerprint of the hardware configuration"),
     ("CONTROL", Access.WRITE, "bit 0 START, bit 1 STOP"),
     ("STATUS", Access.READ, "bit 0 BUSY, bit 1 DONE, bit 2 ERROR"),

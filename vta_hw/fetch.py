@@ -34,8 +34,8 @@ class Fetch(wiring.Component):
         Bit per unit: the queue has no room.
     illegal : Out(1)
         ``word`` is not legal; the machine must stop.
-    requested, dispatched : Out(32)
-        Instructions asked for, and handed on; the index of the next of each.
+    requested, received, dispatched : Out(32)
+        Instructions asked for, arrived and handed on; the index of the next of each.
     finished : Out(1)
         Every instruction is dispatched.
     """
@@ -56,6 +56,7 @@ class Fetch(wiring.Component):
                 "full": In(4),
                 "illegal": Out(1),
                 "requested": Out(32),
+                "received": Out(32),
                 "dispatched": Out(32),
                 "finished": Out(1),
             }
@@ -90,6 +91,7 @@ class Fetch(wiring.Component):
             waiting.w_data.eq(whole),
             waiting.w_en.eq(self.beat & self.beat_last),
         ]
+        m.d.sync += self.received.eq(self.received + waiting.w_en)
         with m.If(self.beat):
             m.d.sync += earlier.eq(whole >> (8 * config.bus_bytes))
 

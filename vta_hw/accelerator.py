@@ -1,0 +1,199 @@
+"""The whole accelerator."""
+
+from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory, Unit
+
+from .axi import Axi4, Axi4Lite
+from .control import RunControl
+from .counters import Counters
+from .fetch import Fetch
+from .gemm import Gemm
+from .issue import QUEUED, Issue
+from .load import Load
+from .memory_port import MemoryPort
+from .registers import ADDRESS_BITS, HostRegisters
+from .scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad
+from .store import Store
+from .vector import Vector
+
+__all__ = ["Accelerator"]
+
+
+class Accelerator(wiring.Component):
+    """Five units, six memories, one AXI4 manager, one AXI4-Lite subordinate.
+
+    Members
+    -------
+    memory : Out(Axi4)
+    host : In(Axi4Lite)
+    interrupt : Out(1)
+        High from the end of a run to the next start.
+    trace_dispatch, trace_accept, trace_done : Out(4)
+        Bit per unit: an instruction is dispatched, accepted, ended in this cycle.  For logic analysers and testbenches.
+    trace_cycle : Out(1)
+        A run is under way in this cycle.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "memory": Out(Axi4(config.bus_bytes)),
+                "host": In(Axi4Lite(ADDRESS_BITS)),
+                "interrupt": Out(1),
+                "trace_dispatch": Out(len(Unit)),
+                "trace_accept": Out(len(Unit)),
+                "trace_done": Out(len(Unit)),
+                "trace_cycle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.registers = registers = HostRegisters(config)
+        m.submodules.control = control = RunControl()
+        clear = ResetInserter(registers.start)
+
+        def add(name: str, component: wiring.Component) -> wiring.Component:
+            m.submodules[name] = clear(component)
+            return component
+
+        fetch = add("fetch", Fetch(config))
+        issue = add("issue", Issue(config))
+        load, gemm = add("load", Load(config)), add("gemm", Gemm(config))
+        vector, store = add("vector", Vector(config)), add("store", Store(config))
+        port = add("memory_port", MemoryPort(config))
+        counters = add("counters", Counters())
+        self._memories(m, load, gemm, vector, store)
+        queues_empty = self._queues(m, clear, fetch, issue)
+
+        connect(m, port.memory, flipped(self.memory))
+        connect(m, flipped(self.host), registers.host)
+        units = {Unit.LOAD: load, Unit.GEMM: gemm, Unit.VECTOR: vector, Unit.STORE: store}
+        for unit, component in units.items():
+            connect(m, getattr(issue, f"control_{unit.name.lower()}"), component.control)
+        for name, component in (("fetch", fetch), ("load", load), ("store", store)):
+            connect(m, component.bursts, getattr(port, name))
+        bus = port.memory
+        m.d.comb += [
+            fetch.enable.eq(control.enable),
+            issue.enable.eq(control.enable),
+            port.enable.eq(control.enable),
+            fetch.address.eq(registers.program_address),
+            fetch.count.eq(registers.program_count),
+            fetch.beat.eq(port.fetch_beat),
+            fetch.beat_last.eq(bus.rlast),
+            fetch.beat_data.eq(bus.rdata),
+            load.beat.eq(port.load_beat),
+            load.beat_data.eq(bus.rdata),
+            port.window_base.eq(registers.window_base),
+            port.window_limit.eq(registers.window_limit),
+            # After a stop the beats still owed to memory carry no byte.
+            bus.wvalid.eq(store.beat_valid),
+            bus.wdata.eq(store.beat),
+            bus.wstrb.eq(control.enable.replicate(config.bus_bytes)),
+            bus.wlast.eq(store.last),
+            store.beat_ready.eq(bus.wready),
+            store.response.eq(port.response),
+        ]
+        m.d.comb += [
+            control.start.eq(registers.start),
+            control.stop.eq(registers.stop),
+            control.idle.eq(fetch.finished & queues_empty & ~issue.in_flight.any()),
+            control.quiet.eq(port.quiet),
+            control.illegal.eq(fetch.illegal),
+            control.fetch_outside.eq(port.fetch_outside),
+            control.load_outside.eq(port.load_outside),
+            control.store_outside.eq(port.store_outside),
+            control.fetch_error.eq(port.read_error & port.fetch_beat),
+            control.load_error.eq(port.read_error & port.load_beat),
+            control.store_error.eq(port.write_error),
+            control.requested.eq(fetch.requested),
+            control.received.eq(fetch.received),
+            control.dispatched.eq(fetch.dispatched),
+            control.index.eq(issue.index),
+            control.present.eq(issue.in_flight | issue.head_valid),
+            control.done.eq(issue.done),
+            control.watchdog.eq(registers.watchdog),
+            registers.busy.eq(control.running),
+            registers.finished.eq(control.finished),
+            registers.failed.eq(control.failed),
+            registers.error_code.eq(control.error_code),
+            registers.error_index.eq(control.error_index),
+            registers.counters.eq(counters.values),
+            counters.running.eq(control.running),
+            counters.busy.eq(issue.busy),
+            counters.stall_token.eq(issue.stall_token),
+            counters.stall_port.eq(issue.stall_port),
+            counters.done.eq(issue.done),
+            counters.fetch_beat.eq(port.fetch_beat),
+            counters.load_beat.eq(port.load_beat),
+            counters.store_beat.eq(bus.wvalid & bus.wready),
+            self.interrupt.eq(control.finished | control.failed),
+            self.trace_dispatch.eq(fetch.push),
+            self.trace_accept.eq(issue.accept),
+            self.trace_done.eq(issue.done),
+            self.trace_cycle.eq(control.running),
+        ]
+        return m
+
+    def _queues(self, m: Module, clear: ResetInserter, fetch: Fetch, issue: Issue) -> Signal:
+        """One queue a unit between FETCH and issue; return whether all are empty."""
+        for unit in Unit:
+            name = unit.name.lower()
+            queue = SyncFIFO(width=QUEUED[unit].size, depth=self._config.queue_depth)
+            m.submodules[f"queue_{name}"] = clear(queue)
+            entry = Signal(QUEUED[unit], name=f"entry_{name}")
+            m.d.comb += [
+                entry.instruction.eq(fetch.word[: entry.instruction.shape().size]),
+                entry.index.eq(fetch.dispatched),
+                queue.w_data.eq(entry),
+                queue.w_en.eq(fetch.push[unit]),
+                fetch.full[unit].eq(~queue.w_rdy),
+                getattr(issue, f"head_{name}").eq(queue.r_data),
+                issue.head_valid[unit].eq(queue.r_rdy),
+                queue.r_en.eq(issue.accept[unit]),
+            ]
+        empty = Signal()
+        m.d.comb += empty.eq(~issue.head_valid.any())
+        return empty
+
+    def _memories(self, m: Module, load: Load, gemm: Gemm, vector: Vector, store: Store) -> None:
+        config = self._config
+        m.submodules.act = act = BankedScratchpad(
+            config, Memory.ACT, ("gemm", "vector", "store"), ("load", "vector")
+        )
+        m.submodules.acc = acc = BankedScratchpad(
+            config, Memory.ACC, ("gemm", "vector"), ("gemm", "vector", "load")
+        )
+        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
+        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
+        m.submodules.tap = tap = SimpleScratchpad(config, Memory.TAP)
+        m.submodules.tab = tab = TableScratchpad(config)
+        for user, memory_side in (
+            (gemm.act, act.read_gemm),
+            (vector.act_read, act.read_vector),
+            (store.act, act.read_store),
+            (load.write_act, act.write_load),
+            (vector.act_write, act.write_vector),
+            (gemm.acc_read, acc.read_gemm),
+            (vector.acc_read, acc.read_vector),
+            (gemm.acc_write, acc.write_gemm),
+            (vector.acc_write, acc.write_vector),
+            (load.write_acc, acc.write_load),
+            (gemm.wgt, wgt.read),
+            (load.write_wgt, wgt.write),
+            (vector.par, par.read),
+            (load.write_par, par.write),
+            (vector.tap, tap.read),
+            (load.write_tap, tap.write),
+            (vector.tab, tab.read),
+            (load.write_tab, tab.write),
+        ):
+            connect(m, user, memory_side)

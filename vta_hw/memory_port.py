@@ -1,0 +1,118 @@
+"""The AXI4 manager: address registers, window check, routing of data and responses."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import HardwareConfig
+
+from .axi import FETCH_ID, LOAD_ID, Axi4
+from .bursts import Burst
+
+__all__ = ["MemoryPort"]
+
+INCREMENTING = 1
+
+
+class MemoryPort(wiring.Component):
+    """Announce bursts one at a time on AR and AW, after checking that they stay in the window.
+
+    Members
+    -------
+    memory : Out(Axi4)
+    enable : In(1)
+        Bursts may be taken.
+    window_base, window_limit : In(32)
+        First and last byte an access may touch.
+    fetch, load, store : In(stream.Signature(Burst))
+        Bursts to take; FETCH goes before LOAD.
+    fetch_outside, load_outside, store_outside : Out(1)
+        A burst would be taken in this cycle but leaves the window.
+    fetch_beat, load_beat : Out(1)
+        A beat of ``memory.rdata`` for this unit.
+    read_error : Out(1)
+        The beat came with an error; of LOAD's if ``load_beat``.
+    write_error : Out(1), response : Out(1)
+        A write was answered, and with an error.
+    quiet : Out(1)
+        No burst is announced and unanswered.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._bus_bytes = config.bus_bytes
+        flags = (
+            *("fetch_outside", "load_outside", "store_outside", "fetch_beat", "load_beat"),
+            *("read_error", "write_error", "response", "quiet"),
+        )
+        super().__init__(
+            {
+                "memory": Out(Axi4(config.bus_bytes)),
+                "enable": In(1),
+                "window_base": In(32),
+                "window_limit": In(32),
+                **{name: In(stream.Signature(Burst)) for name in ("fetch", "load", "store")},
+                **{name: Out(1) for name in flags},
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bus = self.memory
+        size_log2 = (self._bus_bytes - 1).bit_length()
+        for channel in ("ar", "aw"):
+            m.d.comb += [
+                getattr(bus, f"{channel}size").eq(size_log2),
+                getattr(bus, f"{channel}burst").eq(INCREMENTING),
+            ]
+        reads, writes = Signal(16), Signal(16)
+        taken_read = self._address(m, "ar", (("fetch", FETCH_ID), ("load", LOAD_ID)))
+        taken_write = self._address(m, "aw", (("store", 0),))
+        beat = Signal()
+        m.d.comb += [
+            bus.rready.eq(1),
+            bus.bready.eq(1),
+            beat.eq(bus.rvalid),
+            self.fetch_beat.eq(beat & (bus.rid == FETCH_ID)),
+            self.load_beat.eq(beat & (bus.rid == LOAD_ID)),
+            self.read_error.eq(beat & bus.rresp[1]),
+            self.response.eq(bus.bvalid),
+            self.write_error.eq(bus.bvalid & bus.bresp[1]),
+            self.quiet.eq((reads == 0) & (writes == 0)),
+        ]
+        m.d.sync += [
+            reads.eq(reads + taken_read - (beat & bus.rlast)),
+            writes.eq(writes + taken_write - bus.bvalid),
+        ]
+        return m
+
+    def _address(self, m: Module, channel: str, sources: tuple[tuple[str, int], ...]) -> Signal:
+        """The register in front of an address channel; return whether it takes a burst in this cycle."""
+        bus = self.memory
+        signals = {name: getattr(bus, f"{channel}{name}") for name in ("id", "addr", "len")}
+        valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
+        taken = Signal(name=f"{channel}_taken")
+        shift = (self._bus_bytes - 1).bit_length()
+        with m.If(valid & ready):
+            m.d.sync += valid.eq(0)
+        free = self.enable & ~valid
+        for name, identity in sources:
+            offer = getattr(self, name)
+            burst = offer.payload
+            final = Signal(33, name=f"{name}_final")
+            inside = Signal(name=f"{name}_inside")
+            m.d.comb += [
+                final.eq(burst.address + (burst.beats << shift) - 1),
+                inside.eq((burst.address >= self.window_base) & (final <= self.window_limit)),
+                getattr(self, f"{name}_outside").eq(free & offer.valid & ~inside),
+                offer.ready.eq(free & inside),
+            ]
+            with m.If(free & offer.valid & inside):
+                m.d.comb += taken.eq(1)
+                m.d.sync += [
+                    valid.eq(1),
+                    signals["id"].eq(identity),
+                    signals["addr"].eq(burst.address),
+                    signals["len"].eq(burst.beats - 1),
+                ]
+            free = free & ~offer.valid
+        return taken

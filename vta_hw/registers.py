@@ -1,0 +1,114 @@
+"""The host's registers on AXI4-Lite."""
+
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.registers import (
+    COUNTERS,
+    IDENTITY,
+    REGISTERS,
+    VERSION,
+    Access,
+    Control,
+    Status,
+)
+
+from .axi import Axi4Lite
+
+__all__ = ["ADDRESS_BITS", "HostRegisters"]
+
+ADDRESS_BITS = 10
+SETTINGS = tuple(r.name.lower() for r in REGISTERS if r.access is Access.READ_WRITE)
+
+
+class HostRegisters(wiring.Component):
+    """The register map of ``dovetail.isa.registers``.
+
+    A read of an unmapped address gives 0; a write to one changes nothing.  Writes need all four bytes: WSTRB is
+    honoured byte by byte.
+
+    Members
+    -------
+    host : In(Axi4Lite)
+    start, stop : Out(1)
+        The host asks for it in this cycle.
+    program_address, program_count, window_base, window_limit, watchdog : Out(32)
+    busy, finished, failed : In(1)
+        For STATUS.
+    error_code : In(8), error_index : In(32)
+    counters : In(array of 64 bits)
+        In the order of ``COUNTERS``.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._fingerprint = config.fingerprint
+        super().__init__(
+            {
+                "host": In(Axi4Lite(ADDRESS_BITS)),
+                "start": Out(1),
+                "stop": Out(1),
+                **{name: Out(32) for name in SETTINGS},
+                "busy": In(1),
+                "finished": In(1),
+                "failed": In(1),
+                "error_code": In(8),
+                "error_index": In(32),
+                "counters": In(data.ArrayLayout(unsigned(64), len(COUNTERS))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        host = self.host
+        offsets = {register.name: register.offset for register in REGISTERS}
+
+        # Writes: address and data are taken together, the answer follows.
+        write = Signal()
+        m.d.comb += [
+            write.eq(host.awvalid & host.wvalid & ~host.bvalid),
+            host.awready.eq(write),
+            host.wready.eq(write),
+        ]
+        with m.If(write):
+            m.d.sync += host.bvalid.eq(1)
+        with m.Elif(host.bready):
+            m.d.sync += host.bvalid.eq(0)
+        mask = Cat(*(bit.replicate(8) for bit in host.wstrb))
+        commands = write & (host.awaddr[2:] == offsets["CONTROL"] >> 2) & host.wstrb[0]
+        m.d.comb += [
+            self.start.eq(commands & host.wdata[Control.START] & ~self.busy),
+            self.stop.eq(commands & host.wdata[Control.STOP] & self.busy),
+        ]
+        for name in SETTINGS:
+            target = getattr(self, name)
+            with m.If(write & (host.awaddr[2:] == offsets[name.upper()] >> 2)):
+                m.d.sync += target.eq((target & ~mask) | (host.wdata & mask))
+
+        # Reads: one register stage.
+        values = {
+            "ID": IDENTITY,
+            "VERSION": VERSION,
+            "FINGERPRINT": self._fingerprint,
+            "STATUS": (self.busy << Status.BUSY)
+            | (self.finished << Status.DONE)
+            | (self.failed << Status.ERROR),
+            "ERROR_CODE": self.error_code,
+            "ERROR_INDEX": self.error_index,
+            **{name.upper(): getattr(self, name) for name in SETTINGS},
+        }
+        for place, (name, _) in enumerate(COUNTERS):
+            values[f"{name.upper()}_LOW"] = self.counters[place][:32]
+            values[f"{name.upper()}_HIGH"] = self.counters[place][32:]
+        read = host.arvalid & ~host.rvalid
+        m.d.comb += host.arready.eq(read)
+        with m.If(read):
+            m.d.sync += [host.rvalid.eq(1), host.rdata.eq(0)]
+            with m.Switch(host.araddr[2:]):
+                for name, value in values.items():
+                    with m.Case(offsets[name] >> 2):
+                        m.d.sync += host.rdata.eq(value)
+        with m.Elif(host.rready):
+            m.d.sync += host.rvalid.eq(0)
+        return m
