@@ -80,7 +80,9 @@ class NestWalker(wiring.Component):
         ]
         # The level that steps: the lowest whose index is not at its end.
         steps = [
-            ~self.index_last[level] & self.index_last[:level].all() if level else ~self.index_last[0]
+            ~self.index_last[level] & self.index_last[:level].all()
+            if level
+            else ~self.index_last[0]
             for level in levels
         ]
         with m.If(self.start):

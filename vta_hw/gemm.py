@@ -134,9 +134,7 @@ class Gemm(wiring.Component):
         ]
         m.d.sync += [
             forwarded.eq(self.acc_write.data),
-            forward.eq(
-                valid[write] & (address[write][:wrapped] == address[read][:wrapped])
-            ),
+            forward.eq(valid[write] & (address[write][:wrapped] == address[read][:wrapped])),
         ]
         held = Signal.like(forwarded)
         m.d.comb += held.eq(Mux(forward, forwarded, self.acc_read.data))

@@ -187,7 +187,9 @@ class Issue(wiring.Component):
         for role, field in (("act_write_banks", None), ("acc_banks", "destination")):
             counts = []
             for bank in range(ROLES[role]):
-                count = Signal(range(IN_FLIGHT[Unit.VECTOR] + 1), name=f"vector_writes_{role}{bank}")
+                count = Signal(
+                    range(IN_FLIGHT[Unit.VECTOR] + 1), name=f"vector_writes_{role}{bank}"
+                )
                 up = self.accept[Unit.VECTOR] & head[role][bank]
                 down = self.done[Unit.VECTOR] & ending[role][bank]
                 if field:

@@ -53,6 +53,8 @@ class Legality(wiring.Component):
                 own = fields.wait[unit] | fields.post[unit]
                 with m.Case(unit + 1):
                     m.d.comb += self.legal.eq(~reserved.any() & ~own & rule(fields))
+            with m.Default():
+                m.d.comb += self.legal.eq(0)
         return m
 
     def _aligned(self, fields: Value, memory: Memory) -> Value:

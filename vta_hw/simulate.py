@@ -1,0 +1,186 @@
+"""Running programs on the RTL, under Verilator."""
+
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.memories import Memory
+from dovetail.isa.registers import COUNTERS, Status
+from dovetail.isa.state import MachineState
+
+from .build import build_harness
+from .verilog import HardwareError
+
+__all__ = ["RtlJob", "RtlResult", "run_programs"]
+
+JOB = struct.Struct("<14I Q")
+
+
+@dataclass(frozen=True, slots=True)
+class RtlJob:
+    """One run of the accelerator.
+
+    state: DRAM (its program included) and, with ``preload``, the scratchpads before the run; not changed.
+    program_address, program_count: byte address and number of instructions.
+    window: first and last byte address an access may touch.
+    watchdog: cycles without a completed instruction before a stop; 0: never.
+    dump: whether the result has the scratchpads.
+    cycle_limit: the run is given up after so many cycles.
+    """
+
+    state: MachineState
+    program_address: int
+    program_count: int
+    window: tuple[int, int]
+    timing: DramTiming | None = None
+    watchdog: int = 100_000
+    preload: bool = False
+    dump: bool = False
+    cycle_limit: int = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class RtlResult:
+    """What a run left behind.
+
+    finished: the program ended by itself; else ``error_code`` and ``error_index`` say why (both 0 when the cycle
+    limit was reached).
+    counters: by the names of ``dovetail.isa.registers.COUNTERS``.
+    dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.
+    state: DRAM and, if asked for, scratchpads after the run.
+    seconds: wall time of the simulated run alone.
+    """
+
+    finished: bool
+    error_code: int
+    error_index: int
+    counters: dict[str, int]
+    dispatched: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    state: MachineState
+    seconds: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A memory of the RTL: ``words`` words of ``word_bytes`` bytes."""
+
+    scope: str
+    variable: str
+    words: int
+    word_bytes: int
+
+    @property
+    def size(self) -> int:
+        return self.words * self.word_bytes
+
+
+def _blocks(config: HardwareConfig) -> list[_Block]:
+    """Every scratchpad bank, as Verilator names it, memory by memory."""
+    blocks = []
+    for memory in Memory:
+        scope = f"TOP.simulation_top.accelerator.{memory.value}"
+        if memory is Memory.TAB:
+            lanes = range(config.block)
+            blocks += [_Block(scope, f"tab_lane{lane}", config.tab_depth, 1) for lane in lanes]
+            continue
+        for bank in range(config.banks(memory)):
+            name = f"{memory.value}_bank{bank}"
+            size = config.word_bytes(memory)
+            blocks.append(_Block(scope, name, config.bank_words(memory), size))
+    return blocks
+
+
+def run_programs(config: HardwareConfig, jobs: Sequence[RtlJob]) -> list[RtlResult]:
+    """Run ``jobs`` one after the other on the RTL of ``config``, each from reset.
+
+    Raises HardwareError when the simulation cannot be built or fails.
+    """
+    harness = build_harness(config)
+    with tempfile.TemporaryDirectory() as folder:
+        given, results = Path(folder) / "jobs", Path(folder) / "results"
+        with open(given, "wb") as file:
+            file.write(struct.pack("<I", len(_blocks(config))))
+            for block in _blocks(config):
+                for text in (block.scope, block.variable):
+                    file.write(struct.pack("<I", len(text)) + text.encode())
+                file.write(struct.pack("<2I", block.words, block.word_bytes))
+            file.write(struct.pack("<I", len(jobs)))
+            for job in jobs:
+                file.write(_pack(config, job))
+        done = subprocess.run(
+            [harness, given, results], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise HardwareError(
+                f"the RTL simulation of {config.name} failed: {done.stderr.strip()}"
+            )
+        with open(results, "rb") as file:
+            return [_unpack(config, job, file) for job in jobs]
+
+
+def _pack(config: HardwareConfig, job: RtlJob) -> bytes:
+    timing = job.timing or config.dram
+    dram = np.ascontiguousarray(job.state.dram)
+    header = JOB.pack(
+        *(job.program_address, job.program_count, *job.window, job.watchdog),
+        *(timing.latency_cycles, timing.beat_interval_cycles, timing.queue_bursts),
+        *(timing.turnaround_cycles, timing.response_cycles),
+        *(job.preload, job.dump, job.state.dram_base, dram.size, job.cycle_limit),
+    )
+    memories = b""
+    if job.preload:
+        for memory in Memory:
+            words = job.state.words(memory)
+            memories += (words.T if memory is Memory.TAB else words).tobytes()
+    return header + memories + dram.tobytes()
+
+
+def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
+    def read(count: int) -> bytes:
+        data: bytes = file.read(count)  # type: ignore[attr-defined]
+        if len(data) != count:
+            raise HardwareError(f"the RTL simulation of {config.name} ended early")
+        return data
+
+    status, code, index = struct.unpack("<3I", read(12))
+    counts = struct.unpack(f"<{len(COUNTERS)}Q", read(8 * len(COUNTERS)))
+    (seconds,) = struct.unpack("<d", read(8))
+    events = np.frombuffer(read(24 * job.program_count), np.int64).reshape(3, -1)
+    dram = np.frombuffer(read(job.state.dram.size), np.uint8).copy()
+    state = MachineState.zeros(config, dram, job.state.dram_base)
+    for memory in Memory if job.dump else ():
+        size = config.word_bytes(memory)
+        words = np.frombuffer(read(config.depth(memory) * size), np.uint8)
+        if memory is Memory.TAB:
+            words = words.reshape(size, -1).T
+        state.write_words(memory, np.arange(config.depth(memory)), words.reshape(-1, size))
+    return RtlResult(
+        finished=bool(status >> Status.DONE & 1),
+        error_code=code,
+        error_index=index,
+        counters={name: count for (name, _), count in zip(COUNTERS, counts, strict=True)},
+        dispatched=events[0],
+        accepted=events[1],
+        ended=events[2],
+        state=state,
+        seconds=seconds,
+    )
+
+
+def program_image(state: MachineState, program: bytes, address: int) -> None:
+    """Write ``program`` into the DRAM of ``state`` at byte ``address``."""
+    if address % INSTRUCTION_BYTES:
+        raise HardwareError(
+            f"program address {address:#x} is not a multiple of {INSTRUCTION_BYTES}"
+        )
+    start = address - state.dram_base
+    state.dram[start : start + len(program)] = np.frombuffer(program, np.uint8)
