@@ -94,10 +94,10 @@ class Accelerator(wiring.Component):
             load.beat_data.eq(bus.rdata),
             port.window_base.eq(registers.window_base),
             port.window_limit.eq(registers.window_limit),
-            # After a stop the beats still owed to memory carry no byte.
             bus.wvalid.eq(store.beat_valid),
             bus.wdata.eq(store.beat),
-            bus.wstrb.eq(control.enable.replicate(config.bus_bytes)),
+            bus.wstrb.eq(store.writes.replicate(config.bus_bytes)),
+            store.enable.eq(control.enable),
             bus.wlast.eq(store.last),
             store.beat_ready.eq(bus.wready),
             store.response.eq(port.response),

@@ -1,6 +1,6 @@
 """Fetching instructions and handing each to the queue of its unit."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -21,7 +21,7 @@ class Fetch(wiring.Component):
     enable : In(1)
         A program runs and has not been stopped.
     address, count : In(32)
-        Of the program.
+        Of the program; the address is rounded down to a multiple of ``INSTRUCTION_BYTES``.
     bursts : Out(stream.Signature(Burst))
         One burst an instruction.
     beat : In(1), beat_last : In(1), beat_data : In(8 * bus_bytes)
@@ -66,6 +66,7 @@ class Fetch(wiring.Component):
         m = Module()
         config = self._config
         bits = 8 * INSTRUCTION_BYTES
+        low = (INSTRUCTION_BYTES - 1).bit_length()
         ahead = Signal(range(config.fetch_ahead + 1))
         dispatch = Signal()
         asked = Signal()
@@ -73,7 +74,7 @@ class Fetch(wiring.Component):
             self.bursts.valid.eq(
                 self.enable & (self.requested != self.count) & (ahead != config.fetch_ahead)
             ),
-            self.bursts.payload.address.eq(self.address + self.requested * INSTRUCTION_BYTES),
+            self.bursts.payload.address.eq(Cat(Const(0, low), self.address[low:] + self.requested)),
             self.bursts.payload.beats.eq(INSTRUCTION_BYTES // config.bus_bytes),
             asked.eq(self.bursts.valid & self.bursts.ready),
         ]

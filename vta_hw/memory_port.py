@@ -64,7 +64,7 @@ class MemoryPort(wiring.Component):
                 getattr(bus, f"{channel}size").eq(size_log2),
                 getattr(bus, f"{channel}burst").eq(INCREMENTING),
             ]
-        reads, writes = Signal(16), Signal(16)
+        reads, writes = Signal(32), Signal(32)
         taken_read = self._address(m, "ar", (("fetch", FETCH_ID), ("load", LOAD_ID)))
         taken_write = self._address(m, "aw", (("store", 0),))
         beat = Signal()

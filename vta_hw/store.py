@@ -34,6 +34,11 @@ class Store(wiring.Component):
         A taken burst has beats left.
     response : In(1)
         Memory has answered a burst.
+    enable : In(1)
+        The run has not been stopped.
+    writes : Out(1)
+        The beat is to change memory: it was first offered while ``enable`` was high.  (AXI lets no beat that is on
+        offer change.)
     """
 
     def __init__(self, config: HardwareConfig) -> None:
@@ -48,6 +53,8 @@ class Store(wiring.Component):
                 "beat_valid": Out(1),
                 "beat_ready": In(1),
                 "response": In(1),
+                "enable": In(1),
+                "writes": Out(1),
             }
         )
 
@@ -144,9 +151,12 @@ class Store(wiring.Component):
         with m.Elif(self.beat_valid & self.beat_ready):
             m.d.sync += sent.eq(sent + 1)
         m.d.sync += used.eq(used + begins - frees)
+        kept = Signal()
+        m.d.comb += self.writes.eq(self.enable | kept)
+        m.d.sync += kept.eq(self.writes & self.beat_valid & ~self.beat_ready)
 
         # The end: every burst begun is answered.
-        unanswered = Signal(range(2 * slots + 64))
+        unanswered = Signal(32)
         finished = Signal()
         m.d.sync += unanswered.eq(unanswered + begins - self.response)
         m.d.comb += [
