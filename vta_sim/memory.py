@@ -94,12 +94,16 @@ class MemoryPort:
         self._last_is_write = False
         self.last_answer = -1
         """Cycle of the latest last beat or write response of any burst accepted."""
+        self.stopped = False
+        """Whether no more bursts are taken."""
 
     def next(self) -> int:
         """Cycle of the next action."""
         room = self._room()
         if self._read is not None:
             read = max(self._read_at, room)
+        elif self.stopped:
+            read = NEVER
         else:
             offer = self.fetch_offer
             load = self.load
@@ -108,6 +112,8 @@ class MemoryPort:
             read = max(self._read_at, offer)
         if self._write is not None:
             write = max(self._write_at, room)
+        elif self.stopped:
+            write = NEVER
         else:
             store = self.store
             write = NEVER
@@ -129,11 +135,12 @@ class MemoryPort:
         accept_write = (
             self._write is not None and self._write_at <= cycle and room and not accept_read
         )
-        if self._read is None and self._read_at <= cycle:
+        taking = not self.stopped
+        if self._read is None and self._read_at <= cycle and taking:
             self._take_read(cycle)
         elif accept_read:
             self._accept_read(cycle)
-        if self._write is None and self._write_at <= cycle:
+        if self._write is None and self._write_at <= cycle and taking:
             self._take_write(cycle)
         elif accept_write:
             self._accept_write(cycle)
@@ -221,15 +228,3 @@ class MemoryPort:
         begin = max(store.offer, slot_free)
         store.offer = begin + words
         store.ready.append(begin + words + 1)
-
-    def pending(self) -> bool:
-        """Whether a burst was taken and not yet accepted."""
-        return self._read is not None or self._write is not None
-
-    def stop(self) -> None:
-        """Offer nothing more."""
-        self.fetch_offer = NEVER
-        for transfer in (self.load, self.store):
-            if transfer is not None:
-                transfer.bursts = transfer.bursts[: transfer.taken]
-                transfer.ready = transfer.ready[: transfer.taken]
