@@ -1,0 +1,105 @@
+"""The compute units under test: GEMM, VECTOR and their memories, wired as in the accelerator."""
+
+from amaranth.hdl import Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import find_config
+from dovetail.isa.memories import Memory
+from dovetail.vta_hw import layouts
+from dovetail.vta_hw.gemm import Gemm
+from dovetail.vta_hw.ports import ReadPort, UnitControl, WritePort
+from dovetail.vta_hw.requantize import Requantize
+from dovetail.vta_hw.scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad
+from dovetail.vta_hw.vector import Vector
+
+__all__ = ["CONFIG", "REQUANTIZE_LANES", "ComputeTop", "make_compute_top"]
+
+CONFIG = find_config("tiny")
+REQUANTIZE_LANES = 8
+
+
+class ComputeTop(wiring.Component):
+    """GEMM and VECTOR as users of all six memories; beside them some requantisers alone.
+
+    Members
+    -------
+    gemm, vector : In(UnitControl)
+    load_<memory> : In(WritePort)
+        LOAD's side of each memory.
+    read_act, read_acc : In(ReadPort)
+        STORE's side of ACT, and a reader of ACC that only testbenches have.
+    requantize_values, requantize_scales, requantize_results
+        ``REQUANTIZE_LANES`` requantisers.
+    """
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
+        width = {memory: 8 * config.word_bytes(memory) for memory in Memory}
+        lanes = REQUANTIZE_LANES
+        super().__init__(
+            {
+                "gemm": In(UnitControl(layouts.GEMM)),
+                "vector": In(UnitControl(layouts.VECTOR)),
+                **{f"load_{memory.value}": In(WritePort(width[memory])) for memory in Memory},
+                "read_act": In(ReadPort(width[Memory.ACT])),
+                "read_acc": In(ReadPort(width[Memory.ACC])),
+                "requantize_values": In(data.ArrayLayout(32, lanes)),
+                "requantize_scales": In(data.ArrayLayout(32, lanes)),
+                "requantize_results": Out(data.ArrayLayout(16, lanes)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.gemm = gemm = Gemm(config)
+        m.submodules.vector = vector = Vector(config)
+        m.submodules.act = act = BankedScratchpad(
+            config, Memory.ACT, ("gemm", "vector", "bench"), ("load", "vector")
+        )
+        m.submodules.acc = acc = BankedScratchpad(
+            config, Memory.ACC, ("gemm", "vector", "bench"), ("gemm", "vector", "load")
+        )
+        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
+        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
+        m.submodules.tap = tap = SimpleScratchpad(config, Memory.TAP)
+        m.submodules.tab = tab = TableScratchpad(config)
+        for user, memory_side in (
+            (flipped(self.gemm), gemm.control),
+            (flipped(self.vector), vector.control),
+            (gemm.act, act.read_gemm),
+            (gemm.wgt, wgt.read),
+            (gemm.acc_read, acc.read_gemm),
+            (gemm.acc_write, acc.write_gemm),
+            (vector.act_read, act.read_vector),
+            (vector.acc_read, acc.read_vector),
+            (vector.act_write, act.write_vector),
+            (vector.acc_write, acc.write_vector),
+            (vector.par, par.read),
+            (vector.tap, tap.read),
+            (vector.tab, tab.read),
+            (flipped(self.load_act), act.write_load),
+            (flipped(self.load_acc), acc.write_load),
+            (flipped(self.load_wgt), wgt.write),
+            (flipped(self.load_par), par.write),
+            (flipped(self.load_tap), tap.write),
+            (flipped(self.load_tab), tab.write),
+            (flipped(self.read_act), act.read_bench),
+            (flipped(self.read_acc), acc.read_bench),
+        ):
+            connect(m, user, memory_side)
+        for lane in range(REQUANTIZE_LANES):
+            m.submodules[f"requantize{lane}"] = unit = Requantize()
+            m.d.comb += [
+                unit.value.eq(self.requantize_values[lane]),
+                unit.scale.eq(self.requantize_scales[lane]),
+                self.requantize_results[lane].eq(unit.result),
+            ]
+        return m
+
+
+def make_compute_top() -> ComputeTop:
+    """The compute units of the smallest configuration."""
+    return ComputeTop(CONFIG)

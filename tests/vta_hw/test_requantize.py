@@ -1,0 +1,98 @@
+"""The requantiser, against the float32 formula in NumPy."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge
+from numpy.typing import NDArray
+
+from dovetail.isa.semantics import requantize
+from dovetail.vta_hw.requantize import Requantize
+
+from .compute_top import REQUANTIZE_LANES, make_compute_top
+from .rtl import parameters, simulate, start_clock
+
+
+def adversarial(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Values and scales at the edges of every rounding step."""
+    edges = [0, 1, 2, 3, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 30, (1 << 31) - 1]
+    near = np.array([edge + d for edge in edges for d in range(-9, 10)], np.int64)
+    # Ties of the conversion to float32: odd multiples of half its step, and their neighbours.
+    steps = np.array([(1 << 24) + 1, (1 << 24) + 3, (1 << 25) + 2, (1 << 26) + 4, (1 << 30) + 64])
+    ties = np.concatenate([steps + d for d in (-1, 0, 1)])
+    carries = np.array([(1 << k) - 1 for k in range(25, 32)])
+    values = np.concatenate([near, ties, carries])
+    values = np.concatenate([values, -values, [-(1 << 31)]])
+    values = np.clip(values, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    powers = 2.0 ** np.arange(-34, 9)
+    odd = [1.5, 1 / 3, 0.1, 5 / 7, 1 + 2**-23, 2 - 2**-23]
+    scales = np.concatenate([powers * factor for factor in (1.0, *odd)]).astype(np.float32)
+    limits = np.finfo(np.float32)
+    scales = np.concatenate([scales, [limits.tiny, limits.max]]).astype(np.float32)
+    grid = np.meshgrid(values, scales)
+    return grid[0].reshape(-1), grid[1].reshape(-1)
+
+
+def rounding_ties(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Products just at, above and below an integer and a half."""
+    values = rng.integers(1, 1 << 24, 40_000).astype(np.int32)
+    targets = rng.integers(-140, 140, 40_000) + 0.5
+    scales = np.abs(targets / values).astype(np.float32)
+    steps = rng.integers(-2, 3, 40_000).astype(np.int32)
+    scales = (scales.view(np.int32) + steps).view(np.float32)
+    return np.where(rng.integers(0, 2, 40_000) == 1, values, -values), scales
+
+
+def random_vectors(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Values of every size, with scales that bring most of them near int8, and any others."""
+    count = 100_000
+    values = rng.integers(-(1 << 31), 1 << 31, count) >> rng.integers(0, 31, count)
+    targets = rng.uniform(0.01, 300, count)
+    scales = (targets / np.maximum(np.abs(values), 1)).astype(np.float32)
+    anywhere = rng.integers(0x0080_0000, 0x7F80_0000, count).astype(np.int32).view(np.float32)
+    return values.astype(np.int32), np.where(rng.integers(0, 4, count) == 0, anywhere, scales)
+
+
+VECTORS = {"adversarial": adversarial, "ties": rounding_ties, "random": random_vectors}
+
+
+@cocotb.test()
+async def requantisers_equal_the_formula(dut: Any) -> None:
+    """Feed one vector a lane and cycle; results follow LATENCY cycles later, capped above int8."""
+    values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
+    count = -(-len(values) // REQUANTIZE_LANES)
+    shape = (count, REQUANTIZE_LANES)
+    values, scales = np.resize(values, shape), np.resize(scales, shape)
+    await start_clock(dut)
+    results = np.zeros(shape, np.int16)
+    for t in range(count + Requantize.LATENCY):
+        if t >= Requantize.LATENCY:
+            got = int(dut.requantize_results.value).to_bytes(2 * REQUANTIZE_LANES, "little")
+            results[t - Requantize.LATENCY] = np.frombuffer(got, np.int16)
+        if t < count:
+            dut.requantize_values.value = int.from_bytes(values[t].tobytes(), "little")
+            dut.requantize_scales.value = int.from_bytes(scales[t].tobytes(), "little")
+        await FallingEdge(dut.clk)
+    none = np.zeros(1, np.int32)
+    for zero_point, low, high in ((0, -128, 127), (-128, -128, 127), (127, -128, 127), (3, -7, 9)):
+        with np.errstate(over="ignore", under="ignore"):
+            expected = requantize(values, none, scales, zero_point, low, high)
+        found = np.clip(results.astype(np.int32) + zero_point, low, high)
+        wrong = np.argwhere(found != expected)
+        assert not len(wrong), (
+            f"{len(wrong)} differ; first {values[tuple(wrong[0])]} * {scales[tuple(wrong[0])]!r} "
+            f"zero point {zero_point}: {found[tuple(wrong[0])]}, not {expected[tuple(wrong[0])]}"
+        )
+
+
+def test_requantisation_equals_numpy_at_every_rounding_edge() -> None:
+    simulate(make_compute_top, requantisers_equal_the_formula, vectors="adversarial", seed=1)
+
+
+def test_requantisation_equals_numpy_around_halves() -> None:
+    simulate(make_compute_top, requantisers_equal_the_formula, vectors="ties", seed=2)
+
+
+def test_requantisation_equals_numpy_for_random_vectors() -> None:
+    simulate(make_compute_top, requantisers_equal_the_formula, vectors="random", seed=3)
