@@ -31,7 +31,7 @@ class Accelerator(wiring.Component):
     -------
     memory : Out(Axi4)
     host : In(Axi4Lite)
-    interrupt : Out(1)
+    irq : Out(1)
         High from the end of a run to the next start.
     trace_dispatch, trace_accept, trace_done : Out(4)
         Bit per unit: an instruction is dispatched, accepted, ended in this cycle.  For logic analysers and testbenches.
@@ -45,7 +45,7 @@ class Accelerator(wiring.Component):
             {
                 "memory": Out(Axi4(config.bus_bytes)),
                 "host": In(Axi4Lite(ADDRESS_BITS)),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "trace_dispatch": Out(len(Unit)),
                 "trace_accept": Out(len(Unit)),
                 "trace_done": Out(len(Unit)),
@@ -135,7 +135,7 @@ class Accelerator(wiring.Component):
             counters.fetch_beat.eq(port.fetch_beat),
             counters.load_beat.eq(port.load_beat),
             counters.store_beat.eq(bus.wvalid & bus.wready),
-            self.interrupt.eq(control.finished | control.failed),
+            self.irq.eq(control.finished | control.failed),
             self.trace_dispatch.eq(fetch.push),
             self.trace_accept.eq(issue.accept),
             self.trace_done.eq(issue.done),

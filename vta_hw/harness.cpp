@@ -81,7 +81,7 @@ class Writer {
 struct Job {
     uint32_t program_address, program_count, window_base, window_limit, watchdog;
     uint32_t latency, interval, queue, turnaround, response;
-    uint32_t preload, dump, dram_base, dram_size;
+    uint32_t dump, dram_base, dram_size;
     uint64_t cycle_limit;
 };
 
@@ -97,7 +97,6 @@ class Machine {
         Job job;
         in.bytes(&job, sizeof job);
         for (Memory& memory : memories_) {
-            if (!job.preload) break;
             for (uint32_t word = 0; word < memory.words; ++word)
                 in.bytes(memory.data + word * memory.stride, memory.word_bytes);
         }

@@ -4,7 +4,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +18,16 @@ from dovetail.isa.state import MachineState
 from .build import build_harness
 from .verilog import HardwareError
 
-__all__ = ["RtlJob", "RtlResult", "run_programs"]
+__all__ = ["RtlJob", "RtlResult", "run_program", "run_programs"]
 
-JOB = struct.Struct("<14I Q")
+JOB = struct.Struct("<13I4xQ")
 
 
 @dataclass(frozen=True, slots=True)
 class RtlJob:
     """One run of the accelerator.
 
-    state: DRAM (its program included) and, with ``preload``, the scratchpads before the run; not changed.
+    state: DRAM, its program included, and the scratchpads before the run; not changed.
     program_address, program_count: byte address and number of instructions.
     window: first and last byte address an access may touch.
     watchdog: cycles without a completed instruction before a stop; 0: never.
@@ -41,7 +41,6 @@ class RtlJob:
     window: tuple[int, int]
     timing: DramTiming | None = None
     watchdog: int = 100_000
-    preload: bool = False
     dump: bool = False
     cycle_limit: int = 1 << 40
 
@@ -134,14 +133,13 @@ def _pack(config: HardwareConfig, job: RtlJob) -> bytes:
         *(job.program_address, job.program_count, *job.window, job.watchdog),
         *(timing.latency_cycles, timing.beat_interval_cycles, timing.queue_bursts),
         *(timing.turnaround_cycles, timing.response_cycles),
-        *(job.preload, job.dump, job.state.dram_base, dram.size, job.cycle_limit),
+        *(job.dump, job.state.dram_base, dram.size, job.cycle_limit),
     )
-    memories = b""
-    if job.preload:
-        for memory in Memory:
-            words = job.state.words(memory)
-            memories += (words.T if memory is Memory.TAB else words).tobytes()
-    return header + memories + dram.tobytes()
+    memories = []
+    for memory in Memory:
+        words = job.state.words(memory)
+        memories.append((words.T if memory is Memory.TAB else words).tobytes())
+    return b"".join((header, *memories, dram.tobytes()))
 
 
 def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
@@ -176,11 +174,40 @@ def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
     )
 
 
-def program_image(state: MachineState, program: bytes, address: int) -> None:
-    """Write ``program`` into the DRAM of ``state`` at byte ``address``."""
-    if address % INSTRUCTION_BYTES:
+def run_program(
+    config: HardwareConfig,
+    program: bytes,
+    dram: NDArray[np.uint8],
+    dram_base: int,
+    program_address: int,
+    window: tuple[int, int],
+    *,
+    timing: DramTiming | None = None,
+    watchdog: int = 100_000,
+    initial: MachineState | None = None,
+    dump: bool = False,
+) -> RtlResult:
+    """Run one program; its bytes are put into a copy of ``dram`` at byte ``program_address``.
+
+    initial: scratchpads before the run (zeros when None).  The rest is as in ``RtlJob``.
+    Raises HardwareError when the program does not lie in ``dram``, or the simulation cannot run.
+    """
+    start = program_address - dram_base
+    if program_address % INSTRUCTION_BYTES or start < 0 or start + len(program) > dram.size:
         raise HardwareError(
-            f"program address {address:#x} is not a multiple of {INSTRUCTION_BYTES}"
+            f"program of {len(program)} bytes at {program_address:#x}; required a multiple of "
+            f"{INSTRUCTION_BYTES} within {dram_base:#x} to {dram_base + dram.size - 1:#x}"
         )
-    start = address - state.dram_base
-    state.dram[start : start + len(program)] = np.frombuffer(program, np.uint8)
+    image = dram.copy()
+    image[start : start + len(program)] = np.frombuffer(program, np.uint8)
+    before = initial or MachineState.zeros(config, image, dram_base)
+    job = RtlJob(
+        replace(before, dram=image, dram_base=dram_base),
+        program_address,
+        len(program) // INSTRUCTION_BYTES,
+        window,
+        timing=timing,
+        watchdog=watchdog,
+        dump=dump,
+    )
+    return run_programs(config, [job])[0]
