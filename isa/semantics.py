@@ -39,7 +39,8 @@ def requantize(
     Source: ONNX Runtime's QLinearConv on x86-64.
     """
     total = (values + bias).astype(np.float32)
-    rounded = np.rint(total * scale.astype(np.float32)).astype(np.float64)
+    with np.errstate(over="ignore"):
+        rounded = np.rint(total * scale.astype(np.float32)).astype(np.float64)
     return np.clip(rounded + zero_point, low, high).astype(np.int8)
 
 
