@@ -1,0 +1,1 @@
+"""The compiler: model file to runtime module."""

@@ -1,0 +1,1 @@
+"""Backends: graph and tensor IR to machine programs."""

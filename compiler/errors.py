@@ -1,0 +1,36 @@
+"""Errors of the compiler, by who must act."""
+
+from dovetail.isa.errors import DovetailError
+
+__all__ = [
+    "CompilerError",
+    "DoesNotFitError",
+    "GraphError",
+    "ModelError",
+    "TargetError",
+    "UnsupportedOperatorError",
+]
+
+
+class CompilerError(DovetailError):
+    """A model could not be compiled."""
+
+
+class ModelError(CompilerError):
+    """The model file is broken, or not of a kind this compiler takes."""
+
+
+class UnsupportedOperatorError(CompilerError):
+    """The model uses an operator, or a variant of one, that this compiler or target does not have."""
+
+
+class GraphError(CompilerError):
+    """A graph violates the rules of the graph IR."""
+
+
+class TargetError(CompilerError):
+    """No such target."""
+
+
+class DoesNotFitError(CompilerError):
+    """A layer needs more of a scratchpad than the configuration has."""

@@ -1,0 +1,1 @@
+"""Graph IR: integer operators on tensors, activations in NHWC."""

@@ -1,0 +1,1 @@
+"""Importers: model files to graph IR."""
