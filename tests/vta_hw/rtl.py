@@ -12,8 +12,8 @@ pytest functions call ``simulate`` with a function that makes the top component 
     def test_gemm_equals_the_semantics():
         simulate(make_gemm, gemm_equals_the_semantics, seed=3)
 
-A build is kept below ``build/cocotb`` for as long as its sources stay the same.  Only the ports of the
-top can be seen, by Amaranth's names: ``start`` of member ``control`` is ``dut.control__start``.
+A build is kept below ``build/cocotb`` for as long as its sources stay the same.  Only the top's
+ports can be seen, by Amaranth's names: ``start`` of member ``control`` is ``dut.control__start``.
 """
 
 import fcntl

@@ -26,7 +26,7 @@ def extents(rng: np.random.Generator, levels: int, most: int) -> tuple[int, ...]
 
 
 def random_gemm(rng: np.random.Generator, most_stride: int) -> Gemm:
-    """Any legal nest of at most 60 tiles; with a small ``most_stride`` it keeps to few ACC words."""
+    """Any legal nest of at most 60 tiles; a small ``most_stride`` keeps it to few ACC words."""
 
     def strides(limit: int) -> tuple[int, ...]:
         return tuple(int(step) for step in rng.integers(-limit, limit + 1, LEVELS))
@@ -56,7 +56,7 @@ async def random_sequences(dut: Any) -> None:
 
 @cocotb.test()
 async def single_tiles(dut: Any) -> None:
-    """One-tile instructions back to back that return to an ACC word at every distance from 1 to 9."""
+    """One-tile instructions back to back, returning to an ACC word at distances from 1 to 9."""
     rng = np.random.default_rng(parameters()["seed"])
     await start_clock(dut)
     program = []

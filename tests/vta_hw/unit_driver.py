@@ -1,6 +1,7 @@
 """Drives GEMM and VECTOR in ``ComputeTop``: memories in, instructions with gaps, memories out.
 
-Stands in for the issue logic, and checks ``free``, ``busy`` and ``done`` in every cycle against docs/timing.md.
+Stands in for the issue logic, and checks ``free``, ``busy`` and ``done`` in every cycle against
+docs/timing.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from cocotb.triggers import FallingEdge
+from numpy.typing import NDArray
 
-from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
+from dovetail.isa.footprint import Touch, scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Gemm, Instruction, Vector, encode
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import execute
@@ -21,7 +23,14 @@ from dovetail.vta_hw.vector import Vector as VectorUnit
 
 from .compute_top import CONFIG
 
-__all__ = ["UnitDriver", "check_memories", "load_memories", "random_state", "run_units"]
+__all__ = [
+    "UnitDriver",
+    "check_memories",
+    "load_memories",
+    "random_state",
+    "run_units",
+    "touched_banks",
+]
 
 WRITERS = {memory: f"load_{memory.value}" for memory in Memory}
 
@@ -81,8 +90,8 @@ async def check_memories(dut: Any, state: MachineState) -> None:
 class UnitDriver:
     """One unit's instructions, each with the idle cycles to leave before it.
 
-    An instruction starts in the first cycle, after its gap, in which the unit is free and no instruction in
-    flight writes a bank that it reads.
+    An instruction starts in the first cycle, after its gap, in which the unit is free and no
+    instruction in flight writes a bank that it reads.
     """
 
     dut: Any
@@ -119,7 +128,7 @@ class UnitDriver:
         start = False
         if self.following and expected["free"]:
             instruction, gap = self.following
-            reads = _banks(scratchpad_reads(instruction, CONFIG))
+            reads = touched_banks(scratchpad_reads(instruction, CONFIG))
             clear = all(not reads & writes for writes in self.ends.values())
             if now >= self.last_issue + gap and (clear or isinstance(instruction, Gemm)):
                 start = True
@@ -128,14 +137,15 @@ class UnitDriver:
                 assert isinstance(instruction, Gemm | Vector)
                 self.first_issue = now + 1
                 self.last_issue = now + int(np.prod(instruction.extent))
-                writes = _banks(scratchpad_writes(instruction, CONFIG))
+                writes = touched_banks(scratchpad_writes(instruction, CONFIG))
                 self.ends[self.last_issue + self.latency] = writes
                 self.following = next(self.program, None)
         port["start"].value = start
         self.ends.pop(now, None)
 
 
-def _banks(touches: Sequence[Any]) -> set[tuple[Memory, int]]:
+def touched_banks(touches: Sequence[Touch]) -> set[tuple[Memory, int]]:
+    """Every bank that holds a word of ``touches``."""
     return {
         (touch.memory, int(bank))
         for touch in touches
@@ -149,12 +159,16 @@ async def run_units(
     gemm: Sequence[Gemm] = (),
     vector: Sequence[Vector] = (),
     most_gap: int = 3,
+    acc: NDArray[np.int32] | None = None,
 ) -> None:
     """From random memories, run both units' instructions side by side; compare with the semantics.
 
-    Instructions of the two units must not touch the same banks.  Half of all gaps are 0, the others up to ``most_gap``.
+    Instructions of the two units must not touch the same banks.  Half of all gaps are 0, the others
+    up to ``most_gap``.  acc: int32[depth, block], what ACC holds at first if not random values.
     """
     state = random_state(rng)
+    if acc is not None:
+        state.acc[:] = acc
     await load_memories(dut, state)
     drivers = []
     for prefix, unit, layout, program in (
