@@ -35,7 +35,7 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator
 
 from dovetail.isa import config as isa_config
-from dovetail.vta_hw import verilog
+from dovetail.vta_hw import build, verilog
 
 __all__ = ["parameters", "simulate", "start_clock"]
 
@@ -144,7 +144,7 @@ def _verilate(component: wiring.Component, folder: Path) -> None:
     source.write_text(verilog.to_verilog(component, TOP))
     public.write_text(PUBLIC)
     before = dict(os.environ)
-    os.environ["PATH"] = f"{_verilator_folder()}{os.pathsep}{before['PATH']}"
+    os.environ["PATH"] = f"{build.verilator_directory()}{os.pathsep}{before['PATH']}"
     # The precompiled header that the wheel's makefile names is not in the wheel.
     os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
     log = folder / "build.log"
@@ -163,12 +163,3 @@ def _verilate(component: wiring.Component, folder: Path) -> None:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _verilator_folder() -> Path:
-    """The folder of the real program in the wheel; the environment's link calls itself."""
-    import verilator
-
-    folder = Path(str(verilator.__file__)).parent
-    places = [folder / "bin", folder / "verilator" / "bin"]
-    return next(place for place in places if (place / "verilator").exists())

@@ -11,7 +11,7 @@ from cocotb.triggers import FallingEdge
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
-from dovetail.isa.instructions import Finish, Fold, Multiplier
+from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Multiplier, Vector
 from dovetail.isa.memories import Memory
 from dovetail.vta_hw.ports import ReadPort, WritePort
 from dovetail.vta_hw.scratchpad import (
@@ -156,24 +156,25 @@ async def both_units_at_once(dut: Any) -> None:
     rng = np.random.default_rng(parameters()["seed"])
     await start_clock(dut)
     for split in (1, 2, 3):
-        gemm, vector = [], []
+        gemm: list[Gemm] = []
         while len(gemm) < 80:
-            one = random_gemm(rng, 3)
-            if all(bank < split for _, bank in _banks(one)):
-                gemm.append(one)
+            tile = random_gemm(rng, 3)
+            if all(bank < split for _, bank in _banks(tile)):
+                gemm.append(tile)
+        vector: list[Vector] = []
         while len(vector) < 80:
             source, destination = (
                 (Memory.ACT, Memory.ACC)[k] for k in rng.integers(0, 2, 2).tolist()
             )
             finish = Finish(int(rng.integers(0, 3)))
-            one = Operation(source, destination, False, Fold.ADD, Multiplier.TAP, finish)
-            step = random_vector(rng, one, most=12)
+            kind = Operation(source, destination, False, Fold.ADD, Multiplier.TAP, finish)
+            step = random_vector(rng, kind, most=12)
             if all(bank >= split for _, bank in _banks(step)):
                 vector.append(step)
         await run_units(dut, rng, gemm=gemm, vector=vector)
 
 
-def _banks(instruction: Any) -> set[tuple[Memory, int]]:
+def _banks(instruction: Instruction) -> set[tuple[Memory, int]]:
     """The ACT and ACC banks that the instruction reads or writes."""
     touches = scratchpad_reads(instruction, CONFIG) + scratchpad_writes(instruction, CONFIG)
     return touched_banks([t for t in touches if t.memory in (Memory.ACT, Memory.ACC)])

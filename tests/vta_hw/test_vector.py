@@ -128,8 +128,8 @@ async def extreme_values(dut: Any) -> None:
         nest = replace(
             random_vector(rng, operation, most=1), extent=(2, 9, 1, 1, 1), reduction_levels=1
         )
-        both = {"m0": multiplier or 0, "m1": multiplier or 0}
-        program.append(replace(nest, source_stride=(1, 1, 0, 0, 0), shift=shift, **both))
+        nest = replace(nest, m0=multiplier or 0, m1=multiplier or 0)
+        program.append(replace(nest, source_stride=(1, 1, 0, 0, 0), shift=shift))
     await run_units(dut, rng, vector=program, acc=edges)
 
 

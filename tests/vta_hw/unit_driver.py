@@ -171,13 +171,14 @@ async def run_units(
         state.acc[:] = acc
     await load_memories(dut, state)
     drivers = []
-    for prefix, unit, layout, program in (
-        ("gemm", GemmUnit, layouts.GEMM, gemm),
-        ("vector", VectorUnit, layouts.VECTOR, vector),
-    ):
+    units: tuple[tuple[str, int, int, Sequence[Instruction]], ...] = (
+        ("gemm", GemmUnit.LATENCY, layouts.GEMM.size, gemm),
+        ("vector", VectorUnit.LATENCY, layouts.VECTOR.size, vector),
+    )
+    for prefix, latency, bits, program in units:
         gaps = rng.integers(0, most_gap + 1, len(program)) * rng.integers(0, 2, len(program))
         steps = iter([(step, int(gap)) for step, gap in zip(program, gaps, strict=True)])
-        drivers.append(UnitDriver(dut, prefix, unit.LATENCY, layout.size, steps))
+        drivers.append(UnitDriver(dut, prefix, latency, bits, steps))
         for instruction in program:
             execute(state, instruction)
     now = 0
