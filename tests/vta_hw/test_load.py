@@ -1,0 +1,102 @@
+"""The load unit on Verilator, behind memories of every kind, against the semantics."""
+
+from typing import Any
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, ReadOnly
+
+from dovetail.isa import semantics
+from dovetail.isa.footprint import load_cells
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory
+from dovetail.isa.state import MachineState
+
+from .axi_memory import AXI_MEMORIES
+from .memory_driver import DRAM_BYTES, begin, random_load, start_unit
+from .memory_top import CONFIG, make_memory_top
+from .rtl import simulate
+
+
+async def run_load(dut: Any, instruction: Load, limit: int = 20_000) -> dict[Memory, dict[int, int]]:
+    """Run one LOAD; return each word written, checking that no word is written twice and none after the end."""
+    start_unit(dut, "load", instruction)
+    await ReadOnly()
+    assert dut.load__free.value == 1
+    await FallingEdge(dut.clk)
+    dut.load__start.value = 0
+    written: dict[Memory, dict[int, int]] = {memory: {} for memory in Memory}
+    for _ in range(limit):
+        await ReadOnly()
+        assert dut.load__busy.value == 1
+        for memory in Memory:
+            if getattr(dut, f"write_{memory.value}__enable").value == 1:
+                address = int(getattr(dut, f"write_{memory.value}__address").value)
+                address %= CONFIG.depth(memory)
+                assert address not in written[memory]
+                written[memory][address] = int(getattr(dut, f"write_{memory.value}__data").value)
+        done = dut.load__done.value == 1
+        await FallingEdge(dut.clk)
+        if done:
+            await ReadOnly()
+            assert dut.load__busy.value == 0
+            assert not any(getattr(dut, f"write_{m.value}__enable").value == 1 for m in Memory)
+            await FallingEdge(dut.clk)
+            return written
+    raise AssertionError(f"no end after {limit} cycles: {instruction}")
+
+
+def expected_writes(state: MachineState, instruction: Load) -> dict[int, bytes]:
+    """What the semantics write: every byte of the padded block."""
+    cells, _ = load_cells(instruction, CONFIG.depth(instruction.memory))
+    semantics.load(state, instruction)
+    words = state.words(instruction.memory)
+    return {int(cell): words[cell].tobytes() for cell in cells.reshape(-1)}
+
+
+@cocotb.test()
+async def random_blocks(dut: Any) -> None:
+    """Blocks for every memory, padded or not, strides of both signs, one after the other."""
+    rng, state, _ = await begin(dut)
+    for _ in range(60):
+        instruction = random_load(rng)
+        written = await run_load(dut, instruction)
+        found = {
+            address: word.to_bytes(CONFIG.word_bytes(instruction.memory), "little")
+            for address, word in written.pop(instruction.memory).items()
+        }
+        assert not any(written.values()), "a memory other than the destination was written"
+        assert found == expected_writes(state, instruction), instruction
+
+
+@cocotb.test()
+async def block_across_the_end_of_the_window(dut: Any) -> None:
+    """The burst that leaves the window is refused, and no later one is asked for."""
+    _, _, _ = await begin(dut)
+    instruction = Load(
+        memory=Memory.ACT, sram_address=0, dram_address=DRAM_BYTES - 96, count_x=40, count_y=1
+    )
+    start_unit(dut, "load", instruction)
+    await FallingEdge(dut.clk)
+    dut.load__start.value = 0
+    for _ in range(200):
+        await ReadOnly()
+        if dut.load_outside.value == 1:
+            break
+        await FallingEdge(dut.clk)
+    assert dut.load_outside.value == 1
+    await FallingEdge(dut.clk)
+    dut.enable.value = 0
+    for _ in range(300):
+        await FallingEdge(dut.clk)
+    await ReadOnly()
+    assert dut.quiet.value == 1
+
+
+@pytest.mark.parametrize("memory", AXI_MEMORIES)
+def test_random_blocks_are_loaded_as_the_semantics_say(memory: str) -> None:
+    simulate(make_memory_top, random_blocks, seed=11, memory=memory)
+
+
+def test_a_block_that_leaves_the_window_is_refused() -> None:
+    simulate(make_memory_top, block_across_the_end_of_the_window, seed=12, memory="paused")
