@@ -54,10 +54,10 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
             return _add(operator, x, inputs[1])
         case MaxPool2d(kernel=kernel, strides=strides, pads=pads):
             windows = _windows(x, kernel, strides, pads, -128)
-            return windows.max(axis=(3, 4)).astype(np.int8)
+            return windows.max(axis=(4, 5)).astype(np.int8)
         case AveragePool2d():
             windows = _windows(x.astype(np.int64), operator.kernel, operator.strides, (0,) * 4, 0)
-            total = (windows - operator.x_zero_point).sum(axis=(3, 4)).astype(F32)
+            total = (windows - operator.x_zero_point).sum(axis=(4, 5)).astype(F32)
             rounded = np.rint(total * F32(operator.scale)) + operator.zero_point
             return np.clip(rounded, -128, 127).astype(np.int8)
         case Lookup():

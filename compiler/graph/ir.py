@@ -4,7 +4,7 @@ Tensors are known by name; each is a graph input, a constant, or the output of o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -106,6 +106,15 @@ class GraphBuilder:
         self.types[name] = kind
         self.nodes.append(Node(operator, inputs, name, origin))
         return name
+
+    def rename_output(self, name: str, wanted: str) -> str:
+        """Call the last node's output ``wanted``, if that is ``name`` and the name is free; else keep it."""
+        last = self.nodes[-1] if self.nodes else None
+        if name == wanted or last is None or last.output != name or wanted in self.types:
+            return name
+        self.types[wanted] = self.types.pop(name)
+        self.nodes[-1] = replace(last, output=wanted)
+        return wanted
 
     def build(self, outputs: tuple[str, ...]) -> Graph:
         """The graph."""
