@@ -10,7 +10,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiBus, AxiSlave
 
-__all__ = ["AXI_MEMORIES", "Dram", "attach_memory"]
+__all__ = ["AXI_MEMORIES", "Dram", "attach_memory", "random_pauses"]
 
 AXI_MEMORIES = ("prompt", "paused", "shuffled")
 """Kinds of memory: always ready; random pauses on every channel; reads of the two ids in any order."""
@@ -57,10 +57,10 @@ def attach_memory(dut: Any, kind: str, dram: Dram, rng: np.random.Generator) -> 
             *(slave.write_if.aw_channel, slave.write_if.w_channel, slave.write_if.b_channel),
         )
         for channel in channels:
-            channel.set_pause_generator(_pauses(rng))
+            channel.set_pause_generator(random_pauses(rng))
 
 
-def _pauses(rng: np.random.Generator) -> Iterator[bool]:
+def random_pauses(rng: np.random.Generator) -> Iterator[bool]:
     """Stretches of pauses and of none, each with a density of its own."""
     while True:
         density = rng.choice([0.0, 0.1, 0.5, 0.9])
