@@ -1,0 +1,1 @@
+"""Schedules: recorded rewrites of kernels."""

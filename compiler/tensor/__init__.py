@@ -1,0 +1,1 @@
+"""Tensor IR: kernels as loop nests over buffers."""
