@@ -3,10 +3,23 @@
 from dataclasses import asdict, dataclass, replace
 
 from ..errors import CompilerError
-from ..tensor.ir import Affine, Kernel, Loop, LoopKind, Product, Ref, Scaled, Stage, Total, Value, var
+from ..tensor.ir import (
+    Affine,
+    Kernel,
+    Loop,
+    LoopKind,
+    Product,
+    Ref,
+    Scaled,
+    Stage,
+    Total,
+    Value,
+    var,
+)
 
 __all__ = [
     "Bind",
+    "Cache",
     "Primitive",
     "Reorder",
     "Schedule",
@@ -48,8 +61,20 @@ class Bind:
     kind: LoopKind
 
 
-Primitive = Split | Reorder | Bind
-KINDS = {cls.__name__.lower(): cls for cls in (Split, Reorder, Bind)}
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Let buffer ``buffer`` hold only what one iteration of the serial loops touches.
+
+        for y.outer serial: for y.inner: b[y.outer * 8 + y.inner]   ->   ... b[y.inner]
+
+    For a buffer that every iteration writes before it reads it, or that is loaded anew for each.
+    """
+
+    buffer: str
+
+
+Primitive = Split | Reorder | Bind | Cache
+KINDS = {cls.__name__.lower(): cls for cls in (Split, Reorder, Bind, Cache)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +147,8 @@ def apply(kernel: Kernel, primitive: Primitive) -> Kernel:
             if missing:
                 raise ScheduleError(f"bind: kernel {kernel.name} has no loop {min(missing)!r}")
             stages = tuple(_bind(stage, names, kind) for stage in kernel.stages)
+        case Cache(buffer=name):
+            return _cache(kernel, name)
     return replace(kernel, stages=stages)
 
 
@@ -193,3 +220,48 @@ def _bind(stage: Stage, names: tuple[str, ...], kind: LoopKind) -> Stage:
         replace(loop, kind=kind) if loop.name in names else loop for loop in stage.loops
     )
     return replace(stage, loops=loops)
+
+
+def _cache(kernel: Kernel, name: str) -> Kernel:
+    serial = {
+        loop.name for stage in kernel.stages for loop in stage.loops if loop.kind is LoopKind.SERIAL
+    }
+    extents = {n: e for stage in kernel.stages for n, e in stage.extents.items()}
+    refs = [ref for stage in kernel.stages for ref in stage.refs if ref.buffer.name == name]
+    if not refs:
+        raise ScheduleError(f"cache: kernel {kernel.name} has no buffer {name!r}")
+    local = [_without(ref, serial) for ref in refs]
+    for axis in range(len(refs[0].indices)):
+        dropped = {_terms(ref.indices[axis], serial) for ref in refs}
+        if len(dropped) > 1:
+            raise ScheduleError(f"cache: {name} is not indexed alike in every stage of {kernel.name}")
+    shape = tuple(
+        1 + max(indices[axis].limits(extents)[1] for indices in local)
+        for axis in range(len(refs[0].indices))
+    )
+    small = replace(refs[0].buffer, shape=shape)
+
+    def cached(ref: Ref) -> Ref:
+        return Ref(small, _without(ref, serial)) if ref.buffer.name == name else ref
+
+    stages = []
+    for stage in kernel.stages:
+        value = stage.value
+        if isinstance(value, Product):
+            value = Product(cached(value.left), cached(value.right))
+        elif isinstance(value, Ref):
+            value = cached(value)
+        stages.append(replace(stage, target=cached(stage.target), value=value))
+    return replace(kernel, stages=tuple(stages))
+
+
+def _terms(index: Affine, names: set[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, factor) for name, factor in index.terms if name in names)
+
+
+def _without(ref: Ref, names: set[str]) -> tuple[Affine, ...]:
+    """The indices with the variables ``names`` at 0."""
+    return tuple(
+        Affine(index.constant, tuple(t for t in index.terms if t[0] not in names))
+        for index in ref.indices
+    )

@@ -1,0 +1,1 @@
+"""The accelerator's backend: kernels to one program."""

@@ -1,0 +1,129 @@
+"""Group the nodes of a graph into layers: what one kernel computes.
+
+    Conv2d, Requantize [, Lookup]      ->  one layer
+    Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
+    Lookup                             ->  a layer of its own
+    Reshape that moves no element      ->  an alias
+"""
+
+from dataclasses import dataclass
+
+from ..errors import UnsupportedOperatorError
+from .ir import Graph, Node
+from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, Reshape
+
+__all__ = ["Layer", "Partition", "fuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Nodes that one kernel computes, in order; ``inputs`` are activations, ``output`` an activation."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    output: str
+
+    @property
+    def name(self) -> str:
+        """The model's name for the layer's first node."""
+        return self.nodes[0].origin
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A graph cut in three: host nodes before, layers on the accelerator, host nodes after.
+
+    source, result: the tensors that go to the accelerator and come back; int8, NHWC or [1, C].
+    aliases: name of a tensor to the name of the one with the same elements.
+    """
+
+    prefix: tuple[Node, ...]
+    layers: tuple[Layer, ...]
+    suffix: tuple[Node, ...]
+    source: str
+    result: str
+    aliases: dict[str, str]
+
+
+ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Lookup)
+
+
+def fuse(graph: Graph) -> Partition:
+    """Cut ``graph`` and group its layers.
+
+    Raises UnsupportedOperatorError when host nodes stand between layers, or there is more than one input or output.
+    """
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise UnsupportedOperatorError(
+            f"the model has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; "
+            "the accelerator runs models with one of each"
+        )
+    places = [i for i, n in enumerate(graph.nodes) if isinstance(n.operator, ON_ACCELERATOR)]
+    if not places:
+        raise UnsupportedOperatorError("no node of the model runs on the accelerator")
+    first, last = places[0], places[-1] + 1
+    prefix, middle, suffix = graph.nodes[:first], graph.nodes[first:last], graph.nodes[last:]
+    aliases: dict[str, str] = {}
+    layers: list[Layer] = []
+    used: set[str] = set()
+    for node in middle:
+        if node.output in used:
+            continue
+        if isinstance(node.operator, Reshape) and _keeps_channels(graph, node):
+            aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
+            continue
+        if not isinstance(node.operator, ON_ACCELERATOR):
+            raise UnsupportedOperatorError(
+                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot run on the "
+                "accelerator; only the first and last nodes of a model run on the host"
+            )
+        nodes = _layer(graph, node)
+        used |= {each.output for each in nodes}
+        activations = tuple(
+            aliases.get(name, name) for name in node.inputs if name not in graph.constants
+        )
+        layers.append(Layer(nodes, activations, nodes[-1].output))
+    source = layers[0].inputs[0]
+    computed = {layer.output for layer in layers}
+    for layer in layers:
+        for name in layer.inputs:
+            if name != source and name not in computed:
+                raise UnsupportedOperatorError(
+                    f"node {layer.name!r} reads {name!r}, which the host computes beside {source!r}"
+                )
+    return Partition(prefix, tuple(layers), suffix, source, layers[-1].output, aliases)
+
+
+def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
+    nodes = [node]
+    if isinstance(node.operator, Conv2d):
+        nodes.append(_only_consumer(graph, node, Requantize))
+    consumers = graph.consumers(nodes[-1].output)
+    if (
+        len(consumers) == 1
+        and isinstance(consumers[0].operator, Lookup)
+        and not isinstance(node.operator, Lookup)
+        and nodes[-1].output not in graph.outputs
+    ):
+        nodes.append(consumers[0])
+    return tuple(nodes)
+
+
+def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:
+    """The node that requantises ``node``'s sum, perhaps after a Reshape."""
+    consumers = graph.consumers(node.output)
+    if len(consumers) == 1 and isinstance(consumers[0].operator, Reshape):
+        consumers = graph.consumers(consumers[0].output)
+    if len(consumers) != 1 or not isinstance(consumers[0].operator, kind):
+        raise UnsupportedOperatorError(
+            f"node {node.origin!r}: its int32 result must be requantised, by one node"
+        )
+    return consumers[0]
+
+
+def _keeps_channels(graph: Graph, node: Node) -> bool:
+    """Whether both shapes have the same channels last and all else 1, or only 1s are added or dropped."""
+    before, after = graph.types[node.inputs[0]].shape, graph.types[node.output].shape
+    return [n for n in before if n != 1] == [n for n in after if n != 1] and len(
+        [n for n in before if n != 1]
+    ) <= 1

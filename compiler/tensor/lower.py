@@ -1,0 +1,348 @@
+"""Layers to kernels, in the accelerator's blocked layout.
+
+An activation of C channels is int8[C / lanes, top + H + bottom, left + W + right, lanes]: channels in
+blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import UnsupportedOperatorError
+from ..graph.fuse import Layer, Partition
+from ..graph.ir import Graph
+from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize
+from .fixed_point_add import FixedPointAdd, find_fixed_point
+from .ir import (
+    Affine,
+    Buffer,
+    Fold,
+    Kernel,
+    Loop,
+    LoopKind,
+    Product,
+    Ref,
+    Requantized,
+    Scaled,
+    Scope,
+    Stage,
+    Total,
+    Value,
+    var,
+)
+
+__all__ = ["Activation", "LoweredLayer", "lower", "plan_activations"]
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """An on-chip tensor: ``channels`` in blocks of ``lanes``, and its halo.
+
+    halo: top, left, bottom, right.  fill: what the halo holds.
+    """
+
+    name: str
+    channels: int
+    height: int
+    width: int
+    lanes: int
+    halo: tuple[int, int, int, int] = (0, 0, 0, 0)
+    fill: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """Channel blocks."""
+        return -(-self.channels // self.lanes)
+
+    @property
+    def rows(self) -> int:
+        """Rows with the halo."""
+        return self.height + self.halo[0] + self.halo[2]
+
+    @property
+    def columns(self) -> int:
+        """Columns with the halo."""
+        return self.width + self.halo[1] + self.halo[3]
+
+    @property
+    def words(self) -> int:
+        """Words of ACT."""
+        return self.blocks * self.rows * self.columns
+
+    @property
+    def buffer(self) -> Buffer:
+        """The tensor as a buffer."""
+        shape = (self.blocks, self.rows, self.columns, self.lanes)
+        return Buffer(self.name, shape, "int8", Scope.ACT)
+
+    def at(self, block: Affine, row: Affine, column: Affine, lane: Affine) -> Ref:
+        """An element by its place without the halo."""
+        return Ref(self.buffer, (block, row + self.halo[0], column + self.halo[1], lane))
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredLayer:
+    """A kernel, its constants by buffer name, and the activations it reads and writes.
+
+    inexact_pairs: of a residual add: operand pairs (of 65,536) whose result differs from the float formula.
+    """
+
+    kernel: Kernel
+    constants: dict[str, Array] = field(compare=False)
+    inputs: tuple[Activation, ...]
+    output: Activation
+    inexact_pairs: int = 0
+
+
+def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str, Activation]:
+    """Every activation of the layers, with the halo that all its readers together need.
+
+    Raises UnsupportedOperatorError when two readers need different halo values.
+    """
+    activations = {
+        name: _plain(graph, name, lanes)
+        for name in (partition.source, *(layer.output for layer in partition.layers))
+    }
+    needs: dict[str, tuple[int, str]] = {}
+    for layer in partition.layers:
+        operator = layer.nodes[0].operator
+        if not isinstance(operator, Conv2d | MaxPool2d) or not any(operator.pads):
+            continue
+        name = layer.inputs[0]
+        fill = operator.zero_point if isinstance(operator, Conv2d) else -128
+        known = needs.setdefault(name, (fill, layer.name))
+        if known[0] != fill:
+            raise UnsupportedOperatorError(
+                f"nodes {known[1]!r} and {layer.name!r} pad one tensor with {known[0]} and {fill}; "
+                "required one value"
+            )
+        old = activations[name]
+        halo = tuple(max(a, b) for a, b in zip(old.halo, operator.pads, strict=True))
+        activations[name] = replace(old, halo=halo, fill=fill)
+    return activations
+
+
+def _plain(graph: Graph, name: str, lanes: int) -> Activation:
+    shape = graph.types[name].shape
+    if len(shape) == 4:
+        return Activation(name, shape[3], shape[1], shape[2], lanes)
+    return Activation(name, shape[-1], 1, 1, lanes)
+
+
+def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> LoweredLayer:
+    """The kernel of ``layer``."""
+    inputs = tuple(activations[name] for name in layer.inputs)
+    output = activations[layer.output]
+    match layer.nodes[0].operator:
+        case Conv2d(groups=1):
+            lowered = _conv(graph, layer, inputs[0], output)
+        case Conv2d():
+            lowered = _depthwise(graph, layer, inputs[0], output)
+        case Add() as add:
+            lowered = _add(layer, add, (inputs[0], inputs[1]), output)
+        case MaxPool2d() as pool:
+            value = _window(inputs[0], pool.strides, (pool.pads[0], pool.pads[1]))
+            lowered = _windowed(layer, inputs[0], output, pool.kernel, Fold.MAX, value, None, {})
+        case AveragePool2d() as average:
+            lowered = _average(layer, average, inputs[0], output)
+        case Lookup():
+            loops, reduction = _outer(output), frozenset[str]()
+            place = (var("c"), var("y"), var("x"), var("l"))
+            stage = Stage(
+                "finish", loops, reduction, output.at(*place), Fold.NONE, inputs[0].at(*place)
+            )
+            lowered = LoweredLayer(Kernel(layer.name, (stage,)), {}, inputs, output)
+        case other:
+            raise UnsupportedOperatorError(
+                f"node {layer.name!r}: {type(other).__name__} has no kernel for the accelerator"
+            )
+    return _with_table(graph, layer, lowered)
+
+
+def _outer(output: Activation, lane: str = "l") -> tuple[Loop, ...]:
+    return (
+        Loop("c", output.blocks),
+        Loop("y", output.height),
+        Loop("x", output.width),
+        Loop(lane, output.lanes, LoopKind.LANE),
+    )
+
+
+def _blocked(values: Array, lanes: int, fill: float = 0) -> Array:
+    """One value a channel as [blocks, lanes]."""
+    padded = np.full(-(-len(values) // lanes) * lanes, fill, values.dtype)
+    padded[: len(values)] = values
+    return padded.reshape(-1, lanes)
+
+
+def _requantized(
+    graph: Graph, layer: Layer, bias: Array, lanes: int, block: str, lane: str
+) -> tuple[Requantized, dict[str, Array]]:
+    node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
+    operator = node.operator
+    assert isinstance(operator, Requantize)
+    constants = {
+        "bias": _blocked(bias.astype(np.int32), lanes),
+        "scale": _blocked(graph.constants[node.inputs[1]].astype(np.float32), lanes, 1),
+    }
+    return _finish(constants, block, lane, operator.zero_point, operator.low, operator.high), constants
+
+
+def _finish(
+    constants: dict[str, Array], block: str, lane: str, zero_point: int, low: int, high: int
+) -> Requantized:
+    shape = constants["bias"].shape
+    index = (var(block) if shape[0] > 1 else Affine(), var(lane))
+    bias = Ref(Buffer("bias", shape, "int32", Scope.PAR), index)
+    scale = Ref(Buffer("scale", shape, "float32", Scope.PAR), index)
+    return Requantized(bias, scale, zero_point, low, high)
+
+
+def _folded_bias(weights: Array, bias: Array, zero_point: int) -> Array:
+    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does."""
+    sums = weights.astype(np.int64).reshape(len(weights), -1).sum(axis=1)
+    return (bias.astype(np.int64) - zero_point * sums).astype(np.int32)
+
+
+def _conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> LoweredLayer:
+    node = layer.nodes[0]
+    operator = node.operator
+    assert isinstance(operator, Conv2d)
+    weights, bias = (graph.constants[name] for name in node.inputs[1:3])
+    out_channels, kernel_h, kernel_w, in_channels = weights.shape
+    lanes = x.lanes
+    padded = np.zeros((output.blocks * lanes, kernel_h, kernel_w, x.blocks * lanes), np.int8)
+    padded[:out_channels, :, :, :in_channels] = weights
+    tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, x.blocks, lanes)
+    tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
+    finish, constants = _requantized(
+        graph, layer, _folded_bias(weights, bias, operator.zero_point), lanes, "c", "l"
+    )
+    constants["weights"] = tiles
+    shape = (output.blocks, output.height, output.width, lanes)
+    acc = Buffer("acc", shape, "int32", Scope.ACC)
+    place = (var("c"), var("y"), var("x"), var("l"))
+    (sy, sx), (top, left, _, _) = operator.strides, operator.pads
+    source = x.at(
+        var("k"),
+        var("y") * sy + var("ky") + -top,
+        var("x") * sx + var("kx") + -left,
+        var("i"),
+    )
+    tile = Ref(
+        Buffer("weights", tiles.shape, "int8", Scope.WGT),
+        (var("c"), var("k"), var("ky"), var("kx"), var("l"), var("i")),
+    )
+    inner = (
+        Loop("k", x.blocks),
+        Loop("ky", kernel_h),
+        Loop("kx", kernel_w),
+        Loop("i", lanes, LoopKind.LANE),
+    )
+    total = Stage(
+        "sum",
+        (*_outer(output), *inner),
+        frozenset(loop.name for loop in inner),
+        Ref(acc, place),
+        Fold.SUM,
+        Product(source, tile),
+    )
+    end = Stage(
+        "finish", _outer(output), frozenset(), output.at(*place), Fold.NONE, Ref(acc, place), finish
+    )
+    macs = output.height * output.width * weights.size
+    return LoweredLayer(Kernel(layer.name, (total, end), macs), constants, (x,), output)
+
+
+def _window(x: Activation, strides: tuple[int, int], before: tuple[int, int]) -> Ref:
+    (sy, sx), (top, left) = strides, before
+    return x.at(
+        var("c"), var("y") * sy + var("ky") + -top, var("x") * sx + var("kx") + -left, var("l")
+    )
+
+
+def _windowed(
+    layer: Layer,
+    x: Activation,
+    output: Activation,
+    kernel: tuple[int, int],
+    fold: Fold,
+    value: Value,
+    finish: Requantized | None,
+    constants: dict[str, Array],
+) -> LoweredLayer:
+    """One stage over the windows of ``x``."""
+    inner = (Loop("ky", kernel[0]), Loop("kx", kernel[1]))
+    place = (var("c"), var("y"), var("x"), var("l"))
+    loops, reduction = (*_outer(output), *inner), frozenset({"ky", "kx"})
+    stage = Stage("finish", loops, reduction, output.at(*place), fold, value, finish)
+    macs = output.height * output.width * output.channels * kernel[0] * kernel[1]
+    kernel_ = Kernel(layer.name, (stage,), macs if isinstance(value, Product) else 0)
+    return LoweredLayer(kernel_, constants, (x,), output)
+
+
+def _depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) -> LoweredLayer:
+    node = layer.nodes[0]
+    operator = node.operator
+    assert isinstance(operator, Conv2d)
+    weights, bias = (graph.constants[name] for name in node.inputs[1:3])
+    channels, kernel_h, kernel_w, _ = weights.shape
+    taps = np.zeros((x.blocks * x.lanes, kernel_h, kernel_w), np.int8)
+    taps[:channels] = weights[..., 0]
+    taps = taps.reshape(x.blocks, x.lanes, kernel_h, kernel_w).transpose(0, 2, 3, 1)
+    finish, constants = _requantized(
+        graph, layer, _folded_bias(weights, bias, operator.zero_point), x.lanes, "c", "l"
+    )
+    constants["taps"] = np.ascontiguousarray(taps)
+    tap = Ref(
+        Buffer("taps", taps.shape, "int8", Scope.TAP), (var("c"), var("ky"), var("kx"), var("l"))
+    )
+    value = Product(_window(x, operator.strides, (operator.pads[0], operator.pads[1])), tap)
+    kernel = (kernel_h, kernel_w)
+    return _windowed(layer, x, output, kernel, Fold.SUM, value, finish, constants)
+
+
+def _average(layer: Layer, pool: AveragePool2d, x: Activation, output: Activation) -> LoweredLayer:
+    count = pool.kernel[0] * pool.kernel[1]
+    constants: dict[str, Array] = {
+        "bias": np.full((1, x.lanes), -count * pool.x_zero_point, np.int32),
+        "scale": np.full((1, x.lanes), pool.scale, np.float32),
+    }
+    finish = _finish(constants, "c", "l", pool.zero_point, -128, 127)
+    value = _window(x, pool.strides, (0, 0))
+    return _windowed(layer, x, output, pool.kernel, Fold.SUM, value, finish, constants)
+
+
+def _add(
+    layer: Layer, add: Add, inputs: tuple[Activation, Activation], output: Activation
+) -> LoweredLayer:
+    form: FixedPointAdd = find_fixed_point(add)
+    lanes = output.lanes
+    constants: dict[str, Array] = {
+        "bias": np.full((1, lanes), form.offset, np.int32),
+        "scale": np.full((1, lanes), 2.0**-form.shift, np.float32),
+    }
+    finish = _finish(constants, "c", "l", add.zero_point, add.low, add.high)
+    place = (var("c"), var("y"), var("x"), var("l"))
+    left, right = (activation.at(*place) for activation in inputs)
+    value = Total(Scaled(left, form.m0), Scaled(right, form.m1))
+    stage = Stage(
+        "finish", _outer(output), frozenset(), output.at(*place), Fold.NONE, value, finish
+    )
+    kernel = Kernel(layer.name, (stage,))
+    return LoweredLayer(kernel, constants, inputs, output, form.inexact_pairs)
+
+
+def _with_table(graph: Graph, layer: Layer, lowered: LoweredLayer) -> LoweredLayer:
+    node = next((n for n in layer.nodes if isinstance(n.operator, Lookup)), None)
+    if node is None:
+        return lowered
+    lanes = lowered.output.lanes
+    table = np.repeat(graph.constants[node.inputs[1]].reshape(256, 1), lanes, axis=1)
+    buffer = Buffer("table", (256, lanes), "int8", Scope.TAB)
+    last = replace(lowered.kernel.stages[-1], table=buffer)
+    kernel = replace(lowered.kernel, stages=(*lowered.kernel.stages[:-1], last))
+    return replace(lowered, kernel=kernel, constants={**lowered.constants, "table": table})
