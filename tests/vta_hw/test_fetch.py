@@ -117,7 +117,9 @@ async def follow(dut: Any, rng: np.random.Generator, words: list[int], limit: in
             assert not full >> unit & 1
             assert int(dut.word.value) == words[sent]
             sent += 1
-        refused = dut.illegal.value == 1 or dut.read_error.value == 1 or dut.fetch_outside.value == 1
+        refused = (
+            dut.illegal.value == 1 or dut.read_error.value == 1 or dut.fetch_outside.value == 1
+        )
         await FallingEdge(dut.clk)
         if refused or sent == len(words):
             return sent
@@ -129,7 +131,7 @@ async def whole_program(dut: Any) -> None:
     """Every word reaches the queue of its unit, in order."""
     rng, _, dram = await begin(dut)
     dut.enable.value = 0
-    words = write_program(rng, dram, 0x440, 120)
+    words = write_program(rng, dram, 0x440, 60)
     dut.program_address.value = 0x440
     dut.program_count.value = len(words)
     dut.enable.value = 1

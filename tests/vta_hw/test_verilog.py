@@ -1,0 +1,67 @@
+"""The emitted Verilog: the same every time, clean under lint, without traces of the machine it was made on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dovetail.isa.configs import find_config
+from dovetail.vta_hw.build import verilator_directory
+from dovetail.vta_hw.verilog import LINT_WAIVERS, HardwareError, emit_verilog, find_yosys
+
+EMIT = (
+    "from dovetail.isa.configs import find_config; from dovetail.vta_hw.verilog import emit_verilog;"
+    "print(emit_verilog(find_config('tiny')), end='')"
+)
+
+
+def lint(path: Path) -> str:
+    """What ``verilator --lint-only -Wall`` says."""
+    search = f"{verilator_directory()}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["verilator", "--lint-only", "-Wall", path.name],
+        cwd=path.parent,
+        env=dict(os.environ, PATH=search),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_two_processes_emit_the_same_text_without_paths() -> None:
+    texts = []
+    for seed in ("1", "2"):
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
+        command = [sys.executable, "-c", EMIT]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        texts.append(done.stdout)
+    assert texts[0] == texts[1]
+    assert "module dovetail_tiny(" in texts[0]
+    # Verilog has no other use for these than in comments and attributes.
+    for trace in (str(Path(__file__).parents[2]), str(Path.home()) + "/", ".py:"):
+        assert trace not in texts[0]
+
+
+@pytest.mark.parametrize("name", ["tiny", "ecp5_85"])
+def test_lint_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
+    text = emit_verilog(find_config(name))
+    path = tmp_path / f"{name}.v"
+    path.write_text(text)
+    assert lint(path) == ""
+    if name == "tiny":
+        for waiver in LINT_WAIVERS:
+            path.write_text(text.replace(f"/* verilator lint_off {waiver} */", ""))
+            assert waiver in lint(path), f"{waiver} is waived for nothing"
+
+
+def test_without_yosys_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("YOSYS", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(HardwareError, match="pip install"):
+        find_yosys()
