@@ -34,7 +34,8 @@ class Accelerator(wiring.Component):
     irq : Out(1)
         High from the end of a run to the next start.
     trace_dispatch, trace_accept, trace_done : Out(4)
-        Bit per unit: an instruction is dispatched, accepted, ended in this cycle.  For logic analysers and testbenches.
+        Bit per unit: an instruction is dispatched, accepted, ended in this cycle.  For logic
+        analysers and testbenches.
     trace_cycle : Out(1)
         A run is under way in this cycle.
     """

@@ -12,8 +12,8 @@ LOAD_ID = 1
 class Axi4(wiring.Signature):
     """A 32-bit-address AXI4 manager with a one-bit ID and ``data_bytes`` of data.
 
-    Signals have their names in the specification.  Bursts are INCR, whole beats; LOCK, CACHE, PROT and QOS are
-    left to the integrator.
+    Signals have their names in the specification.  Bursts are INCR, whole beats; LOCK, CACHE, PROT
+    and QOS are left to the integrator.
     """
 
     def __init__(self, data_bytes: int) -> None:

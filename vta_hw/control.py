@@ -21,7 +21,7 @@ class RunControl(wiring.Component):
         All is dispatched, the queues are empty, nothing is in flight.
     quiet : In(1)
         No burst is in flight.
-    illegal, fetch_outside, load_outside, store_outside, fetch_error, load_error, store_error : In(1)
+    illegal, <unit>_outside, <unit>_error : In(1)
         Errors of this cycle.
     requested, received, dispatched : In(32)
         Of FETCH.

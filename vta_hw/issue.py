@@ -37,7 +37,7 @@ IN_FLIGHT = {Unit.LOAD: 2, Unit.GEMM: 16, Unit.VECTOR: 32, Unit.STORE: 2}
 
 
 class Issue(wiring.Component):
-    """Start the head of each queue when its unit is free, its tokens are there and its banks are not held.
+    """Start the head of each queue when unit, tokens and banks are free for it.
 
     Members
     -------
@@ -157,7 +157,7 @@ class Issue(wiring.Component):
     def _tokens(
         self, m: Module, heads: dict[Unit, Value], posts: dict[Unit, Value]
     ) -> dict[Unit, Value]:
-        """One counter and one credit for each ordered pair; return whether each head's tokens are there."""
+        """Count tokens and credits of each ordered pair; return whether each head may take its."""
         enough: dict[Unit, Value] = {}
         for source in Unit:
             for target in Unit:

@@ -17,7 +17,7 @@ ALIGNED = ("dram_address", "dram_stride_y", "dram_stride_z")
 
 
 class Legality(wiring.Component):
-    """Whether ``word`` is a legal instruction of this configuration, and of which unit; combinational.
+    """Whether ``word`` is a legal instruction of this configuration, and whose; combinational.
 
     Members
     -------

@@ -16,9 +16,10 @@ __all__ = ["Load"]
 
 
 class Load(wiring.Component):
-    """Run one LOAD at a time: cut bursts, write each word as its last beat arrives, fill the padding between.
+    """Run one LOAD at a time: cut bursts, write words as they arrive, fill the padding between.
 
-    A word whose last beat arrives in cycle ``r`` is written in ``r + 1``.  Read data is never refused.
+    A word whose last beat arrives in cycle ``r`` is written in ``r + 1``.  Read data is never
+    refused.
 
     Members
     -------
@@ -104,7 +105,8 @@ class Load(wiring.Component):
             cells.count_y.eq(rows),
             cells.count_z.eq(taken.count_z),
         ]
-        # The data cells; the address of the first is known a cycle after the start, before any data is.
+        # The data cells; the address of the first is known a cycle after the start, before any data
+        # is.
         corner = Signal(ADDRESS_BITS)
         begun = Signal()
         m.d.sync += begun.eq(start)

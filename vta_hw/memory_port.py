@@ -86,7 +86,7 @@ class MemoryPort(wiring.Component):
         return m
 
     def _address(self, m: Module, channel: str, sources: tuple[tuple[str, int], ...]) -> Signal:
-        """The register in front of an address channel; return whether it takes a burst in this cycle."""
+        """The register in front of an address channel; return whether it takes a burst now."""
         bus = self.memory
         signals = {name: getattr(bus, f"{channel}{name}") for name in ("id", "addr", "len")}
         valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")

@@ -26,8 +26,8 @@ SETTINGS = tuple(r.name.lower() for r in REGISTERS if r.access is Access.READ_WR
 class HostRegisters(wiring.Component):
     """The register map of ``dovetail.isa.registers``.
 
-    A read of an unmapped address gives 0; a write to one changes nothing.  Writes need all four bytes: WSTRB is
-    honoured byte by byte.
+    A read of an unmapped address gives 0; a write to one changes nothing.  Writes need all four
+    bytes: WSTRB is honoured byte by byte.
 
     Members
     -------

@@ -49,8 +49,8 @@ class RtlJob:
 class RtlResult:
     """What a run left behind.
 
-    finished: the program ended by itself; else ``error_code`` and ``error_index`` say why (both 0 when the cycle
-    limit was reached).
+    finished: the program ended by itself; else ``error_code`` and ``error_index`` say why (both 0
+    when the cycle limit was reached).
     counters: by the names of ``dovetail.isa.registers.COUNTERS``.
     dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.
     state: DRAM and, if asked for, scratchpads after the run.

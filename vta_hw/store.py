@@ -18,7 +18,7 @@ __all__ = ["Store"]
 
 
 class Store(wiring.Component):
-    """Run one STORE at a time: read words into slots of a burst each, offer a burst once it is complete.
+    """Run one STORE at a time: read words into slots of a burst each, offer complete bursts.
 
     A burst is offered only with all its data at hand, so that the memory never waits for it.
 
@@ -37,8 +37,8 @@ class Store(wiring.Component):
     enable : In(1)
         The run has not been stopped.
     writes : Out(1)
-        The beat is to change memory: it was first offered while ``enable`` was high.  (AXI lets no beat that is on
-        offer change.)
+        The beat is to change memory: it was first offered while ``enable`` was high.  (AXI lets no
+        beat that is on offer change.)
     """
 
     def __init__(self, config: HardwareConfig) -> None:

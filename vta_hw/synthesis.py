@@ -1,8 +1,9 @@
 """Synthesising the accelerator with Yosys, for the resource counts of docs/resources.md.
 
-``python -m dovetail.vta_hw.synthesis [CONFIG ...]`` synthesises the configurations (all of them by default) for
-ECP5 and for Xilinx 7, checks that there are no latches, no nets with several drivers and that the large memories
-are in block RAM, and writes their lines of the page anew.  Nothing is placed or routed: LUT counts are estimates.
+``python -m dovetail.vta_hw.synthesis [CONFIG ...]`` synthesises the configurations (all of them by
+default) for ECP5 and for Xilinx 7, checks that there are no latches, no nets with several drivers
+and that the large memories are in block RAM, and writes their lines of the page anew.  Nothing is
+placed or routed: LUT counts are estimates.
 """
 
 import json
@@ -32,7 +33,8 @@ class Family:
     """A synthesis target.
 
     script: the Yosys commands that map the top module ``{top}``.
-    luts, registers, multipliers, block_rams: how much one cell of a type counts, by a pattern of its name.
+    luts, registers, multipliers, block_rams: how much one cell of a type counts, by a pattern of
+    its name.
     capacity: LUTs, registers, multipliers and block RAMs of the part named.
     """
 
@@ -85,8 +87,8 @@ class Resources:
 def synthesize(config: HardwareConfig, family: Family) -> Resources:
     """Map ``config`` to the cells of ``family``.
 
-    Raises HardwareError when Yosys fails, finds a latch or a net with several drivers, or leaves a memory of
-    ``BLOCK_RAM_BITS`` outside block RAM.
+    Raises HardwareError when Yosys fails, finds a latch or a net with several drivers, or leaves a
+    memory of ``BLOCK_RAM_BITS`` outside block RAM.
     """
     top = f"dovetail_{config.name}"
     script = "\n".join(
@@ -161,10 +163,12 @@ def _bank_bits(config: HardwareConfig, name: str) -> int:
 
 HEADER = """# Resources
 
-What each configuration takes, from `python -m dovetail.vta_hw.synthesis` (Yosys; not placed or routed). LUT counts are
-estimates: ECP5 counts LUT4 cells, two for a carry cell and six for a 16x4 distributed RAM; Xilinx 7 counts LUT cells of all sizes
-and LUTs used as RAM or shift register. Block RAMs are DP16KD (18 kbit) and RAMB36 (36 kbit). Percentages are of an {parts}.
-Every run also checks that there are no latches, no nets with several drivers, and that memories of 16 kbit and more are in block RAM.
+What each configuration takes, from `python -m dovetail.vta_hw.synthesis` (Yosys; not placed or
+routed). LUT counts are estimates: ECP5 counts LUT4 cells, two for a carry cell and six for a 16x4
+distributed RAM; Xilinx 7 counts LUT cells of all sizes and LUTs used as RAM or shift register.
+Block RAMs are DP16KD (18 kbit) and RAMB36 (36 kbit). Percentages are of an {parts}. Every run also
+checks that there are no latches, no nets with several drivers, and that memories of 16 kbit and
+more are in block RAM.
 
 | configuration | family | LUT | FF | multipliers | block RAM |
 |---|---|---|---|---|---|

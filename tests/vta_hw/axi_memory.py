@@ -1,4 +1,4 @@
-"""AXI4 memories for testbenches: cocotbext-axi's slave with random pauses, and one that answers out of order."""
+"""AXI4 memories: cocotbext-axi's subordinate with random pauses, and one that shuffles."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from cocotbext.axi import AxiBus, AxiSlave
 __all__ = ["AXI_MEMORIES", "Dram", "attach_memory", "random_pauses"]
 
 AXI_MEMORIES = ("prompt", "paused", "shuffled")
-"""Kinds of memory: always ready; random pauses on every channel; reads of the two ids in any order."""
+"""Always ready; with random pauses on every channel; answering the two read ids in any order."""
 
 SLAVE_ERROR = 2
 
@@ -77,7 +77,8 @@ class _Burst:
 class _ShuffledMemory:
     """Takes commands, moves beats and answers at random; beats of the two read ids mix.
 
-    Acts at falling edges: what it sees there is settled, what it sets there belongs to the same cycle.
+    Acts at falling edges: what it sees there is settled, what it sets there belongs to the same
+    cycle.
     """
 
     def __init__(self, dut: Any, dram: Dram, rng: np.random.Generator) -> None:

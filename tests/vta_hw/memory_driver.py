@@ -22,7 +22,7 @@ LAYOUTS = {"load": layouts.LOAD, "store": layouts.STORE}
 
 
 async def begin(dut: Any) -> tuple[np.random.Generator, MachineState, Dram]:
-    """Reset, fill the ACT of STORE, and attach a memory of the kind and seed that the test was given.
+    """Reset, fill the ACT of STORE, and attach a memory of the test's kind and seed.
 
     Return the generator of random numbers, what the machine holds, and the DRAM behind the port.
     """

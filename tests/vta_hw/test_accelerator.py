@@ -1,4 +1,4 @@
-"""The whole accelerator on Verilator: random programs and every error, behind memories of every kind."""
+"""The whole accelerator on Verilator: random programs, every error, memories of every kind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import REGISTERS, Control, ErrorCode, Status
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw.accelerator import Accelerator
+from tests.differential.generate import generate
 
-from ..differential.generate import generate
 from .axi_memory import AXI_MEMORIES, Dram, attach_memory
 from .rtl import parameters, simulate, start_clock
 
@@ -116,7 +116,7 @@ def fill_program(dram: Dram, state: MachineState) -> list[Instruction]:
 
 @cocotb.test()
 async def random_programs(dut: Any) -> None:
-    """Fill the scratchpads, run a random program of all units, store ACT: memory is as the semantics say."""
+    """Fill the scratchpads, run a program of all units, store ACT; compare with the semantics."""
     bench = await begin(dut)
     save = Store(dram_address=0, sram_address=0, count_x=CONFIG.act_depth)
     save = with_bank_masks(save, CONFIG)
@@ -224,7 +224,7 @@ FAILURES = {
 
 @cocotb.test()
 async def failures(dut: Any) -> None:
-    """Each failure gives its code and index and changes memory no more; a good program runs after it."""
+    """Each failure gives its code and index, then leaves memory alone; a good program follows."""
     bench = await begin(dut)
     for name in bench.rng.permutation(list(FAILURES)):
         await fail(bench, str(name), FAILURES[str(name)])

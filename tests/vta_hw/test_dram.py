@@ -111,9 +111,7 @@ def accept(
     if commands:
         turn = timing.turnaround_cycles if commands[-1].write != write else 0
         start = max(start, commands[-1].end + 1 + turn)
-    commands.append(
-        Command(write, identity, address, beats, start, timing.beat_interval_cycles)
-    )
+    commands.append(Command(write, identity, address, beats, start, timing.beat_interval_cycles))
     return channel
 
 
@@ -138,7 +136,11 @@ def check_beats(
             assert int(dut.bus__rdata.value) == word
             assert dut.bus__rlast.value == (beat == command.beats - 1)
     answers = sum(c.write and c.end + timing.response_cycles == cycle for c in commands)
-    assert (dut.bus__rvalid.value, dut.write.value, dut.bus__bvalid.value) == (reads, writes, answers)
+    assert (dut.bus__rvalid.value, dut.write.value, dut.bus__bvalid.value) == (
+        reads,
+        writes,
+        answers,
+    )
 
 
 @pytest.mark.parametrize("seed", range(61, 66))

@@ -1,4 +1,4 @@
-"""FETCH on Verilator: legality of words against the decoder, dispatch in order behind slow memories."""
+"""FETCH on Verilator: legality of words against the decoder, dispatch in order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ def is_legal(word: int, config: HardwareConfig) -> bool:
 
 
 def random_words(rng: np.random.Generator, config: HardwareConfig, count: int) -> Iterator[int]:
-    """Words mostly legal: each field random or extreme, enumerations often valid, then perhaps a bit flipped."""
+    """Words often legal: fields random or extreme, enumerations valid, perhaps a bit flipped."""
     for _ in range(count):
         layout = FORMATS[rng.integers(0, len(FORMATS))]
         values = {}
@@ -102,7 +102,7 @@ def write_program(rng: np.random.Generator, dram: Dram, address: int, count: int
 
 
 async def follow(dut: Any, rng: np.random.Generator, words: list[int], limit: int = 30_000) -> int:
-    """Check each dispatch, with queues full at random, until all is dispatched or refused; return how many."""
+    """Check each dispatch, queues full at random, until one is refused or all are done."""
     sent = 0
     for _ in range(limit):
         full = int(rng.integers(0, 16)) if rng.integers(0, 3) else 0

@@ -48,7 +48,10 @@ class Model:
     def banks(self, unit: Unit, head: Values, claimed: list[Values]) -> bool:
         """Rule 3; ``claimed`` are the instructions accepted in this cycle."""
         others = [
-            other for unit_there in Unit if unit_there is not unit for other in self.flying[unit_there]
+            other
+            for unit_there in Unit
+            if unit_there is not unit
+            for other in self.flying[unit_there]
         ]
         for other in (*others, *claimed):
             if any(head.get(role, 0) & other.get(role, 0) for role in ROLES):

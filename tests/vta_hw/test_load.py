@@ -18,8 +18,10 @@ from .memory_top import CONFIG, make_memory_top
 from .rtl import simulate
 
 
-async def run_load(dut: Any, instruction: Load, limit: int = 20_000) -> dict[Memory, dict[int, int]]:
-    """Run one LOAD; return each word written, checking that no word is written twice and none after the end."""
+async def run_load(
+    dut: Any, instruction: Load, limit: int = 20_000
+) -> dict[Memory, dict[int, int]]:
+    """Run one LOAD; return what it wrote: nothing twice, nothing after its end."""
     start_unit(dut, "load", instruction)
     await ReadOnly()
     assert dut.load__free.value == 1

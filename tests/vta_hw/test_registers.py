@@ -40,7 +40,7 @@ async def connect_host(dut: Any) -> tuple[np.random.Generator, AxiLiteMaster]:
 
 @cocotb.test()
 async def settings_and_counters(dut: Any) -> None:
-    """Settings keep what is written to them, bytes by strobe; the rest shows the machine's state."""
+    """Settings keep what is written, bytes by strobe; the rest shows the machine's state."""
     rng, host = await connect_host(dut)
     values = [int(value) for value in rng.integers(0, 1 << 63, len(COUNTERS))]
     dut.counters.value = sum(value << 64 * place for place, value in enumerate(values))

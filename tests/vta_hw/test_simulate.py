@@ -77,7 +77,8 @@ def test_a_program_leaves_every_memory_as_the_semantics_say() -> None:
 
 def test_times_and_counters_are_those_of_the_rules() -> None:
     result = run_program(CONFIG, code(PROGRAM_UNITS), image(), BASE, PROGRAM, WINDOW, timing=TIMING)
-    # FETCH asks in cycle 0, AR is accepted in 1, and an instruction is 16 beats of 4 bytes, back to back.
+    # FETCH asks in cycle 0, AR is accepted in 1, and an instruction is 16 beats of 4 bytes, back to
+    # back.
     arrivals = 1 + TIMING.latency_cycles + 16 * np.arange(1, 6)
     assert result.dispatched[0] == arrivals[0]
     load, weights, gemm, vector, store = range(5)

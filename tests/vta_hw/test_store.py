@@ -49,7 +49,7 @@ async def random_blocks(dut: Any) -> None:
 
 @cocotb.test()
 async def nothing_is_written_after_a_stop(dut: Any) -> None:
-    """``enable`` falls at some cycle: only bytes offered before it change, and every burst taken is answered."""
+    """``enable`` falls: only bytes offered before change; bursts taken are answered."""
     rng, state, dram = await begin(dut)
     semantics.store(state, instruction := Store(dram_address=0, sram_address=0, count_x=2000))
     start_unit(dut, "store", instruction)

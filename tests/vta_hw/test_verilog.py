@@ -1,4 +1,4 @@
-"""The emitted Verilog: the same every time, clean under lint, without traces of the machine it was made on."""
+"""The emitted Verilog: the same every time, clean under lint, without paths of any machine."""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ from dovetail.vta_hw.build import verilator_directory
 from dovetail.vta_hw.verilog import LINT_WAIVERS, HardwareError, emit_verilog, find_yosys
 
 EMIT = (
-    "from dovetail.isa.configs import find_config; from dovetail.vta_hw.verilog import emit_verilog;"
+    "from dovetail.isa.configs import find_config;"
+    "from dovetail.vta_hw.verilog import emit_verilog;"
     "print(emit_verilog(find_config('tiny')), end='')"
 )
 
