@@ -41,7 +41,7 @@ Array = NDArray[np.generic]
 class Activation:
     """An on-chip tensor: ``channels`` in blocks of ``lanes``, and its halo.
 
-    halo: top, left, bottom, right.  fill: what the halo holds.
+    halo: top, left, bottom, right.  fill: what the halo holds; None when nobody reads it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Activation:
     width: int
     lanes: int
     halo: tuple[int, int, int, int] = (0, 0, 0, 0)
-    fill: int = 0
+    fill: int | None = None
 
     @property
     def blocks(self) -> int:
@@ -122,7 +122,25 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
         old = activations[name]
         halo = tuple(max(a, b) for a, b in zip(old.halo, operator.pads, strict=True))
         activations[name] = replace(old, halo=halo, fill=fill)
+    _align_operands(partition, activations)
     return activations
+
+
+def _align_operands(partition: Partition, activations: dict[str, Activation]) -> None:
+    """Give both operands of every residual add one halo, since one address walks over both.
+
+    Halos only grow, to at most the largest there is, so this ends.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for layer in partition.layers:
+            operands = [activations[name] for name in layer.inputs]
+            if len({operand.halo for operand in operands}) > 1:
+                halo = tuple(max(sides) for sides in zip(*(o.halo for o in operands), strict=True))
+                for operand in operands:
+                    activations[operand.name] = replace(operand, halo=halo)
+                changed = True
 
 
 def _plain(graph: Graph, name: str, lanes: int) -> Activation:

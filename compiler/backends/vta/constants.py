@@ -1,0 +1,38 @@
+"""The constants in DRAM, in the order in which LOADs read them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.config import HardwareConfig
+
+__all__ = ["DramMap"]
+
+
+class DramMap:
+    """Hands out DRAM from address 0, and keeps the bytes that are known at compile time."""
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._align = max(config.burst_bytes, config.block * config.block, 8 * config.block, 64)
+        self._parts: list[tuple[int, bytes]] = []
+        self.size = 0
+        """Bytes handed out."""
+
+    def reserve(self, size: int) -> int:
+        """Address of ``size`` bytes that the run fills."""
+        address = self.size
+        self.size = -(-(address + size) // self._align) * self._align
+        return address
+
+    def add(self, array: NDArray[np.generic]) -> int:
+        """Address of a constant."""
+        data = np.ascontiguousarray(array).tobytes()
+        address = self.reserve(len(data))
+        self._parts.append((address, data))
+        return address
+
+    def image(self) -> bytes:
+        """All of it, zeros where nothing is known."""
+        image = bytearray(self.size)
+        for address, data in self._parts:
+            image[address : address + len(data)] = data
+        return bytes(image)
