@@ -1,0 +1,1 @@
+"""Modules, the devices that run them, and what the host does around a launch."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.runtime import host
+
 from .ir import Array, Graph
 from .ops import (
     Add,
@@ -67,20 +69,15 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case Transpose(permutation=permutation):
             return x.transpose(permutation)
         case Softmax():
-            real = (x.astype(F32) - F32(operator.x_zero_point)) * F32(operator.x_scale)
-            power = np.exp(real - real.max(axis=-1, keepdims=True))
-            share = power / power.sum(axis=-1, keepdims=True, dtype=F32)
-            return _quantize(share, operator.scale, operator.zero_point)
+            return host.softmax(
+                x, operator.x_scale, operator.x_zero_point, operator.scale, operator.zero_point
+            )
         case Quantize(scale=scale, zero_point=zero_point):
-            return _quantize(x, scale, zero_point)
+            return host.quantize(x, scale, zero_point)
         case Dequantize(scale=scale, zero_point=zero_point):
-            return (x.astype(np.int32) - zero_point).astype(F32) * F32(scale)
+            return host.dequantize(x, scale, zero_point)
         case Shift128(to=to):
-            return (x.astype(np.int16) + (-128 if to == "int8" else 128)).astype(to)
-
-
-def _quantize(x: Array, scale: float, zero_point: int) -> Array:
-    return np.clip(np.rint(x / F32(scale)) + zero_point, -128, 127).astype(np.int8)
+            return host.shift128(x, to)
 
 
 def _windows(

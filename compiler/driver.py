@@ -1,0 +1,133 @@
+"""From model to module, top to bottom."""
+
+from pathlib import Path
+
+import onnx
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
+from dovetail.runtime.module import Module, TensorSignature
+
+from .backends.vta.emit import CompiledProgram, compile_partition
+from .cpu import graph_to_bytes
+from .errors import ModelError
+from .graph.dense_to_conv import DenseToConv
+from .graph.fuse import Partition, fuse
+from .graph.ir import Graph
+from .graph.text import to_text
+from .host_steps import host_steps
+from .importers.onnx import import_onnx, load_onnx
+from .options import CompileOptions
+from .target import Target, parse_target
+
+__all__ = ["compile_model"]
+
+
+def compile_model(
+    model: Path | str | onnx.ModelProto,
+    target: str = "vta",
+    options: CompileOptions | None = None,
+) -> Module:
+    """Compile an integer ONNX model.
+
+    target: ``vta``, ``vta:CONFIG`` or ``cpu``.
+    Raises CompilerError's kinds: ModelError, UnsupportedOperatorError, TargetError, DoesNotFitError.
+    """
+    options = options or CompileOptions.from_environment()
+    chosen = parse_target(target)
+    if isinstance(model, str | Path):
+        model = load_onnx(Path(model))
+    graph = import_onnx(model)
+    options.write("1_import.txt", to_text(graph))
+    if chosen.config is None:
+        return _cpu_module(graph, chosen)
+    graph = DenseToConv().run(graph)
+    options.write("2_dense_to_conv.txt", to_text(graph))
+    partition = fuse(graph)
+    program = compile_partition(graph, partition, chosen.config)
+    _dump_program(program, options)
+    return _accelerator_module(graph, partition, program, chosen, chosen.config)
+
+
+def _signatures(graph: Graph, names: tuple[str, ...]) -> tuple[TensorSignature, ...]:
+    return tuple(
+        TensorSignature(name, graph.types[name].shape, graph.types[name].dtype) for name in names
+    )
+
+
+def _cpu_module(graph: Graph, target: Target) -> Module:
+    return Module(
+        target.name,
+        _signatures(graph, graph.inputs),
+        _signatures(graph, graph.outputs),
+        {},
+        {"graph": graph_to_bytes(graph)},
+    )
+
+
+def _accelerator_module(
+    graph: Graph,
+    partition: Partition,
+    program: CompiledProgram,
+    target: Target,
+    config: HardwareConfig,
+) -> Module:
+    result = program.result
+    suffix_input = partition.result
+    last = [n for n in partition.suffix if n.inputs[0] in partition.aliases]
+    if last:
+        raise ModelError(f"node {last[0].origin!r} reads a tensor that is an alias")
+    details = {
+        "config": config.name,
+        "fingerprint": config.fingerprint,
+        "program_address": program.program_address,
+        "program_bytes": len(program.instructions) * INSTRUCTION_BYTES,
+        "input_address": program.input_address,
+        "output_address": program.output_address,
+        "output_blocked_shape": [result.blocks, result.height, result.width, config.block],
+        "output_shape": list(graph.types[partition.result].shape),
+        "prefix": host_steps(partition.prefix, graph.inputs[0]),
+        "suffix": host_steps(partition.suffix, suffix_input),
+        "layers": _layers(partition, program, config),
+        "layer_of": list(program.layer_of),
+    }
+    return Module(
+        target.name,
+        _signatures(graph, graph.inputs),
+        _signatures(graph, graph.outputs),
+        details,
+        {"dram": program.image},
+    )
+
+
+def _layers(
+    partition: Partition, program: CompiledProgram, config: HardwareConfig
+) -> list[dict[str, object]]:
+    """For each layer what ``profile`` shows: name, operators, MACs, DRAM bytes, schedule."""
+    moved = [0] * len(partition.layers)
+    for instruction, layer in zip(program.instructions, program.layer_of, strict=True):
+        if isinstance(instruction, Load):
+            moved[layer] += instruction.words * config.word_bytes(instruction.memory)
+        elif isinstance(instruction, Store):
+            words = instruction.count_x * instruction.count_y * instruction.count_z
+            moved[layer] += words * config.word_bytes(Memory.ACT)
+    return [
+        {
+            "name": layer.name,
+            "kind": "+".join(type(node.operator).__name__ for node in layer.nodes),
+            "macs": lowered.kernel.macs,
+            "dram_bytes": count,
+            "inexact_pairs": lowered.inexact_pairs,
+            "schedule": schedule.record,
+        }
+        for layer, lowered, schedule, count in zip(
+            partition.layers, program.layers, program.schedules, moved, strict=True
+        )
+    ]
+
+
+def _dump_program(program: CompiledProgram, options: CompileOptions) -> None:
+    options.write("3_kernels.txt", "\n\n".join(str(layer.kernel) for layer in program.layers))
+    options.write("4_scheduled.txt", "\n\n".join(str(s.kernel) for s in program.schedules))
+    options.write("5_program.txt", "\n".join(map(str, program.instructions)))

@@ -1,0 +1,157 @@
+"""Running a module: host steps, one launch, host steps."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.configs import find_config
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.memories import Unit
+from dovetail.isa.registers import ErrorCode
+
+from .device import Device, Launch, LaunchResult
+from .errors import DeviceError, InputError, ModuleError
+from .host import pack, run_steps, unpack
+from .module import Module
+from .result import RunResult, Timeline, TimelineEntry
+from .targets import open_device, split_device
+
+__all__ = ["config_of", "execute"]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
+    """Run ``module`` once on the device called ``device_name``, which may pin a configuration ("sim:tiny").
+
+    Raises InputError, ModuleError, DeviceError.
+    """
+    begin = time.perf_counter()
+    kind, pinned = split_device(device_name)
+    _check_inputs(module, inputs)
+    if module.target == "cpu":
+        if kind != "cpu":
+            raise DeviceError(
+                f"the module was compiled for 'cpu' and cannot run on {device_name!r}; "
+                "use --device cpu, or compile with --target vta:CONFIG"
+            )
+        outputs = open_device("cpu").run(module, inputs)
+        seconds = time.perf_counter() - begin
+        return RunResult(outputs, device_name, seconds, 0.0, seconds)
+    config = config_of(module)
+    if kind == "cpu" or (pinned and pinned != config.name):
+        raise DeviceError(
+            f"the module was compiled for {module.target!r} and cannot run on {device_name!r}; "
+            f"use --device sim or rtl, or compile for that device"
+        )
+    return _launch(module, config, inputs, device_name, open_device(kind), begin)
+
+
+def config_of(module: Module) -> HardwareConfig:
+    """The configuration an accelerator module is for.
+
+    Raises ModuleError when this version's configuration of that name is another one.
+    """
+    name = str(module.details["config"])
+    config = find_config(name)
+    if config.fingerprint != module.details["fingerprint"]:
+        raise ModuleError(
+            f"the module was compiled for another configuration {name!r} (fingerprint "
+            f"{module.details['fingerprint']:#010x}; this version's is {config.fingerprint:#010x}); "
+            "compile it again"
+        )
+    return config
+
+
+def _check_inputs(module: Module, inputs: Arrays) -> None:
+    wanted = {tensor.name: tensor for tensor in module.inputs}
+    for name in inputs:
+        if name not in wanted:
+            raise InputError(f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}")
+    for name, tensor in wanted.items():
+        if name not in inputs:
+            raise InputError(f"input {name!r} is missing; required {tensor.dtype}{list(tensor.shape)}")
+        found = inputs[name]
+        if tuple(found.shape) != tensor.shape or str(found.dtype) != tensor.dtype:
+            raise InputError(
+                f"input {name!r} is {found.dtype}{list(found.shape)}; "
+                f"required {tensor.dtype}{list(tensor.shape)}"
+            )
+
+
+def _launch(
+    module: Module,
+    config: HardwareConfig,
+    inputs: Arrays,
+    device_name: str,
+    device: Device,
+    begin: float,
+) -> RunResult:
+    details = module.details
+    dram = np.frombuffer(module.sections["dram"], np.uint8).copy()
+    x = run_steps(details["prefix"], np.asarray(inputs[module.inputs[0].name]))
+    packed = pack(x, config.block).reshape(-1).view(np.uint8)
+    dram[details["input_address"] : details["input_address"] + packed.size] = packed
+    count = details["program_bytes"] // INSTRUCTION_BYTES
+    launch = Launch(config, dram, details["program_address"], count)
+    started = time.perf_counter()
+    done = device.run(launch)
+    ended = time.perf_counter()
+    if not done.finished:
+        code = ErrorCode(done.error_code)
+        raise DeviceError(
+            f"{device_name} stopped with {code.name} at instruction {done.error_index} of {count}"
+        )
+    shape = details["output_blocked_shape"]
+    place = details["output_address"]
+    raw = done.dram[place : place + int(np.prod(shape))].view(np.int8).reshape(shape)
+    output = run_steps(details["suffix"], unpack(raw, details["output_shape"]))
+    finish = time.perf_counter()
+    counters = done.counters
+    cycles, macs = counters["cycles"], sum(layer["macs"] for layer in details["layers"])
+    return RunResult(
+        outputs={module.outputs[0].name: output},
+        device=device_name,
+        wall_seconds=finish - begin,
+        host_seconds=(started - begin) + (finish - ended),
+        device_seconds=done.seconds,
+        cycles=cycles,
+        macs=macs,
+        gemm_busy_cycles=counters["gemm_busy"],
+        gemm_utilization=macs / (cycles * config.macs_per_cycle),
+        dram_bytes_read=(counters["fetch_beats"] + counters["load_beats"]) * config.bus_bytes,
+        dram_bytes_written=counters["store_beats"] * config.bus_bytes,
+        counters=counters,
+        timeline=_timeline(done, dram, launch, details["layer_of"]),
+    )
+
+
+def _timeline(
+    done: LaunchResult, dram: NDArray[np.uint8], launch: Launch, layer_of: list[int]
+) -> Timeline:
+    """One entry for each instruction."""
+    entries = []
+    free = dict.fromkeys(Unit, 0)
+    for index in range(launch.program_count):
+        opcode = int(dram[launch.program_address + index * INSTRUCTION_BYTES]) & 15
+        unit = Unit(opcode - 1)
+        start, end = int(done.accepted[index]), int(done.ended[index])
+        queued = int(done.dispatched[index])
+        entries.append(
+            TimelineEntry(
+                index=index,
+                unit=unit.name,
+                layer=layer_of[index],
+                queued=queued,
+                start=start,
+                end=end,
+                waited_token=None if done.waited_token is None else int(done.waited_token[index]),
+                waited_port=None if done.waited_port is None else int(done.waited_port[index]),
+                waited_memory=max(0, queued + 1 - free[unit]),
+            )
+        )
+        free[unit] = end + 1
+    return tuple(entries)

@@ -1,0 +1,91 @@
+"""What the host computes around a launch: one NumPy function for each step, and their serial form.
+
+The graph interpreter of the compiler uses the same functions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ModuleError
+
+__all__ = [
+    "dequantize",
+    "pack",
+    "quantize",
+    "run_steps",
+    "shift128",
+    "softmax",
+    "unpack",
+]
+
+Array = NDArray[Any]
+F32 = np.float32
+
+
+def quantize(x: Array, scale: float, zero_point: int) -> Array:
+    """``clip(rint(x / scale) + zero_point, -128, 127)``: float32 to int8, ``rint`` half to even."""
+    return np.clip(np.rint(x / F32(scale)) + zero_point, -128, 127).astype(np.int8)
+
+
+def dequantize(x: Array, scale: float, zero_point: int) -> Array:
+    """``(x - zero_point) * scale``: int8 to float32."""
+    return (x.astype(np.int32) - zero_point).astype(F32) * F32(scale)
+
+
+def softmax(x: Array, x_scale: float, x_zero_point: int, scale: float, zero_point: int) -> Array:
+    """Dequantise, softmax over the last dimension in float32, quantise: int8 to int8."""
+    real = dequantize(x, x_scale, x_zero_point)
+    power = np.exp(real - real.max(axis=-1, keepdims=True))
+    share = power / power.sum(axis=-1, keepdims=True, dtype=F32)
+    return quantize(share, scale, zero_point)
+
+
+def shift128(x: Array, to: str) -> Array:
+    """uint8 to int8 by subtracting 128 (``to`` "int8"), or back by adding it."""
+    return (x.astype(np.int16) + (-128 if to == "int8" else 128)).astype(to)
+
+
+def pack(x: Array, lanes: int) -> Array:
+    """int8[1, H, W, C] or [1, C] to int8[blocks, H, W, lanes]; channels beyond C are 0."""
+    image = x.reshape(1, 1, -1) if x.ndim == 2 else x[0]
+    height, width, channels = image.shape
+    blocks = -(-channels // lanes)
+    padded = np.zeros((height, width, blocks * lanes), np.int8)
+    padded[:, :, :channels] = image
+    return np.ascontiguousarray(
+        padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3)
+    )
+
+
+def unpack(x: Array, shape: Sequence[int]) -> Array:
+    """int8[blocks, H, W, lanes] to int8 of ``shape``, [1, H, W, C] or [1, C]."""
+    blocks, height, width, lanes = x.shape
+    image = x.transpose(1, 2, 0, 3).reshape(height, width, blocks * lanes)
+    return np.ascontiguousarray(image[:, :, : shape[-1]]).reshape(shape)
+
+
+STEPS: dict[str, Callable[..., Array]] = {
+    "quantize": quantize,
+    "dequantize": dequantize,
+    "softmax": softmax,
+    "shift128": shift128,
+    "reshape": lambda x, shape: x.reshape(shape),
+    "transpose": lambda x, permutation: np.ascontiguousarray(x.transpose(permutation)),
+}
+
+
+def run_steps(steps: Sequence[Mapping[str, Any]], x: Array) -> Array:
+    """Apply ``steps`` one after the other: each names a function of this module and its parameters.
+
+    Raises ModuleError for an unknown step.
+    """
+    for step in steps:
+        parameters = dict(step)
+        function = STEPS.get(str(parameters.pop("step", "")))
+        if function is None:
+            raise ModuleError(f"host step {dict(step)} is unknown; there are: {', '.join(STEPS)}")
+        x = function(x, **parameters)
+    return x

@@ -1,0 +1,161 @@
+"""The compiled module and its file.
+
+A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian), the manifest
+(JSON, UTF-8), the sections, one after the other, and the SHA-256 of everything before it.  The manifest lists
+each section's name and length.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ModuleError
+from .result import RunResult
+
+__all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
+
+MAGIC = b"DOVETAIL"
+FORMAT_VERSION = 1
+DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSignature:
+    """Name, shape and element type (a NumPy name) of an input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A compiled model.
+
+    target: as given to the compiler, completed ("vta:zynq7020", "cpu").
+    details: what the target needs besides bytes; JSON values only.
+    sections: bytes by name.
+    """
+
+    target: str
+    inputs: tuple[TensorSignature, ...]
+    outputs: tuple[TensorSignature, ...]
+    details: Mapping[str, Any]
+    sections: Mapping[str, bytes]
+
+    def run(self, inputs: Mapping[str, NDArray[Any]], device: str = "sim") -> RunResult:
+        """Run on the device called ``device``.
+
+        Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown or stops.
+        """
+        from .executor import execute
+
+        return execute(self, inputs, device)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        manifest = {
+            "format": FORMAT_VERSION,
+            "target": self.target,
+            "inputs": [_to_json(tensor) for tensor in self.inputs],
+            "outputs": [_to_json(tensor) for tensor in self.outputs],
+            "details": dict(self.details),
+            "sections": [[name, len(data)] for name, data in self.sections.items()],
+        }
+        text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+        body = MAGIC + len(text).to_bytes(8, "little") + text + b"".join(self.sections.values())
+        return body + hashlib.sha256(body).digest()
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        write_whole(path, self.to_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str = "module") -> "Module":
+        """Read the content of a file; ``where`` names it in errors.
+
+        Raises ModuleError when it is not a module, is damaged, or is of another format version.
+        """
+        smallest = len(MAGIC) + 8 + DIGEST_BYTES
+        if len(data) < smallest or not data.startswith(MAGIC):
+            raise ModuleError(
+                f"{where} is not a dovetail module (found {len(data)} bytes, beginning {data[:8]!r}); "
+                "make one with: dovetail compile"
+            )
+        body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+        if hashlib.sha256(body).digest() != digest:
+            raise ModuleError(
+                f"{where} is damaged: its content does not match its checksum (truncated, or bits changed); "
+                "compile it again"
+            )
+        start = len(MAGIC) + 8
+        length = int.from_bytes(data[len(MAGIC) : start], "little")
+        try:
+            return cls._parse(json.loads(body[start : start + length]), body[start + length :])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModuleError(f"{where} has a manifest that cannot be read: {error}") from None
+
+    @classmethod
+    def _parse(cls, manifest: dict[str, Any], rest: bytes) -> "Module":
+        if manifest["format"] != FORMAT_VERSION:
+            raise ValueError(f"format {manifest['format']}; required {FORMAT_VERSION}")
+        sections, place = {}, 0
+        for name, size in manifest["sections"]:
+            sections[name] = rest[place : place + size]
+            place += size
+        return cls(
+            manifest["target"],
+            tuple(_from_json(tensor) for tensor in manifest["inputs"]),
+            tuple(_from_json(tensor) for tensor in manifest["outputs"]),
+            manifest["details"],
+            sections,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "Module":
+        """Read a file.
+
+        Raises ModuleError as ``from_bytes`` does, and when there is no such file.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ModuleError(f"cannot read module {path}: {error.strerror}") from None
+        return cls.from_bytes(data, str(path))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path``: afterwards the file has all of it, or is as it was.
+
+    Raises ModuleError when the folder cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ModuleError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ModuleError(f"cannot write {path}: {error.strerror}") from None
+        raise
+
+
+def _to_json(tensor: TensorSignature) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+
+
+def _from_json(values: dict[str, Any]) -> TensorSignature:
+    return TensorSignature(values["name"], tuple(values["shape"]), values["dtype"])
