@@ -1,13 +1,14 @@
 """The NumPy meaning of every operator; the oracle of all backends, and the ``cpu`` target."""
 
 from collections.abc import Mapping
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.runtime import host
-
-from .ir import Array, Graph
+from ..dtypes import Quantization
+from ..errors import GraphError
+from .ir import Graph
 from .ops import (
     Add,
     AveragePool2d,
@@ -17,6 +18,7 @@ from .ops import (
     Lookup,
     MaxPool2d,
     Operator,
+    Pad,
     Pads,
     Pair,
     Quantize,
@@ -29,15 +31,31 @@ from .ops import (
 
 __all__ = ["evaluate", "run"]
 
+Array = NDArray[Any]
 F32 = np.float32
 
 
 def run(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Evaluate the graph on ``inputs``; return every tensor by name, outputs among them."""
+    """Evaluate the graph on ``inputs``; return every tensor by name, outputs among them.
+
+    Raises GraphError when an input is missing, unknown, or of another type.
+    """
+    _check_inputs(graph, inputs)
     values: dict[str, Array] = {**graph.constants, **inputs}
     for node in graph.nodes:
         values[node.output] = evaluate(node.operator, [values[name] for name in node.inputs])
     return values
+
+
+def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:
+    if set(inputs) != set(graph.inputs):
+        raise GraphError(f"inputs {sorted(inputs)}; required {sorted(graph.inputs)}")
+    for name, array in inputs.items():
+        wanted = graph.types[name]
+        if array.shape != wanted.shape or array.dtype != wanted.dtype.numpy:
+            raise GraphError(
+                f"input {name!r} is {array.dtype}{list(array.shape)}; required {wanted}"
+            )
 
 
 def evaluate(operator: Operator, inputs: list[Array]) -> Array:
@@ -47,8 +65,8 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case Conv2d():
             return _conv2d(operator, *inputs)
         case Dense(zero_point=zero_point):
-            shifted = x.astype(np.int64) - zero_point
-            return (shifted @ inputs[1].astype(np.int64).T + inputs[2]).astype(np.int32)
+            shifted = x.astype(np.float64) - zero_point
+            return (shifted @ inputs[1].astype(np.float64).T + inputs[2]).astype(np.int32)
         case Requantize(zero_point=zero_point, low=low, high=high):
             rounded = np.rint(x.astype(F32) * inputs[1]).astype(np.float64)
             return np.clip(rounded + zero_point, low, high).astype(np.int8)
@@ -64,26 +82,26 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
             return np.clip(rounded, -128, 127).astype(np.int8)
         case Lookup():
             return inputs[1][x.astype(np.int16) + 128]
+        case Pad(pads=(top, left, bottom, right), value=value):
+            return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
         case Reshape(shape=shape):
             return x.reshape(shape)
         case Transpose(permutation=permutation):
-            return x.transpose(permutation)
+            return np.ascontiguousarray(x.transpose(permutation))
         case Softmax():
-            return host.softmax(
-                x, operator.x_scale, operator.x_zero_point, operator.scale, operator.zero_point
-            )
+            return _softmax(operator, x)
         case Quantize(scale=scale, zero_point=zero_point):
-            return host.quantize(x, scale, zero_point)
+            return Quantization(F32(scale), zero_point).quantize(x)
         case Dequantize(scale=scale, zero_point=zero_point):
-            return host.dequantize(x, scale, zero_point)
+            return Quantization(F32(scale), zero_point).dequantize(x)
         case Shift128(to=to):
-            return host.shift128(x, to)
+            return (x.astype(np.int16) + (-128 if to == "int8" else 128)).astype(to)
+        case _:
+            assert_never(operator)
 
 
-def _windows(
-    x: NDArray[np.generic], kernel: Pair, strides: Pair, pads: Pads, fill: int
-) -> NDArray[np.generic]:
-    """Every window: [OH, OW, C, KH, KW] with a leading 1."""
+def _windows(x: Array, kernel: Pair, strides: Pair, pads: Pads, fill: int) -> Array:
+    """Every window: [1, OH, OW, C, KH, KW]."""
     top, left, bottom, right = pads
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
     view = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(1, 2))
@@ -91,21 +109,35 @@ def _windows(
 
 
 def _conv2d(operator: Conv2d, x: Array, weights: Array, bias: Array) -> Array:
+    """Sums in float64, which holds every int32 exactly."""
     kernel = (weights.shape[1], weights.shape[2])
     shifted = x.astype(np.float64) - operator.zero_point
     windows = _windows(shifted, kernel, operator.strides, operator.pads, 0)
     if operator.groups == 1:
         total = np.tensordot(windows, weights.astype(np.float64), axes=((3, 4, 5), (3, 1, 2)))
     else:
-        taps = weights[:, :, :, 0].astype(np.float64)
-        total = (windows * taps[None, None, None]).sum(axis=(4, 5))
-    return (total + bias).astype(np.int64).astype(np.int32)
+        total = np.einsum("nhwcyx,cyx->nhwc", windows, weights[..., 0].astype(np.float64))
+    return (total + bias).astype(np.int32)
 
 
 def _add(operator: Add, a: Array, b: Array) -> Array:
-    """In float32, from left to right."""
-    ra, rb = F32(operator.a_ratio), F32(operator.b_ratio)
-    za, zb = F32(operator.a_zero_point), F32(operator.b_zero_point)
-    offset = F32(operator.zero_point) - (ra * za + rb * zb)
-    total = (offset + a.astype(F32) * ra) + b.astype(F32) * rb
+    """Fused multiply-adds; float64 holds each product of int8 and float32 exactly."""
+    ra, rb = np.float64(F32(operator.a_ratio)), np.float64(F32(operator.b_ratio))
+    product = np.float64(F32(rb * operator.b_zero_point))
+    offset = F32(operator.zero_point) - F32(ra * operator.a_zero_point + product)
+    inner = (b.astype(np.float64) * rb + np.float64(offset)).astype(F32)
+    total = (a.astype(np.float64) * ra + inner).astype(F32)
     return np.clip(np.rint(total), operator.low, operator.high).astype(np.int8)
+
+
+def _softmax(operator: Softmax, x: Array) -> Array:
+    scale = float(F32(operator.x_scale))
+    room = np.log(float(F32(np.finfo(F32).max) / F32(x.shape[-1]))) - 5
+    shift = max(0.0, room) / scale
+    with np.errstate(under="ignore"):
+        table = np.exp((np.arange(256) - 255 + shift) * scale).astype(F32)
+    top = x.max(axis=-1, keepdims=True).astype(np.int16)
+    values = table[x.astype(np.int16) - top + 255]
+    total = np.add.accumulate(values, axis=-1, dtype=F32)[..., -1:]
+    steps = np.rint(values * np.floor(F32(1) / F32(operator.scale)) / total)
+    return np.clip(steps + operator.zero_point, -128, 127).astype(np.int8)

@@ -1,10 +1,14 @@
 """The operators of the graph IR: attributes, type rules, what each means.
 
-Activations are int8, NHWC with N = 1; accumulators int32.  ``interpreter`` gives the NumPy meaning of each.
+Activations are int8, NHWC with N = 1; accumulators int32.  ``interpreter`` gives the NumPy meaning of
+each.
 """
 
 from dataclasses import dataclass
+from math import isfinite, prod
+from typing import assert_never
 
+from ..dtypes import DType
 from ..errors import GraphError
 
 __all__ = [
@@ -16,6 +20,9 @@ __all__ = [
     "Lookup",
     "MaxPool2d",
     "Operator",
+    "Pad",
+    "Pads",
+    "Pair",
     "Quantize",
     "Requantize",
     "Reshape",
@@ -27,53 +34,96 @@ __all__ = [
 ]
 
 Pair = tuple[int, int]
+"""Height, width."""
 Pads = tuple[int, int, int, int]
 """Top, left, bottom, right."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Shape and element type (a NumPy name: int8, uint8, int32, float32)."""
+    """Shape and element type."""
 
     shape: tuple[int, ...]
-    dtype: str
+    dtype: DType
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType | str) -> None:
+        """``dtype`` may be given by its NumPy name.
+
+        Raises GraphError for a dimension below 1 or an element type that the IR does not have.
+        """
+        if str(dtype) not in {str(each) for each in DType}:
+            raise GraphError(f"element type {dtype}; required one of {', '.join(DType)}")
+        if any(size < 1 for size in shape):
+            raise GraphError(f"shape {shape}; required dimensions of at least 1")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "dtype", DType(dtype))
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
 
 @dataclass(frozen=True, slots=True)
 class Conv2d:
-    """``sum((x - zero_point) * w) + bias``: x int8[1, H, W, C], w int8[O, KH, KW, C / groups], bias int32[O]
-    to int32[1, OH, OW, O].  Padding reads as ``zero_point``.  ``groups`` is 1 or C (depthwise)."""
+    """``sum((x - zero_point) * w) + bias``.
+
+    x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O].
+    Padding reads as ``zero_point``.  ``groups`` is 1, or C with O = C (depthwise).
+    """
 
     strides: Pair
     pads: Pads
     groups: int
     zero_point: int
 
+    def __post_init__(self) -> None:
+        _check(self, min(self.strides) >= 1, "strides of at least 1")
+        _check(self, min(self.pads) >= 0, "pads of at least 0")
+        _check(self, self.groups >= 1, "groups of at least 1")
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """``(x - zero_point) @ w.T + bias``: x int8[N, K], w int8[O, K], bias int32[O] to int32[N, O]."""
+    """``(x - zero_point) @ w.T + bias``.
+
+    x: int8[N, K], w: int8[O, K], bias: int32[O] to int32[N, O].
+    """
 
     zero_point: int
+
+    def __post_init__(self) -> None:
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
 
 
 @dataclass(frozen=True, slots=True)
 class Requantize:
-    """``clip(rint(float32(x) * scale) + zero_point, low, high)``: x int32[..., O], scale float32[O] to int8."""
+    """``clip(rint(float32(x) * scale) + zero_point, low, high)``, the product in float32.
+
+    x: int32[..., O], scale: float32[O] to int8.
+    Source: ONNX Runtime's QLinearConv and QLinearMatMul on x86-64.
+    """
 
     zero_point: int
     low: int
     high: int
 
+    def __post_init__(self) -> None:
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+        _check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
+
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """``clip(rint((zero_point - (ra * za + rb * zb)) + a * ra + b * rb), low, high)`` in float32, left to right.
+    """``clip(rint(fma(a, ra, fma(b, rb, offset))), low, high)`` in float32, ``fma`` rounding once.
 
-    a, b: int8 of one shape.  Source: ONNX Runtime's QLinearAdd on x86-64.
+    ``offset = zero_point - fma(za, ra, rb * zb)``.  a, b: int8 of one shape.
+    Source: ONNX Runtime's QLinearAdd on x86-64 with AVX2; equal on all 65,536 pairs for each of 152
+    sets of random parameters.
     """
 
     a_ratio: float
@@ -84,6 +134,13 @@ class Add:
     low: int
     high: int
 
+    def __post_init__(self) -> None:
+        for ratio in (self.a_ratio, self.b_ratio):
+            _check(self, isfinite(ratio) and ratio > 0, "finite ratios above 0")
+        for zero_point in (self.a_zero_point, self.b_zero_point, self.zero_point):
+            _check(self, _is_int8(zero_point), "zero points in -128..127")
+        _check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
+
 
 @dataclass(frozen=True, slots=True)
 class MaxPool2d:
@@ -93,12 +150,18 @@ class MaxPool2d:
     strides: Pair
     pads: Pads
 
+    def __post_init__(self) -> None:
+        _check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
+        _check(self, min(self.strides) >= 1, "strides of at least 1")
+        _check(self, min(self.pads) >= 0, "pads of at least 0")
+
 
 @dataclass(frozen=True, slots=True)
 class AveragePool2d:
     """``clip(rint(float32(sum(x - x_zero_point)) * scale) + zero_point)``, without padding.
 
     ``scale`` is float32(input scale / (output scale * window size)).  int8[1, H, W, C] to int8.
+    ``x_zero_point`` may be any difference of two zero points.
     """
 
     kernel: Pair
@@ -107,10 +170,29 @@ class AveragePool2d:
     zero_point: int
     scale: float
 
+    def __post_init__(self) -> None:
+        _check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
+        _check(self, min(self.strides) >= 1, "strides of at least 1")
+        _check(self, -255 <= self.x_zero_point <= 255, "an input zero point in -255..255")
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+        _check(self, isfinite(self.scale) and self.scale > 0, "a finite scale above 0")
+
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """``table[x + 128]``: x int8, table int8[256] to int8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """A border of ``value``: int8[1, H, W, C] to int8[1, top + H + bottom, left + W + right, C]."""
+
+    pads: Pads
+    value: int
+
+    def __post_init__(self) -> None:
+        _check(self, min(self.pads) >= 0, "pads of at least 0")
+        _check(self, _is_int8(self.value), "a value in -128..127")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +208,29 @@ class Transpose:
 
     permutation: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        ordered = sorted(self.permutation) == list(range(len(self.permutation)))
+        _check(self, ordered, "a permutation of 0, 1, ...")
+
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Dequantise, softmax over the last dimension in float32, quantise.  int8 to int8."""
+    """Softmax over the last dimension, int8 to int8, by a table of float32 exponentials.
+
+    ``e[i] = float32(exp((i - 255 + shift) * x_scale))``, ``v = e[x - max(x) + 255]``,
+    ``clip(rint(v * floor(1 / scale) / sum(v)) + zero_point)``, where, for rows of ``n`` values,
+    ``shift = max(0, log(largest float32 / n) - 5) / x_scale`` keeps the sum finite.
+    Source: ONNX Runtime's QLinearSoftmax.
+    """
 
     x_scale: float
     x_zero_point: int
     scale: float
     zero_point: int
+
+    def __post_init__(self) -> None:
+        for scale in (self.x_scale, self.scale):
+            _check(self, isfinite(scale) and scale > 0, "finite scales above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +240,10 @@ class Quantize:
     scale: float
     zero_point: int
 
+    def __post_init__(self) -> None:
+        _check(self, isfinite(self.scale) and self.scale > 0, "a finite scale above 0")
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+
 
 @dataclass(frozen=True, slots=True)
 class Dequantize:
@@ -152,12 +252,19 @@ class Dequantize:
     scale: float
     zero_point: int
 
+    def __post_init__(self) -> None:
+        _check(self, isfinite(self.scale) and self.scale > 0, "a finite scale above 0")
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+
 
 @dataclass(frozen=True, slots=True)
 class Shift128:
     """uint8 to int8 by subtracting 128, or int8 to uint8 by adding it."""
 
     to: str
+
+    def __post_init__(self) -> None:
+        _check(self, self.to in ("int8", "uint8"), "int8 or uint8")
 
 
 Operator = (
@@ -168,6 +275,7 @@ Operator = (
     | MaxPool2d
     | AveragePool2d
     | Lookup
+    | Pad
     | Reshape
     | Transpose
     | Softmax
@@ -176,60 +284,127 @@ Operator = (
     | Shift128
 )
 
+ARITY = {Conv2d: 3, Dense: 3, Requantize: 2, Add: 2, Lookup: 2}
+"""Number of inputs of the operators that have more than one."""
+
 
 def output_type(operator: Operator, inputs: tuple[TensorType, ...]) -> TensorType:
     """The type of the operator's result.
 
     Raises GraphError when the inputs do not fit it.
     """
+    arity = ARITY.get(type(operator), 1)
+    if len(inputs) != arity:
+        raise GraphError(f"{type(operator).__name__}: {len(inputs)} inputs; required {arity}")
     x = inputs[0]
     match operator:
-        case Conv2d(strides=strides, pads=pads, groups=groups):
-            weights = inputs[1]
-            _require(operator, len(x.shape) == 4 and x.dtype == "int8", x, "int8[1, H, W, C]")
-            out_channels, kh, kw, per_group = weights.shape
-            _require(operator, per_group * groups == x.shape[3], weights, f"C = {x.shape[3]}")
-            height, width = _windows(x.shape, (kh, kw), strides, pads)
-            return TensorType((1, height, width, out_channels), "int32")
+        case Conv2d():
+            return _conv2d_type(operator, x, inputs[1], inputs[2])
         case Dense():
-            _require(operator, inputs[1].shape[1] == x.shape[-1], inputs[1], f"K = {x.shape[-1]}")
-            return TensorType((*x.shape[:-1], inputs[1].shape[0]), "int32")
+            return _dense_type(operator, x, inputs[1], inputs[2])
         case Requantize():
-            _require(operator, x.dtype == "int32", x, "int32")
-            return TensorType(x.shape, "int8")
+            _require(operator, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
+            _exactly(operator, inputs[1], TensorType(x.shape[-1:], DType.FLOAT32))
+            return TensorType(x.shape, DType.INT8)
         case Add():
-            _require(operator, inputs[1] == x, inputs[1], str(x))
+            _require(operator, x.dtype == DType.INT8, x, "int8")
+            _exactly(operator, inputs[1], x)
             return x
         case MaxPool2d(kernel=kernel, strides=strides, pads=pads):
-            height, width = _windows(x.shape, kernel, strides, pads)
-            return TensorType((1, height, width, x.shape[3]), "int8")
+            return _pool_type(operator, x, kernel, strides, pads)
         case AveragePool2d(kernel=kernel, strides=strides):
-            height, width = _windows(x.shape, kernel, strides, (0, 0, 0, 0))
-            return TensorType((1, height, width, x.shape[3]), "int8")
-        case Lookup() | Softmax():
+            return _pool_type(operator, x, kernel, strides, (0, 0, 0, 0))
+        case Lookup():
+            _require(operator, x.dtype == DType.INT8, x, "int8")
+            _exactly(operator, inputs[1], TensorType((256,), DType.INT8))
+            return x
+        case Pad(pads=(top, left, bottom, right)):
+            _image(operator, x)
+            _, height, width, channels = x.shape
+            shape = (1, top + height + bottom, left + width + right, channels)
+            return TensorType(shape, DType.INT8)
+        case Softmax():
+            _require(operator, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., C]")
             return x
         case Reshape(shape=shape):
-            elements, wanted = 1, 1
-            for size in x.shape:
-                elements *= size
-            for size in shape:
-                wanted *= size
-            _require(operator, elements == wanted, x, f"{wanted} elements")
+            _require(operator, x.elements == prod(shape), x, f"{prod(shape)} elements")
             return TensorType(shape, x.dtype)
         case Transpose(permutation=permutation):
+            rank = len(permutation)
+            _require(operator, len(x.shape) == rank, x, f"{rank} dimensions")
             return TensorType(tuple(x.shape[axis] for axis in permutation), x.dtype)
         case Quantize():
-            _require(operator, x.dtype == "float32", x, "float32")
-            return TensorType(x.shape, "int8")
+            _require(operator, x.dtype == DType.FLOAT32, x, "float32")
+            return TensorType(x.shape, DType.INT8)
         case Dequantize():
-            return TensorType(x.shape, "float32")
+            _require(operator, x.dtype == DType.INT8, x, "int8")
+            return TensorType(x.shape, DType.FLOAT32)
         case Shift128(to=to):
+            wanted = DType.UINT8 if to == DType.INT8 else DType.INT8
+            _require(operator, x.dtype == wanted, x, wanted)
             return TensorType(x.shape, to)
+        case _:
+            assert_never(operator)
+
+
+def _conv2d_type(
+    operator: Conv2d, x: TensorType, weights: TensorType, bias: TensorType
+) -> TensorType:
+    _image(operator, x)
+    fits = weights.dtype == DType.INT8 and len(weights.shape) == 4
+    _require(operator, fits, weights, "int8[O, KH, KW, C / groups]")
+    out_channels, kernel_height, kernel_width, per_group = weights.shape
+    channels = x.shape[3]
+    _require(operator, per_group * operator.groups == channels, weights, f"C = {channels}")
+    plain = operator.groups in (1, channels) and (operator.groups == 1 or out_channels == channels)
+    _require(operator, plain, weights, "one group, or depthwise with as many outputs as inputs")
+    _exactly(operator, bias, TensorType((out_channels,), DType.INT32))
+    kernel = (kernel_height, kernel_width)
+    height, width = _windows(x.shape, kernel, operator.strides, operator.pads)
+    return TensorType((1, height, width, out_channels), DType.INT32)
+
+
+def _dense_type(
+    operator: Dense, x: TensorType, weights: TensorType, bias: TensorType
+) -> TensorType:
+    _require(operator, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., K]")
+    fits = weights.dtype == DType.INT8 and len(weights.shape) == 2
+    _require(operator, fits, weights, "int8[O, K]")
+    outputs, size = weights.shape
+    _require(operator, size == x.shape[-1], weights, f"K = {x.shape[-1]}")
+    _exactly(operator, bias, TensorType((outputs,), DType.INT32))
+    return TensorType((*x.shape[:-1], outputs), DType.INT32)
+
+
+def _pool_type(
+    operator: Operator, x: TensorType, kernel: Pair, strides: Pair, pads: Pads
+) -> TensorType:
+    _image(operator, x)
+    height, width = _windows(x.shape, kernel, strides, pads)
+    return TensorType((1, height, width, x.shape[3]), DType.INT8)
+
+
+def _is_int8(value: int) -> bool:
+    return -128 <= value <= 127
+
+
+def _check(operator: Operator, holds: bool, required: str) -> None:
+    if not holds:
+        raise GraphError(f"{operator}: required {required}")
 
 
 def _require(operator: Operator, holds: bool, found: TensorType, required: str) -> None:
     if not holds:
         raise GraphError(f"{type(operator).__name__}: found {found}, required {required}")
+
+
+def _exactly(operator: Operator, found: TensorType, required: TensorType) -> None:
+    _require(operator, found == required, found, str(required))
+
+
+def _image(operator: Operator, x: TensorType) -> None:
+    fits = len(x.shape) == 4 and x.shape[0] == 1 and x.dtype == DType.INT8
+    _require(operator, fits, x, "int8[1, H, W, C]")
 
 
 def _windows(shape: tuple[int, ...], kernel: Pair, strides: Pair, pads: Pads) -> Pair:
