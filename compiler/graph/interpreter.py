@@ -6,7 +6,8 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dtypes import Quantization
+from dovetail.runtime import host
+
 from ..errors import GraphError
 from .ir import Graph
 from .ops import (
@@ -91,11 +92,11 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case Softmax():
             return _softmax(operator, x)
         case Quantize(scale=scale, zero_point=zero_point):
-            return Quantization(F32(scale), zero_point).quantize(x)
+            return host.quantize(x, scale, zero_point)
         case Dequantize(scale=scale, zero_point=zero_point):
-            return Quantization(F32(scale), zero_point).dequantize(x)
+            return host.dequantize(x, scale, zero_point)
         case Shift128(to=to):
-            return (x.astype(np.int16) + (-128 if to == "int8" else 128)).astype(to)
+            return host.shift128(x, to)
         case _:
             assert_never(operator)
 

@@ -1,6 +1,6 @@
 """The operators of the graph IR: attributes, type rules, what each means.
 
-Activations are int8, NHWC with N = 1; accumulators int32.  ``interpreter`` gives the NumPy meaning of
+Activations are int8, NHWC with N = 1; accumulators int32.  ``interpreter`` gives the meaning of
 each.
 """
 
