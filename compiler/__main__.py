@@ -1,0 +1,282 @@
+"""The command ``dovetail``."""
+
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from .cli.output import clear_errors, human, print_json, progress, table
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dovetail")
+def main() -> None:
+    """Compile integer networks for the Dovetail accelerator, and run them."""
+
+
+@main.command("compile")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--target", default="vta", help="vta, vta:CONFIG or cpu.", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
+@click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def compile_command(
+    model: Path, target: str, output: Path, dump: Path | None, as_json: bool
+) -> None:
+    """Compile MODEL, an ONNX file, to a module."""
+    from dovetail.compiler import CompileOptions, compile
+
+    with progress(f"compiling {model.name}"):
+        options = CompileOptions(dump=dump) if dump else None
+        module = compile(model, target=target, options=options)
+    module.save(output)
+    layers = module.details.get("layers", [])
+    figures = {
+        "output": str(output),
+        "target": module.target,
+        "layers": len(layers),
+        "instructions": module.details.get("program_bytes", 0) // 64,
+        "macs": sum(layer["macs"] for layer in layers),
+        "bytes": output.stat().st_size,
+    }
+    inexact = sum(layer["inexact_pairs"] for layer in layers)
+    if inexact:
+        human.print(f"note: {inexact} operand pairs of residual adds differ from the float formula")
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(
+            f"{output}: {figures['target']}, {figures['layers']} layers, "
+            f"{figures['instructions']} instructions, {figures['bytes']:,} bytes"
+        )
+
+
+def _read_inputs(pairs: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
+    from dovetail.runtime.errors import InputError
+
+    inputs: dict[str, NDArray[np.generic]] = {}
+    for pair in pairs:
+        name, separator, file = pair.partition("=")
+        if not separator:
+            raise click.UsageError(f"--input {pair!r}; required NAME=FILE.npy")
+        try:
+            inputs[name] = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"input {name!r}: cannot read {file} as .npy: {error}") from None
+    return inputs
+
+
+@main.command()
+@click.argument("module", type=click.Path(path_type=Path))
+@click.option("--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True)
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input.")
+@click.option("--output-dir", type=click.Path(path_type=Path), default=Path(), help="For NAME.npy.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def run(
+    module: Path, device: str, inputs: tuple[str, ...], output_dir: Path, as_json: bool
+) -> None:
+    """Run MODULE once and write its outputs."""
+    import io
+
+    from dovetail.runtime.module import Module, write_whole
+
+    loaded = Module.load(module)
+    arrays = _read_inputs(inputs)
+    with progress(f"running {module.name} on {device}"):
+        result = loaded.run(arrays, device=device)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for name, array in result.outputs.items():
+        path = output_dir / f"{name.replace('/', '_').replace(';', '_')}.npy"
+        data = io.BytesIO()
+        np.save(data, array, allow_pickle=False)
+        write_whole(path, data.getvalue())
+        paths[name] = str(path)
+    figures = {"outputs": paths, **result.figures()}
+    if as_json:
+        print_json(figures)
+    else:
+        rows: list[tuple[object, ...]] = [(name, value) for name, value in figures.items()]
+        human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
+
+
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--target", default="vta", help="For a MODEL that is not compiled.", show_default=True)
+@click.option("--device", default="sim", help="sim or rtl.", show_default=True)
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
+@click.option("--timeline", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def profile(
+    model: Path,
+    target: str,
+    device: str,
+    inputs: tuple[str, ...],
+    timeline: Path | None,
+    as_json: bool,
+) -> None:
+    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
+    from dataclasses import asdict
+
+    from dovetail.compiler import compile
+    from dovetail.runtime.errors import DeviceError
+    from dovetail.runtime.executor import config_of
+    from dovetail.runtime.module import Module, write_whole
+
+    from .cli.report import layer_figures, layer_table, unit_table
+    from .cli.timeline import timeline_svg
+
+    with progress(f"profiling {model.name} on {device}"):
+        loaded = Module.load(model) if model.suffix == ".dvt" else compile(model, target=target)
+        if loaded.target == "cpu":
+            raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
+        config = config_of(loaded)
+        result = loaded.run(_read_inputs(inputs) or _random_inputs(loaded), device=device)
+    layers = loaded.details["layers"]
+    figures = layer_figures(result, layers, config.macs_per_cycle)
+    if timeline:
+        names = [layer["name"] for layer in layers]
+        write_whole(timeline, timeline_svg(result.timeline, names, result.cycles or 0).encode())
+    if as_json:
+        print_json(
+            {
+                **result.figures(),
+                "counters": dict(result.counters),
+                "layers": [asdict(each) for each in figures],
+            }
+        )
+        return
+    human.print(layer_table(figures, result))
+    human.print(unit_table(result))
+    milliseconds = 1e3 * (result.cycles or 0) / config.clock_hz
+    human.print(f"{result.cycles:,} cycles: {milliseconds:.3f} ms at {config.clock_hz / 1e6:g} MHz")
+    if timeline:
+        human.print(f"timeline: {timeline}")
+
+
+def _random_inputs(module: object) -> dict[str, NDArray[np.generic]]:
+    """Inputs from a fixed seed."""
+    from dovetail.runtime.module import Module
+
+    assert isinstance(module, Module)
+    rng = np.random.default_rng(0)
+    inputs: dict[str, NDArray[np.generic]] = {}
+    for tensor in module.inputs:
+        if tensor.dtype == "float32":
+            inputs[tensor.name] = rng.random(tensor.shape, np.float32)
+        else:
+            limits = np.iinfo(tensor.dtype)
+            inputs[tensor.name] = rng.integers(
+                limits.min, limits.max + 1, tensor.shape, dtype=tensor.dtype
+            )
+    return inputs
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
+@clear_errors
+def disassemble(file: Path, output: Path | None) -> None:
+    """Print the program of FILE (.dvt, or the bytes of instructions) as assembly."""
+    from dovetail.isa.assembly import disassemble as to_text
+    from dovetail.isa.program import program_from_bytes
+    from dovetail.runtime.errors import ModuleError
+    from dovetail.runtime.module import Module, write_whole
+
+    if file.suffix == ".dvt":
+        module = Module.load(file)
+        if "dram" not in module.sections:
+            raise ModuleError(f"{file} is a module for {module.target!r}; it has no program")
+        start, size = module.details["program_address"], module.details["program_bytes"]
+        code = module.sections["dram"][start : start + size]
+    else:
+        try:
+            code = file.read_bytes()
+        except OSError as error:
+            raise ModuleError(f"cannot read {file}: {error.strerror}") from None
+    text = to_text(program_from_bytes(code))
+    if output:
+        write_whole(output, text.encode())
+    else:
+        click.echo(text, nl=False)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--config", "config_name", default="zynq7020", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True)
+@clear_errors
+def assemble(file: Path, config_name: str, output: Path) -> None:
+    """Assemble FILE to the bytes of its instructions."""
+    from dovetail.isa.assembly import assemble as to_program
+    from dovetail.isa.configs import find_config
+    from dovetail.isa.program import check_program, program_to_bytes
+    from dovetail.runtime.errors import ModuleError
+    from dovetail.runtime.module import write_whole
+
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModuleError(f"cannot read {file}: {error}") from None
+    config = find_config(config_name)
+    program = to_program(text, config)
+    check_program(program, config)
+    write_whole(output, program_to_bytes(program))
+    human.print(f"{output}: {len(program)} instructions for {config.name}")
+
+
+@main.command()
+@click.option("--config", "config_name", default="zynq7020", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.v")
+@clear_errors
+def verilog(config_name: str, output: Path) -> None:
+    """Write the accelerator as Verilog."""
+    from dovetail.isa.configs import find_config
+    from dovetail.runtime.module import write_whole
+    from dovetail.vta_hw.verilog import emit_verilog
+
+    config = find_config(config_name)
+    with progress(f"generating {config.name}"):
+        text = emit_verilog(config)
+    write_whole(output, text.encode())
+    human.print(f"{output}: top module dovetail_{config.name}, {text.count(chr(10)):,} lines")
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def devices(as_json: bool) -> None:
+    """List devices and configurations."""
+    from dovetail.isa.configs import CONFIGS
+    from dovetail.runtime.targets import DEVICES
+
+    listed = {name: text for name, (_, _, text) in DEVICES.items()}
+    configs = {
+        name: {
+            "macs_per_cycle": config.macs_per_cycle,
+            "bus_bits": 8 * config.bus_bytes,
+            "clock_mhz": config.clock_hz / 1e6,
+            "act_words": config.act_depth,
+            "wgt_tiles": config.wgt_depth,
+            "acc_words": config.acc_depth,
+        }
+        for name, config in CONFIGS.items()
+    }
+    if as_json:
+        print_json({"devices": listed, "configs": configs})
+        return
+    human.print(table("Devices", {"name": "left", "what": "left"}, list(listed.items())))
+    headings = {"configuration": "left"} | dict.fromkeys(next(iter(configs.values())), "right")
+    human.print(
+        table("Configurations", headings, [(n, *values.values()) for n, values in configs.items()])
+    )
+
+
+if __name__ == "__main__":
+    main()
