@@ -1,4 +1,4 @@
-"""The digits: 1,797 scans of handwritten digits, 8x8 pixels of 0 to 16, that come with scikit-learn.
+"""The digits: 1,797 scans of handwritten digits, 8x8 pixels of 0 to 16, from scikit-learn.
 
 Source: E. Alpaydin, C. Kaynak, "Optical Recognition of Handwritten Digits", UCI repository, 1998.
 """
