@@ -55,7 +55,7 @@ format: $(READY) ## Format the sources and fix what the linter can
 	$(BIN)/ruff format .
 
 differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
-	$(BIN)/python tests/differential/__main__.py --config $(CONFIG) --programs $(PROGRAMS) \
+	$(BIN)/python -m tests.differential --config $(CONFIG) --programs $(PROGRAMS) \
 		--seed $(SEED)
 
 docs: $(READY) ## Generate docs/isa.md from the instruction set
