@@ -6,16 +6,17 @@ Tensors are known by name; each is a graph input, a constant, or the output of o
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GraphError
-from .ops import Operator, TensorType, output_type
+from .ops import Operator, Reshape, TensorType, output_type
 
-__all__ = ["Graph", "GraphBuilder", "Node"]
+__all__ = ["Array", "Graph", "GraphBuilder", "Node"]
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,13 @@ class Node:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """inputs, outputs: names.  nodes: each after the nodes it reads.  constants: read-only arrays.
 
-    types: of every tensor.  Raises GraphError when a name is unknown or assigned twice.
+    types: of every tensor.
+    Raises GraphError when a name is unknown or assigned twice, and when a type is not the one that
+    the operator gives or the constant has.
     """
 
     inputs: tuple[str, ...]
@@ -43,22 +46,39 @@ class Graph:
 
     def __post_init__(self) -> None:
         known = set(self.inputs) | set(self.constants)
-        for node in self.nodes:
-            for name in node.inputs:
-                if name not in known:
-                    raise GraphError(f"node {node.origin!r} reads {name!r} before it is defined")
-            if node.output in known:
-                raise GraphError(f"node {node.origin!r} defines {node.output!r} a second time")
-            expected = output_type(node.operator, tuple(self.types[n] for n in node.inputs))
-            if self.types[node.output] != expected:
+        if len(known) != len(self.inputs) + len(self.constants):
+            raise GraphError("an input or constant is defined twice")
+        missing = known - set(self.types)
+        if missing:
+            raise GraphError(f"{min(missing)!r} has no type")
+        for name, array in self.constants.items():
+            if self.types[name] != TensorType(array.shape, str(array.dtype)):
                 raise GraphError(
-                    f"node {node.origin!r}: {node.output!r} is {self.types[node.output]}; "
-                    f"its operator gives {expected}"
+                    f"constant {name!r} is {array.dtype}{list(array.shape)}; its type is "
+                    f"{self.types[name]}"
                 )
+        for node in self.nodes:
+            self._check_node(node, known)
             known.add(node.output)
         for name in self.outputs:
             if name not in known:
                 raise GraphError(f"output {name!r} is not defined")
+
+    def _check_node(self, node: Node, known: set[str]) -> None:
+        for name in node.inputs:
+            if name not in known:
+                raise GraphError(f"node {node.origin!r} reads {name!r} before it is defined")
+        if node.output in known:
+            raise GraphError(f"node {node.origin!r} defines {node.output!r} a second time")
+        try:
+            expected = output_type(node.operator, tuple(self.types[n] for n in node.inputs))
+        except GraphError as error:
+            raise GraphError(f"node {node.origin!r}: {error}") from None
+        if self.types.get(node.output) != expected:
+            raise GraphError(
+                f"node {node.origin!r}: {node.output!r} is {self.types.get(node.output)}; "
+                f"its operator gives {expected}"
+            )
 
     def producer(self, name: str) -> Node | None:
         """The node whose output ``name`` is; None for inputs and constants."""
@@ -77,17 +97,24 @@ class GraphBuilder:
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
+    """Names given by ``export``."""
 
     def input(self, name: str, kind: TensorType) -> str:
-        """Declare a graph input."""
+        """Declare a graph input.
+
+        Raises GraphError when the name is taken.
+        """
+        if name in self.types:
+            raise GraphError(f"input {name!r} is defined twice")
         self.inputs.append(name)
         self.types[name] = kind
         return name
 
     def constant(self, stem: str, array: Array) -> str:
-        """Add a constant; its name begins with ``stem``."""
+        """Add a copy of a constant; its name begins with ``stem``."""
         name = self._fresh(stem)
-        fixed = np.ascontiguousarray(array)
+        fixed = np.array(array, order="C")
         fixed.setflags(write=False)
         self.constants[name] = fixed
         self.types[name] = TensorType(fixed.shape, str(fixed.dtype))
@@ -107,13 +134,21 @@ class GraphBuilder:
         self.nodes.append(Node(operator, inputs, name, origin))
         return name
 
-    def rename_output(self, name: str, wanted: str) -> str:
-        """Call the last node's output ``wanted``, if that is ``name`` and the name is free; else keep it."""
-        last = self.nodes[-1] if self.nodes else None
-        if name == wanted or last is None or last.output != name or wanted in self.types:
-            return name
-        self.types[wanted] = self.types.pop(name)
-        self.nodes[-1] = replace(last, output=wanted)
+    def export(self, name: str, wanted: str) -> str:
+        """Give tensor ``name`` the name ``wanted``, under which the graph returns it.
+
+        A tensor that has to keep its name, an input or one exported before, is copied.
+        Raises GraphError when an input, a constant or another output is called ``wanted``.
+        """
+        if name in self.exported or name in self.inputs or name in self.constants:
+            name = self.node(Reshape(self.types[name].shape), (name,), wanted, wanted)
+        if name != wanted:
+            if wanted in self.inputs or wanted in self.constants or wanted in self.exported:
+                raise GraphError(f"output {wanted!r} is defined twice")
+            if wanted in self.types:
+                self._rename(wanted, self._fresh(wanted))
+            self._rename(name, wanted)
+        self.exported.add(wanted)
         return wanted
 
     def build(self, outputs: tuple[str, ...]) -> Graph:
@@ -125,6 +160,17 @@ class GraphBuilder:
             MappingProxyType(dict(self.constants)),
             MappingProxyType(dict(self.types)),
         )
+
+    def _rename(self, old: str, new: str) -> None:
+        self.types[new] = self.types.pop(old)
+        self.nodes = [
+            replace(
+                node,
+                inputs=tuple(new if name == old else name for name in node.inputs),
+                output=new if node.output == old else node.output,
+            )
+            for node in self.nodes
+        ]
 
     def _fresh(self, stem: str) -> str:
         name, number = stem, 1

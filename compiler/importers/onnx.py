@@ -12,8 +12,9 @@ from onnx import numpy_helper
 from ..errors import GraphError, ModelError, UnsupportedOperatorError
 from ..graph.ir import Graph, GraphBuilder
 from ..graph.ops import Dequantize, Shift128, TensorType
-from .onnx_nodes import CONVERTERS, ImportState, OnnxNode
-from .quantized import Integer, Real, to_model_order
+from .onnx_nodes import CONVERTERS, QUANTIZED_OPERATORS
+from .onnx_state import ImportState, OnnxNode
+from .values import Array, Floating, Integer, Real, identity_order, to_model_order
 
 __all__ = ["import_onnx", "load_onnx"]
 
@@ -22,6 +23,7 @@ DTYPES = {
     onnx.TensorProto.INT8: "int8",
     onnx.TensorProto.UINT8: "uint8",
 }
+DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def load_onnx(path: Path) -> onnx.ModelProto:
@@ -34,6 +36,7 @@ def load_onnx(path: Path) -> onnx.ModelProto:
     except FileNotFoundError:
         raise ModelError(f"no model file {path}") from None
     except Exception as error:
+        # The reader raises its own classes, OSError and UnicodeDecodeError, by what is wrong.
         raise ModelError(f"{path} is not an ONNX model: {error}") from None
     if not model.graph.node:
         raise ModelError(f"{path} is not an ONNX model, or it has no nodes")
@@ -43,33 +46,21 @@ def load_onnx(path: Path) -> onnx.ModelProto:
 def import_onnx(model: onnx.ModelProto) -> Graph:
     """The graph of an integer model.
 
-    Raises ModelError for a model that is not quantised or has no fixed shapes, UnsupportedOperatorError for
-    operators that have no meaning here; both name the node.
+    Raises ModelError for a model that is not quantised or has no fixed shapes,
+    UnsupportedOperatorError for operators that have no meaning here; both name the node.
     """
-    state = ImportState(GraphBuilder(), {t.name: numpy_helper.to_array(t) for t in model.graph.initializer})
+    nodes = [_node(proto, position) for position, proto in enumerate(model.graph.node)]
+    _require_supported(model, nodes)
+    _require_quantized(nodes)
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 13)
+    state = ImportState(GraphBuilder(), _initializers(model), opset)
     _inputs(state, model)
-    for position, proto in enumerate(model.graph.node):
-        node = _node(proto, position)
-        converter = CONVERTERS.get(node.kind)
-        if converter is None:
-            raise UnsupportedOperatorError(
-                f"node {node.name!r}: operator {node.kind} is not supported; "
-                f"supported are {', '.join(sorted(CONVERTERS))}"
-            )
-        _convert(converter, state, node)
+    for node in nodes:
+        _convert(CONVERTERS[node.kind], state, node)
+    if not model.graph.output:
+        raise ModelError("the model has no outputs")
     outputs = tuple(_output(state, value) for value in model.graph.output)
     return state.graph.build(outputs)
-
-
-def _convert(
-    converter: Callable[[ImportState, OnnxNode], None], state: ImportState, node: OnnxNode
-) -> None:
-    try:
-        converter(state, node)
-    except GraphError as error:
-        raise ModelError(f"{error} (operator {node.kind})") from None
-    except (IndexError, KeyError, ValueError) as error:
-        raise ModelError(f"node {node.name!r} ({node.kind}) is malformed: {error}") from None
 
 
 def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
@@ -80,42 +71,88 @@ def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
     return OnnxNode(proto.op_type, name, tuple(proto.input), tuple(proto.output), attributes)
 
 
+def _require_supported(model: onnx.ModelProto, nodes: list[OnnxNode]) -> None:
+    for proto, node in zip(model.graph.node, nodes, strict=True):
+        if node.kind not in CONVERTERS or proto.domain not in DOMAINS:
+            raise UnsupportedOperatorError(
+                f"node {node.name!r}: operator {proto.domain + '.' * bool(proto.domain)}{node.kind} is "
+                f"not supported; supported are {', '.join(sorted(CONVERTERS))}"
+            )
+        if not node.outputs:
+            raise ModelError(f"node {node.name!r} ({node.kind}) has no output")
+
+
+def _require_quantized(nodes: list[OnnxNode]) -> None:
+    if any(node.kind in QUANTIZED_OPERATORS for node in nodes):
+        return
+    first = next((n for n in nodes if n.kind in ("Conv", "Gemm", "MatMul")), nodes[0])
+    raise ModelError(
+        f"float model: node {first.name!r} ({first.kind}) computes in float32; required an int8 model "
+        "in QDQ or QLinear form; quantise the model first"
+    )
+
+
+def _initializers(model: onnx.ModelProto) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    for tensor in model.graph.initializer:
+        try:
+            arrays[tensor.name] = numpy_helper.to_array(tensor)
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            raise ModelError(f"constant {tensor.name!r} cannot be read: {error}") from None
+    return arrays
+
+
+def _convert(
+    converter: Callable[[ImportState, OnnxNode], None], state: ImportState, node: OnnxNode
+) -> None:
+    try:
+        converter(state, node)
+    except GraphError as error:
+        raise ModelError(f"{error} (operator {node.kind})") from None
+    except (IndexError, KeyError, ValueError, TypeError) as error:
+        raise ModelError(f"node {node.name!r} ({node.kind}) is malformed: {error}") from None
+
+
 def _inputs(state: ImportState, model: onnx.ModelProto) -> None:
     for value in model.graph.input:
         if value.name in state.arrays:
             continue
-        kind = value.type.tensor_type
-        dtype = DTYPES.get(kind.elem_type)
-        if dtype is None:
-            found = onnx.TensorProto.DataType.Name(kind.elem_type)
-            raise ModelError(f"input {value.name!r} is {found}; required int8, uint8 or float32")
-        shape = tuple(
-            dim.dim_value or (1 if axis == 0 else 0) for axis, dim in enumerate(kind.shape.dim)
-        )
-        if 0 in shape or not shape:
-            raise ModelError(
-                f"input {value.name!r} has no fixed shape; only the first dimension may be open "
-                "(it becomes 1); export the model with fixed sizes"
-            )
-        if shape[0] != 1:
-            raise ModelError(f"input {value.name!r} has batch {shape[0]}; required 1")
-        state.graph.input(value.name, TensorType(shape, dtype))
-        order = tuple(range(len(shape)))
-        if dtype == "uint8":
-            name = state.graph.node(Shift128("int8"), (value.name,), value.name, value.name)
-            state.values[value.name] = Integer(name, order, unsigned=True)
-        elif dtype == "int8":
-            state.values[value.name] = Integer(value.name, order)
+        name, shape = value.name, _shape(value)
+        kind = value.type.tensor_type.elem_type
+        if kind not in DTYPES:
+            found = onnx.TensorProto.DataType.Name(kind)
+            raise ModelError(f"input {name!r} is {found}; required int8, uint8 or float32")
+        state.graph.input(name, TensorType(shape, DTYPES[kind]))
+        order = identity_order(len(shape))
+        if DTYPES[kind] == "uint8":
+            stored = state.graph.node(Shift128("int8"), (name,), name, name)
+            state.values[name] = Integer(stored, order, unsigned=True)
+        elif DTYPES[kind] == "int8":
+            state.values[name] = Integer(name, order)
         else:
-            state.floats.add(value.name)
+            state.values[name] = Floating(name, order)
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    """The input's shape; an open first dimension, the batch, is 1."""
+    dims = value.type.tensor_type.shape.dim
+    shape = tuple(dim.dim_value or (1 if axis == 0 else 0) for axis, dim in enumerate(dims))
+    if not shape or min(shape) < 1:
+        found = ", ".join(dim.dim_param or str(dim.dim_value or "?") for dim in dims)
+        raise ModelError(
+            f"input {value.name!r} has shape [{found}]; only the first dimension may be open (it "
+            "becomes 1); export the model with fixed sizes"
+        )
+    if shape[0] != 1:
+        raise ModelError(f"input {value.name!r} has batch {shape[0]}; required 1")
+    return shape
 
 
 def _output(state: ImportState, value: onnx.ValueInfoProto) -> str:
     """The graph's tensor for a model output, under the model's name and in its form."""
-    found = state.values.get(value.name)
+    found, builder = state.values.get(value.name), state.graph
     if found is None:
         raise ModelError(f"output {value.name!r} is not computed by any node")
-    builder = state.graph
     tensor = found.tensor if isinstance(found, Real) else found
     if not isinstance(tensor, Integer):
         raise ModelError(
@@ -124,9 +161,8 @@ def _output(state: ImportState, value: onnx.ValueInfoProto) -> str:
         )
     name = to_model_order(builder, tensor, value.name)
     if isinstance(found, Real):
-        name = builder.node(
-            Dequantize(float(found.scale), found.zero_point), (name,), value.name, value.name
-        )
+        operator = Dequantize(float(found.scale), found.zero_point)
+        name = builder.node(operator, (name,), value.name, value.name)
     elif tensor.unsigned:
         name = builder.node(Shift128("uint8"), (name,), value.name, value.name)
-    return builder.rename_output(name, value.name)
+    return builder.export(name, value.name)
