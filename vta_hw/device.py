@@ -1,4 +1,4 @@
-"""The RTL under Verilator behind the runtime's device protocol."""
+"""The RTL as a device of the runtime; it satisfies ``dovetail.runtime.device`` structurally."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.state import MachineState
 
+from .build import build_harness
 from .simulate import RtlJob, run_programs
 
-__all__ = ["RtlDevice", "RtlLaunch"]
+__all__ = ["RtlDevice", "RtlRun"]
 
 
 class _Launch(Protocol):
+    """The part of the runtime's ``Launch`` that is read here."""
+
     @property
     def config(self) -> HardwareConfig: ...
     @property
@@ -28,8 +31,8 @@ class _Launch(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RtlLaunch:
-    """The result of a launch; see ``dovetail.runtime.device.LaunchResult``."""
+class RtlRun:
+    """What a run left; the meaning of each name is that of the runtime's ``LaunchResult``."""
 
     finished: bool
     error_code: int
@@ -40,15 +43,22 @@ class RtlLaunch:
     accepted: NDArray[np.int64]
     ended: NDArray[np.int64]
     seconds: float
-    waited_token: NDArray[np.int64] | None = None
-    waited_port: NDArray[np.int64] | None = None
+    waited_token: None = None
+    waited_port: None = None
 
 
 class RtlDevice:
-    """Runs launches on the Verilated RTL; the first run of a configuration builds it, which takes a minute."""
+    """Runs programs on the Verilated accelerator, built on first use of each configuration."""
 
-    def run(self, launch: _Launch) -> RtlLaunch:
-        """Run one launch, which is not changed.
+    def build(self, config: HardwareConfig) -> None:
+        """Build the simulation of ``config`` now; ``run`` does so otherwise.
+
+        Raises HardwareError when a tool is missing or fails.
+        """
+        build_harness(config)
+
+    def run(self, launch: _Launch) -> RtlRun:
+        """Run to the end, or to an error; the window is all of the launch's DRAM.
 
         Raises HardwareError when the simulation cannot be built or fails.
         """
@@ -56,18 +66,18 @@ class RtlDevice:
             MachineState.zeros(launch.config, launch.dram),
             launch.program_address,
             launch.program_count,
-            (0, launch.dram.size - 1),
+            window=(0, launch.dram.size - 1),
             watchdog=launch.watchdog,
         )
-        (done,) = run_programs(launch.config, [job])
-        return RtlLaunch(
-            done.finished,
-            done.error_code,
-            done.error_index,
-            done.state.dram,
-            done.counters,
-            done.dispatched,
-            done.accepted,
-            done.ended,
-            done.seconds,
+        result = run_programs(launch.config, [job])[0]
+        return RtlRun(
+            result.finished,
+            result.error_code,
+            result.error_index,
+            result.state.dram,
+            result.counters,
+            result.dispatched,
+            result.accepted,
+            result.ended,
+            result.seconds,
         )

@@ -14,6 +14,8 @@ from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector, en
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
+from dovetail.runtime.device import Launch, LaunchResult
+from dovetail.vta_hw.device import RtlDevice
 from dovetail.vta_hw.gemm import Gemm as GemmUnit
 from dovetail.vta_hw.simulate import RtlJob, run_program, run_programs
 from dovetail.vta_hw.vector import Vector as VectorUnit
@@ -168,3 +170,20 @@ def test_a_run_is_given_up_at_the_cycle_limit() -> None:
 def test_a_program_outside_memory_is_refused() -> None:
     with pytest.raises(HardwareError, match=r"within 0x10000 to 0x1ffff"):
         run_program(CONFIG, code(PROGRAM_UNITS), image(), BASE, BASE + SIZE - 64, WINDOW)
+
+
+def test_the_device_gives_what_the_runtime_asks_for() -> None:
+    dram = np.zeros(1 << 12, np.uint8)
+    program = (
+        Load(memory=Memory.ACT, sram_address=0, dram_address=0x400, post=frozenset({Unit.STORE})),
+        Store(dram_address=0x800, sram_address=0, wait=frozenset({Unit.LOAD})),
+    )
+    words = np.frombuffer(code(program), np.uint8)
+    dram[: len(words)] = words
+    dram[0x400:0x404] = (1, 2, 3, 4)
+    before = dram.copy()
+    result: LaunchResult = RtlDevice().run(Launch(CONFIG, dram, 0, 2))
+    assert result.finished
+    assert np.array_equal(dram, before), "the launch was changed"
+    assert list(result.dram[0x800:0x804]) == [1, 2, 3, 4]
+    assert result.counters["cycles"] == result.ended[1] + 2
