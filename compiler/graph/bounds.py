@@ -16,8 +16,8 @@ LIMIT = (1 << 31) - 1
 def accumulator_bound(weights: Array, bias: Array, zero_point: int) -> int:
     """The largest ``abs(sum((x - zero_point) * w) + bias)`` over all int8 ``x`` and all outputs.
 
-    weights: int8[O, ...], bias: integer[O].  The bound is ``sum(abs(w)) * max(abs(x - zero_point)) +
-    abs(bias)``, at most twice the largest value that an input reaches.
+    weights: int8[O, ...], bias: integer[O].  The bound is
+    ``sum(abs(w)) * max(abs(x - zero_point)) + abs(bias)``.
     """
     largest = max(127 - zero_point, zero_point + 128)
     sums = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)

@@ -1,6 +1,7 @@
 """ONNX to graph IR: QDQ and QLinear models of integer networks.
 
-Source: ONNX operator specification, opset 13; com.microsoft operators as ONNX Runtime documents them.
+Source: ONNX operator specification, opset 13; com.microsoft operators as ONNX Runtime
+documents them.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,11 +76,11 @@ def _require_supported(model: onnx.ModelProto, nodes: list[OnnxNode]) -> None:
     for proto, node in zip(model.graph.node, nodes, strict=True):
         if node.kind not in CONVERTERS or proto.domain not in DOMAINS:
             raise UnsupportedOperatorError(
-                f"node {node.name!r}: operator {proto.domain + '.' * bool(proto.domain)}{node.kind} is "
-                f"not supported; supported are {', '.join(sorted(CONVERTERS))}"
+                f"{node}: operator {proto.domain + '.' * bool(proto.domain)}{node.kind} is not "
+                f"supported; supported are {', '.join(sorted(CONVERTERS))}"
             )
         if not node.outputs:
-            raise ModelError(f"node {node.name!r} ({node.kind}) has no output")
+            raise ModelError(f"{node} has no output")
 
 
 def _require_quantized(nodes: list[OnnxNode]) -> None:
@@ -87,8 +88,8 @@ def _require_quantized(nodes: list[OnnxNode]) -> None:
         return
     first = next((n for n in nodes if n.kind in ("Conv", "Gemm", "MatMul")), nodes[0])
     raise ModelError(
-        f"float model: node {first.name!r} ({first.kind}) computes in float32; required an int8 model "
-        "in QDQ or QLinear form; quantise the model first"
+        f"float model: {first} computes in float32; required an int8 model in QDQ or "
+        "QLinear form; quantise the model first"
     )
 
 
@@ -110,7 +111,7 @@ def _convert(
     except GraphError as error:
         raise ModelError(f"{error} (operator {node.kind})") from None
     except (IndexError, KeyError, ValueError, TypeError) as error:
-        raise ModelError(f"node {node.name!r} ({node.kind}) is malformed: {error}") from None
+        raise ModelError(f"{node} is malformed: {error}") from None
 
 
 def _inputs(state: ImportState, model: onnx.ModelProto) -> None:

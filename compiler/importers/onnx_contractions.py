@@ -37,9 +37,7 @@ def pair(node: OnnxNode, name: str, default: tuple[int, ...] = (1, 1)) -> Pair:
     """An attribute with a value for height and one for width."""
     values = node.integers(name, default)
     if len(values) != 2:
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): {name} is {list(values)}; required two dimensions"
-        )
+        raise UnsupportedOperatorError(f"{node}: {name} is {list(values)}; required two dimensions")
     return values[0], values[1]
 
 
@@ -55,9 +53,7 @@ def window_pads(node: OnnxNode, kernel: Pair, shape: tuple[int, ...], strides: P
         return sides[0][0], sides[1][0], sides[0][1], sides[1][1]
     pads = (0, 0, 0, 0) if mode == "VALID" else node.integers("pads", (0, 0, 0, 0))
     if len(pads) != 4:
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): pads {list(pads)}; required two dimensions"
-        )
+        raise UnsupportedOperatorError(f"{node}: pads {list(pads)}; required two dimensions")
     return pads[0], pads[1], pads[2], pads[3]
 
 
@@ -107,7 +103,7 @@ def add_bias(
     last = state.graph.nodes[-1]
     if last.output != left.tensor.name or not np.isinf([left.low, left.high]).all():
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (Add): adds a constant to what is not the sum of the node before"
+            f"{node}: adds a constant to what is not the sum of the node before"
         )
     operator = last.operator
     assert isinstance(operator, Conv2d | Dense)
@@ -125,7 +121,7 @@ def _weights(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
     constant = state.value(node, place)
     if not isinstance(constant, RealConstant):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): its weights {node.inputs[place]!r} are computed; "
+            f"{node}: its weights {node.inputs[place]!r} are computed; "
             "required an int8 constant with DequantizeLinear"
         )
     return constant
@@ -134,18 +130,16 @@ def _weights(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
 def _symmetric(node: OnnxNode, constant: RealConstant, channel_axis: int) -> Array:
     """The int8 weights less their zero points.
 
-    Raises ModelError for another element type, UnsupportedOperatorError when a difference is not int8.
+    Raises ModelError for another element type, UnsupportedOperatorError when one is not int8.
     """
     values, count = constant.values, constant.values.shape[channel_axis]
     if values.dtype not in (np.int8, np.uint8):
-        raise ModelError(
-            f"node {node.name!r} ({node.kind}): weights are {values.dtype}; required int8 or uint8"
-        )
+        raise ModelError(f"{node}: weights are {values.dtype}; required int8 or uint8")
     if constant.scales.size != 1 and (
         constant.axis % values.ndim != channel_axis or constant.scales.size != count
     ):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): {constant.scales.size} weight scales along axis "
+            f"{node}: {constant.scales.size} weight scales along axis "
             f"{constant.axis}; required one, or {count} along axis {channel_axis}"
         )
     shape = [1] * values.ndim
@@ -153,9 +147,9 @@ def _symmetric(node: OnnxNode, constant: RealConstant, channel_axis: int) -> Arr
     shifted = values.astype(np.int64) - constant.zero_points.reshape(shape)
     if shifted.min() < -128 or shifted.max() > 127:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): weights less their zero point "
-            f"{int(constant.zero_points[0])} reach {int(shifted.min())}..{int(shifted.max())}; required "
-            "-128..127; quantise the weights symmetrically (zero point 0 for int8)"
+            f"{node}: weights less their zero point "
+            f"{int(constant.zero_points[0])} reach {int(shifted.min())}..{int(shifted.max())}; "
+            "required -128..127; quantise the weights symmetrically (zero point 0 for int8)"
         )
     return shifted.astype(np.int8)
 
@@ -174,7 +168,7 @@ def _bias(state: ImportState, node: OnnxNode, place: int, scales: Array, count: 
     if array.dtype == np.float32 and array.size == count:
         return np.rint(array.reshape(-1).astype(np.float64) / scales).astype(np.int64)
     raise ModelError(
-        f"node {node.name!r} ({node.kind}): bias {name!r} is {array.dtype}{list(array.shape)}; "
+        f"{node}: bias {name!r} is {array.dtype}{list(array.shape)}; "
         f"required int32[{count}], or float32"
     )
 
@@ -186,12 +180,11 @@ def _bias_values(node: OnnxNode, bias: RealConstant, scales: Array, count: int) 
     """
     if bias.values.dtype != np.int32 or bias.values.size not in (1, count):
         raise ModelError(
-            f"node {node.name!r} ({node.kind}): bias is {bias.values.dtype}"
-            f"{list(bias.values.shape)}; required int32[{count}]"
+            f"{node}: bias is {bias.values.dtype}{list(bias.values.shape)}; required int32[{count}]"
         )
     if not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
         raise ModelError(
-            f"node {node.name!r} ({node.kind}): bias scale {float(bias.scales[0])!r} is not the product "
+            f"{node}: bias scale {float(bias.scales[0])!r} is not the product "
             f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
         )
     values = bias.values.reshape(-1).astype(np.int64) - bias.zero_points
@@ -203,7 +196,7 @@ def _conv(
 ) -> Accumulated:
     if w.values.ndim != 4:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): {w.values.ndim - 2} spatial dimensions; required 2"
+            f"{node}: {w.values.ndim - 2} spatial dimensions; required 2"
         )
     weights = _dilated(_symmetric(node, w, 0), pair(node, "dilations"))
     name = to_nhwc(state.graph, x.tensor, node.name)
@@ -242,7 +235,7 @@ def _ungrouped(node: OnnxNode, weights: Array, groups: int, channels: int) -> tu
     out_channels, per_group, height, width = weights.shape
     if groups < 1 or channels != groups * per_group or out_channels % groups:
         raise ModelError(
-            f"node {node.name!r} ({node.kind}): {groups} groups, {channels} channels and weights "
+            f"{node}: {groups} groups, {channels} channels and weights "
             f"{list(weights.shape)} do not fit"
         )
     if groups == 1 or groups == channels == out_channels:
@@ -260,12 +253,10 @@ def _matmul(
 ) -> Accumulated:
     if w.values.ndim != 2:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): weights with {w.values.ndim} dimensions; required 2"
+            f"{node}: weights with {w.values.ndim} dimensions; required 2"
         )
     if node.integer("transA", 0) or node.real("alpha", 1.0) != 1 or node.real("beta", 1.0) != 1:
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): required transA 0, alpha 1, beta 1"
-        )
+        raise UnsupportedOperatorError(f"{node}: required transA 0, alpha 1, beta 1")
     transposed = bool(node.integer("transB", 0))
     weights = _symmetric(node, w, 0 if transposed else 1)
     weights = weights if transposed else weights.T

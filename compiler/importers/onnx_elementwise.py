@@ -32,7 +32,7 @@ def convert_add(state: ImportState, node: OnnxNode) -> None:
         return
     if not isinstance(left, Real) or not isinstance(right, Real):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (Add): adds {type(left).__name__} and {type(right).__name__}; required "
+            f"{node}: adds {type(left).__name__} and {type(right).__name__}; required "
             "two dequantised int8 tensors, or an int32 bias after MatMul"
         )
     state.values[node.outputs[0]] = _sum(state, node, left, right)
@@ -49,7 +49,7 @@ def convert_mul(state: ImportState, node: OnnxNode) -> None:
     left, right = (_as_function(state.value(node, place)) for place in (0, 1))
     if left is None or right is None or left.real != right.real:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (Mul): required two functions of one dequantised int8 tensor"
+            f"{node}: required two functions of one dequantised int8 tensor"
         )
     state.values[node.outputs[0]] = Function(left.real, left.values * right.values)
 
@@ -71,7 +71,7 @@ def convert_unary(state: ImportState, node: OnnxNode) -> None:
     value = _as_function(state.value(node, 0))
     if value is None:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): its input {node.inputs[0]!r} is not quantised; required "
+            f"{node}: its input {node.inputs[0]!r} is not quantised; required "
             "QuantizeLinear and DequantizeLinear in front of it"
         )
     with np.errstate(over="ignore"):
@@ -91,8 +91,7 @@ def _sum(state: ImportState, node: OnnxNode, a: Real, b: Real) -> Sum:
     shapes = [_model_shape(state, each.tensor) for each in (a, b)]
     if shapes[0] != shapes[1]:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): adds shapes {list(shapes[0])} and {list(shapes[1])}; "
-            "required equal shapes"
+            f"{node}: adds shapes {list(shapes[0])} and {list(shapes[1])}; required equal shapes"
         )
     return Sum(a, b)
 
@@ -111,7 +110,7 @@ def _clip(state: ImportState, node: OnnxNode, low: float, high: float) -> None:
     function = _as_function(value)
     if function is None:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): its input {node.inputs[0]!r} is not quantised; required "
+            f"{node}: its input {node.inputs[0]!r} is not quantised; required "
             "a convolution, a matrix product, a sum, or DequantizeLinear in front of it"
         )
     values = np.clip(function.values, F32(low), F32(high))

@@ -65,19 +65,17 @@ def convert_pad(state: ImportState, node: OnnxNode) -> None:
     value = state.value(node, 0)
     tensor = _stored(node, value)
     if isinstance(tensor, Floating) or len(tensor.permutation) != 4:
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} (Pad): required a quantised tensor of 4 dimensions"
-        )
+        raise UnsupportedOperatorError(f"{node}: required a quantised tensor of 4 dimensions")
     sides = node.integers("pads", ())
     if node.has(1):
         sides = tuple(int(side) for side in state.array(node, 1).reshape(-1))
     if node.has(3) or len(sides) != 8 or any(sides[i] for i in (0, 1, 4, 5)) or min(sides) < 0:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (Pad): pads {list(sides)}; required borders of height and width only"
+            f"{node}: pads {list(sides)}; required borders of height and width only"
         )
     if node.text("mode", "constant") != "constant":
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (Pad): mode {node.text('mode', '')!r}; required 'constant'"
+            f"{node}: mode {node.text('mode', '')!r}; required 'constant'"
         )
     operator = Pad((sides[2], sides[3], sides[6], sides[7]), _border(state, node, value, tensor))
     name = to_nhwc(state.graph, tensor, node.name)
@@ -97,13 +95,14 @@ def _border(state: ImportState, node: OnnxNode, value: Value, tensor: Integer) -
         else:
             given = float(state.array(node, 2).reshape(-1)[0])
     if isinstance(value, Real):
-        steps = given / float(value.scale)
-        if abs(steps - round(steps)) > 1e-3 or not -128 <= round(steps) + value.zero_point <= 127:
+        exact = given / float(value.scale)
+        nearest = round(exact) + value.zero_point
+        if abs(exact - round(exact)) > 1e-3 or not -128 <= nearest <= 127:
             raise UnsupportedOperatorError(
-                f"node {node.name!r} (Pad): the border {given!r} is not a value of its input's "
+                f"{node}: the border {given!r} is not a value of its input's "
                 f"quantisation (scale {float(value.scale)!r}, zero point {value.zero_point})"
             )
-        return round(steps) + value.zero_point
+        return nearest
     return int(given) - 128 * tensor.unsigned
 
 
@@ -115,7 +114,7 @@ def _stored(node: OnnxNode, value: Value) -> Integer | Floating:
             return tensor
         case _:
             raise UnsupportedOperatorError(
-                f"node {node.name!r} ({node.kind}): moves a {type(value).__name__}; required a "
+                f"{node}: moves a {type(value).__name__}; required a "
                 "quantised tensor; put QuantizeLinear and DequantizeLinear in front of it"
             )
 

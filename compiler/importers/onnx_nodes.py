@@ -46,7 +46,7 @@ def convert_constant(state: ImportState, node: OnnxNode) -> None:
     name, value = next(iter(node.attributes.items()))
     dtype = {"value_float": F32, "value_floats": F32, "value_int": np.int64, "value_ints": np.int64}
     if name not in dtype:
-        raise UnsupportedOperatorError(f"node {node.name!r} (Constant): attribute {name}")
+        raise UnsupportedOperatorError(f"{node}: attribute {name}")
     state.arrays[node.outputs[0]] = np.asarray(value, dtype[name])
 
 
@@ -57,22 +57,18 @@ def convert_dequantize(state: ImportState, node: OnnxNode) -> None:
         zeros: Array = np.zeros(1) if not node.has(2) else state.array(node, 2)
         if node.integer("block_size", 0):
             raise UnsupportedOperatorError(
-                f"node {node.name!r} (DequantizeLinear): blocked scales; required one, or one a channel"
+                f"{node}: blocked scales; required one, or one a channel"
             )
         axis = node.integer("axis", 1)
         state.values[out] = state.constant(node, 0, state.array(node, 1), zeros, axis)
         return
     tensor = state.value(node, 0)
     if not isinstance(tensor, Integer):
-        raise ModelError(
-            f"node {node.name!r} (DequantizeLinear): input {name!r} is not an integer tensor"
-        )
+        raise ModelError(f"{node}: input {name!r} is not an integer tensor")
     kind = state.quantized_as(node, 1, tensor.unsigned)
     if kind.unsigned != tensor.unsigned:
         found = "uint8" if tensor.unsigned else "int8"
-        raise ModelError(
-            f"node {node.name!r} (DequantizeLinear): input {name!r} is {found}, its zero point is not"
-        )
+        raise ModelError(f"{node}: input {name!r} is {found}, its zero point is not")
     state.values[out] = Real(tensor, kind.scale, kind.zero_point)
 
 
@@ -88,9 +84,7 @@ def _quantized_constant(state: ImportState, node: OnnxNode) -> Array:
     values, scales = state.array(node, 0), np.atleast_1d(state.array(node, 1)).astype(F32)
     zeros = np.atleast_1d(state.array(node, 2)) if node.has(2) else np.zeros(1, np.uint8)
     if zeros.dtype not in (np.int8, np.uint8):
-        raise ModelError(
-            f"node {node.name!r} (QuantizeLinear): quantises to {zeros.dtype}; required int8 or uint8"
-        )
+        raise ModelError(f"{node}: quantises to {zeros.dtype}; required int8 or uint8")
     shape = [1] * values.ndim
     if scales.size > 1:
         shape[node.integer("axis", 1)] = -1

@@ -23,6 +23,9 @@ class OnnxNode:
     outputs: tuple[str, ...]
     attributes: Mapping[str, object]
 
+    def __str__(self) -> str:
+        return f"node {self.name!r} ({self.kind})"
+
     def has(self, place: int) -> bool:
         """Whether there is an input at ``place``."""
         return len(self.inputs) > place and bool(self.inputs[place])
@@ -86,8 +89,7 @@ class ImportState:
         name = node.inputs[place] if node.has(place) else ""
         if name not in self.arrays:
             raise UnsupportedOperatorError(
-                f"node {node.name!r} ({node.kind}): input {place} ({name!r}) is computed; "
-                "required a constant"
+                f"{node}: input {place} ({name!r}) is computed; required a constant"
             )
         return self.arrays[name]
 
@@ -101,20 +103,17 @@ class ImportState:
             return self.values[name]
         if name in self.arrays:
             raise ModelError(
-                f"node {node.name!r} ({node.kind}): input {name!r} is a {self.arrays[name].dtype} "
+                f"{node}: input {name!r} is a {self.arrays[name].dtype} "
                 "constant; required int8 through DequantizeLinear; quantise the model first"
             )
-        raise ModelError(
-            f"node {node.name!r} ({node.kind}): input {place} ({name!r}) is not computed by any node "
-            "before it"
-        )
+        raise ModelError(f"{node}: input {place} ({name!r}) is not computed by any node before it")
 
     def real(self, node: OnnxNode, place: int) -> Real:
         """An input that must be a dequantised int8 tensor."""
         value = self.value(node, place)
         if not isinstance(value, Real):
             raise ModelError(
-                f"node {node.name!r} ({node.kind}): input {node.inputs[place]!r} is not quantised; "
+                f"{node}: input {node.inputs[place]!r} is not quantised; "
                 "required QuantizeLinear and DequantizeLinear in front of it"
             )
         return value
@@ -123,9 +122,7 @@ class ImportState:
         """An integer tensor with its scale and zero point: three inputs of a QLinear node."""
         tensor = self.value(node, place)
         if not isinstance(tensor, Integer):
-            raise ModelError(
-                f"node {node.name!r} ({node.kind}): input {node.inputs[place]!r} is not an integer tensor"
-            )
+            raise ModelError(f"{node}: input {node.inputs[place]!r} is not an integer tensor")
         kind = self.quantized_as(node, place + 1, tensor.unsigned)
         return Real(tensor, kind.scale, kind.zero_point)
 
@@ -143,19 +140,15 @@ class ImportState:
         scale = self.array(node, place).astype(F32).reshape(-1)
         if scale.size != 1:
             raise UnsupportedOperatorError(
-                f"node {node.name!r} ({node.kind}): an activation with {scale.size} scales; required one"
+                f"{node}: an activation with {scale.size} scales; required one"
             )
         if not np.isfinite(scale[0]) or scale[0] <= 0:
-            raise ModelError(
-                f"node {node.name!r} ({node.kind}): scale {scale[0]}; required above 0"
-            )
+            raise ModelError(f"{node}: scale {scale[0]}; required above 0")
         if not node.has(place + 1):
             return QuantizedAs(scale[0], -128 if unsigned else 0, unsigned)
         zero = self.array(node, place + 1)
         if zero.dtype not in (np.int8, np.uint8):
-            raise ModelError(
-                f"node {node.name!r} ({node.kind}): quantises to {zero.dtype}; required int8 or uint8"
-            )
+            raise ModelError(f"{node}: quantises to {zero.dtype}; required int8 or uint8")
         unsigned = zero.dtype == np.uint8
         return QuantizedAs(scale[0], int(zero.reshape(-1)[0]) - 128 * unsigned, unsigned)
 
@@ -165,6 +158,6 @@ class ImportState:
         """The constant at ``place`` with its quantisation."""
         scale = np.atleast_1d(scales).astype(F32).reshape(-1)
         if not np.all(np.isfinite(scale)) or np.any(scale <= 0):
-            raise ModelError(f"node {node.name!r} ({node.kind}): scales must be finite and above 0")
+            raise ModelError(f"{node}: scales must be finite and above 0")
         zero = np.broadcast_to(np.atleast_1d(zeros).astype(np.int64).reshape(-1), scale.shape)
         return RealConstant(self.array(node, place), scale, zero, axis)

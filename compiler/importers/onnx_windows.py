@@ -32,13 +32,11 @@ def convert_max_pool(state: ImportState, node: OnnxNode) -> None:
     tensor = value.tensor if isinstance(value, Real) else value
     if not isinstance(tensor, Integer):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (MaxPool): its input {node.inputs[0]!r} is not quantised; required "
+            f"{node}: its input {node.inputs[0]!r} is not quantised; required "
             "QuantizeLinear and DequantizeLinear in front of it"
         )
     if any(node.outputs[1:]) or node.integer("storage_order", 0):
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} (MaxPool): gives indices; required none"
-        )
+        raise UnsupportedOperatorError(f"{node}: gives indices; required none")
     name = to_nhwc(state.graph, tensor, node.name)
     kernel, strides, pads = _window(state, node, state.graph.types[name].shape)
     operator = MaxPool2d(kernel, strides, pads)
@@ -55,11 +53,9 @@ def convert_average_pool(state: ImportState, node: OnnxNode) -> None:
 
 
 def convert_qlinear_average_pool(state: ImportState, node: OnnxNode) -> None:
-    """com.microsoft QLinearAveragePool and QLinearGlobalAveragePool: x and its, y's quantisation."""
+    """com.microsoft QLinearAveragePool, QLinearGlobalAveragePool: x and its, y's quantisation."""
     if node.integer("channels_last", 0):
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): channels_last 1; required 0"
-        )
+        raise UnsupportedOperatorError(f"{node}: channels_last 1; required 0")
     state.store(node, _averaged(state, node, state.operand(node, 0)), 3)
 
 
@@ -73,8 +69,7 @@ def convert_reduce_mean(state: ImportState, node: OnnxNode) -> None:
     spatial = tuple(sorted(axis % rank for axis in axes))
     if rank != 4 or len(spatial) != 2 or 0 in spatial:
         raise UnsupportedOperatorError(
-            f"node {node.name!r} (ReduceMean): axes {list(axes)} of {rank}; required the height and "
-            "width of an image"
+            f"{node}: axes {list(axes)} of {rank}; required the height and width of an image"
         )
     (channels,) = {1, 2, 3} - set(spatial)
     order = (0, spatial[0], spatial[1], channels)
@@ -107,7 +102,7 @@ def _averaged(state: ImportState, node: OnnxNode, real: Real) -> Averaged:
     kernel, strides, pads = _window(state, node, shape)
     if any(pads) and not node.integer("count_include_pad", 0):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): pads {list(pads)} that do not count; required no "
+            f"{node}: pads {list(pads)} that do not count; required no "
             "padding, or count_include_pad 1"
         )
     return Averaged(real, NCHW_TO_NHWC, kernel, strides, pads, rounds_mean=True)
@@ -118,7 +113,7 @@ def _window(state: ImportState, node: OnnxNode, shape: tuple[int, ...]) -> tuple
     kernel, strides = pair(node, "kernel_shape"), pair(node, "strides")
     if pair(node, "dilations") != (1, 1):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): dilations {list(pair(node, 'dilations'))}; required 1"
+            f"{node}: dilations {list(pair(node, 'dilations'))}; required 1"
         )
     pads = window_pads(node, kernel, shape, strides)
     if not node.integer("ceil_mode", 0):
@@ -131,8 +126,7 @@ def _window(state: ImportState, node: OnnxNode, shape: tuple[int, ...]) -> tuple
     late = any(window < stride for window, stride in zip(kernel, strides, strict=True))
     if any(extra) and (node.kind != "MaxPool" or any(pads) or late):
         raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): ceil_mode 1 with a window over the edge; required "
-            "ceil_mode 0"
+            f"{node}: ceil_mode 1 with a window over the edge; required ceil_mode 0"
         )
     return kernel, strides, (pads[0], pads[1], pads[2] + extra[0], pads[3] + extra[1])
 
@@ -141,7 +135,5 @@ def _softmaxed(state: ImportState, node: OnnxNode, real: Real, opset: int) -> So
     rank = len(real.tensor.permutation)
     axis = node.integer("axis", -1 if opset >= 13 else 1) % rank
     if axis != rank - 1:
-        raise UnsupportedOperatorError(
-            f"node {node.name!r} ({node.kind}): over axis {axis}; required the last, {rank - 1}"
-        )
+        raise UnsupportedOperatorError(f"{node}: over axis {axis}; required the last, {rank - 1}")
     return Softmaxed(real)

@@ -67,8 +67,8 @@ def quantize(
             return _lookup(graph, real, values, scale, zero_point, stem, origin)
         case _:
             raise UnsupportedOperatorError(
-                f"node {origin!r}: cannot quantise a {type(value).__name__}; required the result of a "
-                "supported operator on quantised tensors"
+                f"node {origin!r}: cannot quantise a {type(value).__name__}; required the result "
+                "of a supported operator on quantised tensors"
             )
 
 
@@ -111,7 +111,7 @@ def _add(
 def _average(
     graph: GraphBuilder, value: Averaged, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    """Where the scales agree the zero points only move the sum, so that ties round as of the mean."""
+    """Where the scales agree, zero points only move the sum: ties round as those of the mean."""
     real, (height, width) = value.real, value.kernel
     x = permuted(graph, real.tensor, value.permutation, origin)
     if any(value.pads):
@@ -147,7 +147,7 @@ def _lookup(
 
 
 def _limits(value: Accumulated | Sum, scale: np.float32, zero_point: int) -> tuple[int, int]:
-    """The int8 limits that a clip in real units comes to; rounding keeps order, so it may go last."""
+    """The int8 limits that a clip in real units comes to; rounding keeps order."""
     low, high = -128, 127
     if value.low > -np.inf:
         low = max(low, int(np.rint(F32(value.low) / scale)) + zero_point)

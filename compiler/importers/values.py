@@ -1,8 +1,8 @@
 """What stands for each tensor of a model while it is imported.
 
-A QDQ model computes on float tensors that were just dequantised and will be quantised at once.  While
-the importer walks the model each float tensor is one of the values below; ``quantize`` turns it into an
-integer operator of the graph IR.  Zero points are always those of int8: of uint8 tensors less 128.
+A QDQ model computes on float tensors that were just dequantised and will be quantised at once.
+While the importer walks the model each float tensor is one of the values below; ``quantize`` turns
+it into an integer operator of the graph IR.  Zero points are always those of int8: of uint8 less 128.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ NCHW_TO_NHWC = (0, 2, 3, 1)
 class Integer:
     """A tensor of the graph, int8.
 
-    permutation: dimension ``i`` of the stored tensor is dimension ``permutation[i]`` of the model's.
+    permutation: dimension ``i`` of what is stored is dimension ``permutation[i]`` of the model's.
     unsigned: the model's tensor is uint8, 128 more than what is stored.
     """
 
