@@ -26,8 +26,8 @@ __all__ = ["CompiledProgram", "compile_partition", "limits_of"]
 class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 
-    image: constants and program; the input's and result's places are zeros.  layer_of: for each instruction, the
-    number of its layer.
+    image: constants and program; the input's and result's places are zeros.  layer_of: for each
+    instruction, the number of its layer.
     """
 
     instructions: tuple[Instruction, ...]
@@ -52,7 +52,7 @@ def compile_partition(
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
-    Raises DoesNotFitError, UnsupportedOperatorError, or CheckError (which would be a fault of this backend).
+    Raises DoesNotFitError, UnsupportedOperatorError, or CheckError (a fault of this backend).
     """
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
@@ -69,7 +69,7 @@ def compile_partition(
         builder.add_layer(number, layer, schedule)
     builder.store_output(result, output_address, len(layers) - 1)
 
-    operations = order(builder.blocks, config)
+    operations = order(builder.operations, config)
     plain = [operation.instruction for operation in operations]
     ordered = insert_tokens(plain, config, dram.size)
     program = tuple(with_bank_masks(instruction, config) for instruction in ordered)

@@ -1,13 +1,15 @@
-"""Scheduled kernels to unit operations: instructions at fixed places, and which block each belongs to.
+"""Scheduled kernels to unit operations: instructions at fixed places, each with its layer.
 
-A block is a piece of work that needs its weights at hand: one group of output channels of one layer.
+The operations are listed in an order in which they could run one after the other: every constant is
+loaded just before the first tile that needs it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load, Store
@@ -20,10 +22,13 @@ from .constants import DramMap
 from .place import Ring
 from .tensorize import Bases, gemm, is_gemm, vector
 
-__all__ = ["Block", "Builder", "Demand", "UnitOperation"]
+__all__ = ["Builder", "UnitOperation"]
 
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
+
+MOST_WORDS = 4095
+"""Words in a row of one LOAD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +39,12 @@ class UnitOperation:
     layer: int
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Space a block's loads take in a ring, until the last block that uses it."""
-
-    memory: Memory
-    words: int
-    last_block: int
-
-
-@dataclass(slots=True)
-class Block:
-    """loads: constants; may be moved before the work of earlier blocks.  fills: halos.  work: the rest."""
-
-    loads: list[UnitOperation] = field(default_factory=list)
-    demands: list[Demand] = field(default_factory=list)
-    fills: list[UnitOperation] = field(default_factory=list)
-    work: list[UnitOperation] = field(default_factory=list)
-
-
 class Builder:
-    """Makes the blocks of one layer after the other."""
+    """Makes the operations of one layer after the other."""
 
     def __init__(self, config: HardwareConfig, places: dict[str, int], dram: DramMap) -> None:
         self.config, self.places, self.dram = config, places, dram
-        self.blocks: list[Block] = []
+        self.operations: list[UnitOperation] = []
         self._rings = {
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
@@ -70,35 +56,28 @@ class Builder:
         top, left, bottom, right = source.halo
         rows = -(-source.height // min(INPUT_CHUNKS, source.height))
         size = self.config.block
-        block = Block()
         for first in range(0, source.height, rows):
             count = min(rows, source.height - first)
             above = top if first == 0 else 0
             below = bottom if first + count == source.height else 0
-            block.fills.append(
-                UnitOperation(
-                    Load(
-                        memory=Memory.ACT,
-                        sram_address=self.places[source.name]
-                        + (first + top - above) * source.columns,
-                        dram_address=address + first * source.width * size,
-                        count_x=source.width,
-                        count_y=count,
-                        count_z=source.blocks,
-                        dram_stride_y=source.width * size,
-                        dram_stride_z=source.height * source.width * size,
-                        sram_stride_y=source.columns,
-                        sram_stride_z=source.rows * source.columns,
-                        pad_x_before=left,
-                        pad_x_after=right,
-                        pad_y_before=above,
-                        pad_y_after=below,
-                        pad_value=source.fill or 0,
-                    ),
-                    0,
-                )
+            load = Load(
+                memory=Memory.ACT,
+                sram_address=self.places[source.name] + (first + top - above) * source.columns,
+                dram_address=address + first * source.width * size,
+                count_x=source.width,
+                count_y=count,
+                count_z=source.blocks,
+                dram_stride_y=source.width * size,
+                dram_stride_z=source.height * source.width * size,
+                sram_stride_y=source.columns,
+                sram_stride_z=source.rows * source.columns,
+                pad_x_before=left,
+                pad_x_after=right,
+                pad_y_before=above,
+                pad_y_after=below,
+                pad_value=source.fill or 0,
             )
-        self.blocks.append(block)
+            self._add(load, 0)
 
     def store_output(self, result: Activation, address: int, layer: int) -> None:
         """Store the model's result to DRAM, without its halo."""
@@ -116,80 +95,63 @@ class Builder:
             sram_stride_y=result.columns,
             sram_stride_z=result.rows * result.columns,
         )
-        self.blocks.append(Block(work=[UnitOperation(store, layer)]))
+        self._add(store, layer)
 
     def add_layer(self, number: int, layer: LoweredLayer, schedule: Schedule) -> None:
-        """Append the blocks of a layer."""
-        first = len(self.blocks)
+        """Append the operations of a layer."""
         stages = schedule.kernel.stages
-        serial = [
-            loop
-            for loop in stages[0].loops
-            if loop.kind is LoopKind.SERIAL
-        ]
+        serial = [loop for loop in stages[0].loops if loop.kind is LoopKind.SERIAL]
         groups = next(loop.extent for loop in serial if loop.name == "c.outer")
-        last = first + groups - 1
         bases = {x.name: self.places[x.name] for x in (*layer.inputs, layer.output)}
-        blocks = [Block() for _ in range(groups)]
-        self._load_shared(number, layer, blocks[0], bases, last)
-        blocks[0].fills += [UnitOperation(load, number) for load in self._halo(layer.output)]
+        self._load_shared(number, layer, bases)
+        for load in self._halo(layer.output):
+            self._add(load, number)
         weights = layer.constants.get("weights")
         rest = [loop for loop in serial if loop.name != "c.outer"]
-        for group, block in enumerate(blocks):
+        for group in range(groups):
             if weights is not None:
-                parts = np.split(weights, groups)
-                bases["weights"] = self._load(
-                    block, number, layer, Memory.WGT, parts[group], first + group
-                )
+                part = np.split(weights, groups)[group]
+                bases["weights"] = self._load(number, layer, Memory.WGT, part)
             for indices in product(*(range(loop.extent) for loop in rest)):
                 at = {"c.outer": group}
                 at |= {loop.name: i for loop, i in zip(rest, indices, strict=True)}
                 bases["acc"] = self._next_acc()
                 for stage in stages:
                     make = gemm if is_gemm(stage) else vector
-                    instruction = make(stage, at, Bases(bases))
-                    block.work.append(UnitOperation(instruction, number))
-        self.blocks += blocks
+                    self._add(make(stage, at, Bases(bases)), number)
 
-    def _load_shared(
-        self, number: int, layer: LoweredLayer, block: Block, bases: dict[str, int], last: int
-    ) -> None:
-        """Load what all blocks of a layer use: parameters, taps, table."""
+    def _add(self, instruction: Instruction, number: int) -> None:
+        self.operations.append(UnitOperation(instruction, number))
+
+    def _load_shared(self, number: int, layer: LoweredLayer, bases: dict[str, int]) -> None:
+        """Load what all tiles of a layer use: parameters, taps, table."""
         constants = layer.constants
         if "bias" in constants:
             bias = constants["bias"].astype(np.int32)
             scale = constants["scale"].astype(np.float32)
             words = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
-            base = self._load(block, number, layer, Memory.PAR, words, last)
-            bases["bias"] = bases["scale"] = base
+            bases["bias"] = bases["scale"] = self._load(number, layer, Memory.PAR, words)
         if "taps" in constants:
-            bases["taps"] = self._load(block, number, layer, Memory.TAP, constants["taps"], last)
+            bases["taps"] = self._load(number, layer, Memory.TAP, constants["taps"])
         if "table" in constants:
-            bases["table"] = self._load(block, number, layer, Memory.TAB, constants["table"], last)
+            bases["table"] = self._load(number, layer, Memory.TAB, constants["table"])
 
     def _load(
-        self,
-        block: Block,
-        number: int,
-        layer: LoweredLayer,
-        memory: Memory,
-        array: np.ndarray,
-        last_block: int,
+        self, number: int, layer: LoweredLayer, memory: Memory, array: NDArray[np.generic]
     ) -> int:
         """Load a constant into the next place of its ring; return that place."""
         size = self.config.word_bytes(memory)
         words = array.nbytes // size
         base = self._rings[memory].take(words, layer.kernel.name)
         address = self.dram.add(array)
-        for start, count in _pieces(words, 4095):
+        for start, count in _pieces(words, MOST_WORDS):
             load = Load(
                 memory=memory,
                 sram_address=(base + start) % self.config.depth(memory),
                 dram_address=address + start * size,
                 count_x=count,
             )
-            block.loads.append(UnitOperation(load, number))
-        block.demands.append(Demand(memory, words, last_block))
+            self._add(load, number)
         return base
 
     def _halo(self, output: Activation) -> Iterator[Load]:
@@ -232,5 +194,3 @@ class Builder:
 def _pieces(total: int, most: int) -> Iterator[tuple[int, int]]:
     for start in range(0, total, most):
         yield start, min(most, total - start)
-
-

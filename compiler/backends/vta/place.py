@@ -24,8 +24,8 @@ def place_activations(
 ) -> dict[str, int]:
     """First ACT word of every activation, by name; two that live at once never overlap.
 
-    An activation lives from the layer that makes it to the last that reads it.  Space that was never used is
-    preferred, so that a layer rarely waits for the readers of what lay there before.
+    An activation lives from the layer that makes it to the last that reads it.  Space that was
+    never used is preferred, so that a layer rarely waits for the readers of what lay there before.
     Raises DoesNotFitError, naming the layer, when there is no room.
     """
     lives = [_Live(source, -1, _last_reader(layers, source.name))]
@@ -50,7 +50,8 @@ def place_activations(
             name = layers[live.first].kernel.name if live.first >= 0 else source.name
             raise DoesNotFitError(
                 f"layer {name!r}: act scratchpad: {words} words required beside {taken} in use, "
-                f"{config.act_depth} available; use a configuration with a deeper ACT, or a smaller input"
+                f"{config.act_depth} available; use a configuration with a deeper ACT, "
+                "or a smaller input"
             )
         placed.append((start, live))
         cursor = start + words

@@ -19,15 +19,26 @@ Space = Memory | None
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Distinct places one instruction reads or writes in one space; DRAM in units of a bus word."""
+    """Distinct places that one instruction reads or writes in one space, ascending.
+
+    Places are words; in DRAM, words of the bus.
+    """
 
     space: Space
     places: NDArray[np.int64]
     writes: bool
 
+    def meets(self, other: "Touched") -> bool:
+        """Whether both touch one place of one space."""
+        if self.space is not other.space:
+            return False
+        if self.places[0] > other.places[-1] or other.places[0] > self.places[-1]:
+            return False
+        return len(np.intersect1d(self.places, other.places, assume_unique=True)) > 0
+
 
 def touched(instruction: Instruction, config: HardwareConfig) -> Iterator[Touched]:
-    """Every space the instruction touches."""
+    """Every space the instruction touches; reads come before writes."""
     for touch in scratchpad_reads(instruction, config):
         yield Touched(touch.memory, np.unique(touch.addresses), writes=False)
     for touch in scratchpad_writes(instruction, config):

@@ -1,10 +1,10 @@
 """Matching scheduled stages against the accelerator's instructions.
 
-GEMM means   acc[o, l] = sum(act[a, i] * wgt[w, l, i])    l, i lanes; o, w, a affine in at most six loops
-VECTOR means dst[d, l] = finish(fold(value[s, l]))         l a lane; d, s affine in at most five loops
+GEMM means   acc[o, l] = sum(act[a, i] * wgt[w, l, i])    l, i lanes; o, w, a affine in six loops
+VECTOR means dst[d, l] = finish(fold(value[s, l]))         l a lane; d, s affine in five loops
 
-A stage is one instruction for each iteration of its SERIAL loops: its HARDWARE loops become levels, and the
-coefficients of its indices, in words, the strides.
+A stage is one instruction for each iteration of its SERIAL loops: its HARDWARE loops become levels,
+and the coefficients of its indices, in words, the strides.
 """
 
 from collections.abc import Mapping
@@ -46,9 +46,7 @@ def is_gemm(stage: Stage) -> bool:
 def _hardware(stage: Stage) -> list[Loop]:
     """The loops of the instruction, innermost first, without those of one iteration."""
     return [
-        loop
-        for loop in reversed(stage.loops)
-        if loop.kind is LoopKind.HARDWARE and loop.extent > 1
+        loop for loop in reversed(stage.loops) if loop.kind is LoopKind.HARDWARE and loop.extent > 1
     ]
 
 

@@ -1,12 +1,19 @@
 """Inserting the fewest tokens that keep every hazard across units safe.
 
-For each instruction and each other unit only the latest conflicting instruction matters, since units work in
-order; and not even that one, when it is known to have ended through other tokens.  Tokens of a pair of units
-are taken in the order they are given.
+For each instruction and each other unit only the latest conflicting instruction matters, since
+units work in order; and not even that one, when it is known to have ended through other
+tokens.  Tokens of a pair of units are taken in the order they are given.
+
+A unit that gives more tokens than a counter holds stalls, and could stall for ever.  So in program
+order there are never more than ``token_max`` given and not taken: where there would be, two become
+one, given by the later giver and taken by the earlier taker.  Then executing the instructions one
+after the other never stalls; and since tokens flow between one giver and one taker, both in order,
+what one execution can do all can: no execution of the program can deadlock.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +29,52 @@ __all__ = ["insert_tokens"]
 Clock = dict[Unit, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """Given at the end of instruction ``giver``, taken at the start of instruction ``taker``."""
+
+    giver: int
+    taker: int
+
+
+def insert_tokens(
+    program: Sequence[Instruction], config: HardwareConfig, dram_bytes: int
+) -> list[Instruction]:
+    """``program`` with waits and posts; every DRAM address is below ``dram_bytes``."""
+    pairs: dict[tuple[Unit, Unit], list[_Token]] = {}
+    for token in _needed_tokens(program, config, dram_bytes):
+        pair = program[token.giver].unit, program[token.taker].unit
+        pairs.setdefault(pair, []).append(token)
+    waits: list[set[Unit]] = [set() for _ in program]
+    posts: list[set[Unit]] = [set() for _ in program]
+    for (giver, taker), tokens in pairs.items():
+        for token in _bounded(tokens, config.token_max):
+            posts[token.giver].add(taker)
+            waits[token.taker].add(giver)
+    return [
+        replace(instruction, wait=frozenset(wait), post=frozenset(post))
+        for instruction, wait, post in zip(program, waits, posts, strict=True)
+    ]
+
+
+def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
+    """Tokens of one pair that order all that ``tokens`` do, at most ``most`` under way at once.
+
+    Of the tokens under way those two become one whose givers are closest.
+    """
+    done: list[_Token] = []
+    under_way: list[_Token] = []
+    for token in tokens:
+        done += [other for other in under_way if other.taker < token.giver]
+        under_way = [other for other in under_way if other.taker > token.giver] + [token]
+        if len(under_way) > most:
+            gaps = [later.giver - earlier.giver for earlier, later in pairwise(under_way)]
+            place = gaps.index(min(gaps))
+            earlier, later = under_way[place : place + 2]
+            under_way[place : place + 2] = [_Token(later.giver, earlier.taker)]
+    return done + under_way
+
+
 class _Accesses:
     """The latest instruction of each unit that read, and that wrote, each place of a space."""
 
@@ -30,54 +83,49 @@ class _Accesses:
         self.written: NDArray[np.int64] = np.full((len(Unit), size), -1)
 
 
-def insert_tokens(
+def _needed_tokens(
     program: Sequence[Instruction], config: HardwareConfig, dram_bytes: int
-) -> list[Instruction]:
-    """``program`` with waits and posts."""
+) -> list[_Token]:
+    """The fewest tokens that order every conflict, were counters without limit."""
     sizes: dict[Space, int] = {memory: config.depth(memory) for memory in Memory}
     sizes[None] = dram_bytes // config.bus_bytes + 1
     accesses = {space: _Accesses(size) for space, size in sizes.items()}
-    waits: list[set[Unit]] = [set() for _ in program]
-    posts: list[set[Unit]] = [set() for _ in program]
+    tokens: list[_Token] = []
     clocks: list[Clock] = []
     latest: Clock = {}
     for index, instruction in enumerate(program):
         unit = instruction.unit
         clock = dict(clocks[latest[unit]]) if unit in latest else {}
-        needed = _needed(instruction, accesses, config)
+        conflicts = _conflicts(instruction, accesses, config)
         # The latest first: what it implies need not be waited for.
-        for other in sorted(needed, key=lambda u: needed[u], reverse=True):
-            producer = needed[other]
-            if other is unit or producer <= clock.get(other, -1):
+        for other in sorted(conflicts, key=lambda u: conflicts[u], reverse=True):
+            giver = conflicts[other]
+            if other is unit or giver <= clock.get(other, -1):
                 continue
-            waits[index].add(other)
-            posts[producer].add(unit)
-            for known, position in clocks[producer].items():
+            tokens.append(_Token(giver, index))
+            for known, position in clocks[giver].items():
                 clock[known] = max(clock.get(known, -1), position)
-            clock[other] = producer
+            clock[other] = giver
         clocks.append(clock)
         latest[unit] = index
         _record(index, instruction, accesses, config)
-    return [
-        replace(instruction, wait=frozenset(wait), post=frozenset(post))
-        for instruction, wait, post in zip(program, waits, posts, strict=True)
-    ]
+    return tokens
 
 
-def _needed(
+def _conflicts(
     instruction: Instruction, accesses: dict[Space, _Accesses], config: HardwareConfig
 ) -> Clock:
     """For each unit, its latest instruction that conflicts with ``instruction``."""
-    needed: Clock = {}
+    found: Clock = {}
     for touch in touched(instruction, config):
         space = accesses[touch.space]
         for unit in Unit:
             last = int(space.written[unit][touch.places].max(initial=-1))
             if touch.writes:
                 last = max(last, int(space.read[unit][touch.places].max(initial=-1)))
-            if last > needed.get(unit, -1):
-                needed[unit] = last
-    return needed
+            if last > found.get(unit, -1):
+                found[unit] = last
+    return found
 
 
 def _record(
