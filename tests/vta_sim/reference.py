@@ -1,0 +1,398 @@
+"""The accelerator and its DRAM stepped cycle by cycle: the rules of docs/timing.md, one after the other.
+
+Slow and simple on purpose; nothing is shared with the simulator that is tested against it.  In a cycle every
+rule sees the registers as they were at its start; what it changes goes to ``later`` and shows in the next one.
+After a run that was stopped the scratchpads are not those of the hardware.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa import semantics
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
+from dovetail.isa.errors import EncodingError
+from dovetail.isa.footprint import scratchpad_reads
+from dovetail.isa.instructions import (
+    Instruction,
+    Load,
+    Store,
+    Vector,
+    decode,
+    legality_problem,
+)
+from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.registers import COUNTERS, ErrorCode
+from dovetail.isa.state import MachineState
+from tests.vta_sim.reference_memory import Burst, ReferenceMemory, bursts_of
+
+__all__ = ["Reference", "ReferenceResult"]
+
+GEMM_LATENCY = 5
+VECTOR_LATENCY = 14
+PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
+ROLES = ("act_read_banks", "act_write_banks", "acc_banks")
+CYCLE_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceResult:
+    """As ``dovetail.vta_sim.machine.SimResult``."""
+
+    finished: bool
+    error_code: int
+    error_index: int
+    counters: dict[str, int]
+    dispatched: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    waited_token: NDArray[np.int64]
+    waited_port: NDArray[np.int64]
+    state: MachineState
+
+
+@dataclass(slots=True)
+class Flight:
+    """An instruction in flight; the lower fields are LOAD's or STORE's own registers."""
+
+    index: int
+    instruction: Instruction
+    accepted: int
+    bursts: list[Burst] = field(default_factory=list)
+    taken: int = 0
+    beats: int = 0
+    complete: bool = False
+    words_left: int = 0
+    cells_left: int = 0
+    filled_bursts: int = 0
+    filled_words: int = 0
+    used_slots: int = 0
+    offered_from: list[int] = field(default_factory=list)
+    read_addresses: list[int] = field(default_factory=list)
+    data: list[NDArray[np.uint8]] = field(default_factory=list)
+    responses: int = 0
+
+
+class Reference:
+    """One run, stepped."""
+
+    def __init__(
+        self,
+        state: MachineState,
+        program_address: int,
+        program_count: int,
+        window: tuple[int, int],
+        timing: DramTiming | None = None,
+        watchdog: int = 100_000,
+    ) -> None:
+        self.state, self.config = state, state.config
+        self.address, self.count = program_address, program_count
+        self.window, self.watchdog = window, watchdog
+        self.memory = ReferenceMemory(timing or state.config.dram)
+        self.later: list[Callable[[], object]] = []
+        self.requested = self.next_dispatch = 0
+        self.waiting: deque[bytes] = deque()
+        self.queues: dict[Unit, deque[tuple[int, Instruction]]] = {u: deque() for u in Unit}
+        self.flights: dict[Unit, deque[Flight]] = {u: deque() for u in Unit}
+        pairs = [(a, b) for a in Unit for b in Unit if a is not b]
+        self.tokens = dict.fromkeys(pairs, 0)
+        self.credits = dict.fromkeys(pairs, self.config.token_max)
+        self.patience = 0
+        self.enabled = True
+        self.kept = False
+        self.error = (ErrorCode.NONE, 0)
+        self.counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
+        self.times = {name: [-1] * program_count for name in ("dispatched", "accepted", "ended")}
+        self.waited = {name: [0] * program_count for name in ("token", "port")}
+
+    def run(self) -> ReferenceResult:
+        """Step to the end.  Raises RuntimeError when there is none within a million cycles."""
+        for now in range(CYCLE_LIMIT):
+            last = self.step(now)
+            for change in self.later:
+                change()
+            self.later.clear()
+            if last:
+                break
+        else:
+            raise RuntimeError("the program does not end")
+        code, index = self.error
+        arrays = [np.array(a, np.int64) for a in (*self.times.values(), *self.waited.values())]
+        finished = code is ErrorCode.NONE
+        return ReferenceResult(finished, int(code), index, self.counters, *arrays, self.state)
+
+    def step(self, now: int) -> bool:
+        """One cycle; whether it is the last."""
+        idle = (
+            self.next_dispatch == self.count
+            and not any(self.queues.values())
+            and not any(self.flights.values())
+        )
+        last = idle if self.enabled else not self.memory.unanswered
+        self.counters["cycles"] += 1
+        errors: list[tuple[ErrorCode, int]] = []
+        self.data_beats(now)
+        done = [unit for unit in Unit if self.units_step(unit, now)]
+        self.counters["instructions"] += len(done)
+        if self.enabled:
+            errors += self.dispatch(now)
+            self.accept_all(now)
+        errors += self.take_bursts(now)
+        self.memory.accept(now, self.later)
+        if self.watchdog and self.patience == self.watchdog:
+            errors.append((ErrorCode.WATCHDOG, self.oldest()))
+        self.set(patience=0 if done else self.patience + 1)
+        if self.enabled and errors:
+            self.set(enabled=False, error=errors[0])
+            return False
+        return last
+
+    def set(self, **values: object) -> None:
+        """Give registers of the machine new values in the next cycle."""
+        for name, value in values.items():
+            self.later.append(lambda name=name, value=value: setattr(self, name, value))
+
+    def change(self, flight: Flight, **values: object) -> None:
+        for name, value in values.items():
+            self.later.append(lambda name=name, value=value: setattr(flight, name, value))
+
+    # FETCH and dispatch -----------------------------------------------------------------------
+
+    def dispatch(self, now: int) -> list[tuple[ErrorCode, int]]:
+        if not self.waiting:
+            return []
+        index = self.next_dispatch
+        try:
+            instruction = decode(self.waiting[0])
+        except EncodingError:
+            return [(ErrorCode.ILLEGAL_INSTRUCTION, index)]
+        if legality_problem(instruction, self.config):
+            return [(ErrorCode.ILLEGAL_INSTRUCTION, index)]
+        queue = self.queues[instruction.unit]
+        if len(queue) < self.config.queue_depth:
+            self.times["dispatched"][index] = now
+            self.later.append(self.waiting.popleft)
+            self.later.append(lambda: queue.append((index, instruction)))
+            self.set(next_dispatch=index + 1)
+        return []
+
+    # Accepting --------------------------------------------------------------------------------
+
+    def accept_all(self, now: int) -> None:
+        claimed = dict.fromkeys(ROLES, 0)
+        for unit in PRIORITY:
+            if not self.queues[unit] or not self.is_free(unit, now):
+                continue
+            index, instruction = self.queues[unit][0]
+            if not self.has_tokens(unit, instruction):
+                kind = "token"
+            elif self.is_blocked(unit, instruction, claimed):
+                kind = "port"
+            else:
+                for role in ROLES:
+                    claimed[role] |= getattr(instruction, role, 0)
+                self.accept(unit, index, instruction, now)
+                continue
+            self.counters[f"{unit.name.lower()}_stall_{kind}"] += 1
+            self.waited[kind][index] += 1
+
+    def is_free(self, unit: Unit, now: int) -> bool:
+        flights = self.flights[unit]
+        if unit in (Unit.LOAD, Unit.STORE):
+            return not flights
+        return not flights or now >= last_issue(flights[-1])
+
+    def has_tokens(self, unit: Unit, instruction: Instruction) -> bool:
+        return all(self.tokens[other, unit] for other in instruction.wait) and all(
+            self.credits[unit, other] for other in instruction.post
+        )
+
+    def is_blocked(self, unit: Unit, instruction: Instruction, claimed: dict[str, int]) -> bool:
+        for role in ROLES:
+            mask = getattr(instruction, role, 0)
+            if mask & claimed[role]:
+                return True
+            for other in Unit:
+                for flight in self.flights[other]:
+                    if other is not unit and mask & getattr(flight.instruction, role, 0):
+                        return True
+        if not isinstance(instruction, Vector):
+            return False
+        for flight in self.flights[unit]:
+            earlier = flight.instruction
+            assert isinstance(earlier, Vector)
+            if instruction.act_read_banks & earlier.act_write_banks:
+                return True
+            both = instruction.source is Memory.ACC and earlier.destination is Memory.ACC
+            if both and instruction.acc_banks & earlier.acc_banks:
+                return True
+        return False
+
+    def accept(self, unit: Unit, index: int, instruction: Instruction, now: int) -> None:
+        self.times["accepted"][index] = now
+        flight = Flight(index, instruction, now)
+        if isinstance(instruction, Load | Store):
+            flight.bursts = bursts_of(instruction, self.config)
+        if isinstance(instruction, Load):
+            flight.words_left = instruction.words
+            cells = instruction.count_z * instruction.rows * instruction.columns
+            flight.cells_left = cells if cells != instruction.words else 0
+        elif isinstance(instruction, Store):
+            (touch,) = scratchpad_reads(instruction, self.config)
+            flight.read_addresses = [int(address) for address in touch.addresses]
+        self.later.append(self.queues[unit].popleft)
+        self.later.append(lambda: self.flights[unit].append(flight))
+        for other in instruction.wait:
+            self.add(self.tokens, (other, unit), -1)
+            self.add(self.credits, (other, unit), 1)
+        for other in instruction.post:
+            self.add(self.credits, (unit, other), -1)
+
+    def add(self, counts: dict[tuple[Unit, Unit], int], pair: tuple[Unit, Unit], n: int) -> None:
+        self.later.append(lambda: counts.__setitem__(pair, counts[pair] + n))
+
+    def oldest(self) -> int:
+        for unit in Unit:
+            if self.flights[unit]:
+                return self.flights[unit][0].index
+            if self.queues[unit]:
+                return self.queues[unit][0][0]
+        return self.next_dispatch
+
+    # Units at work ----------------------------------------------------------------------------
+
+    def units_step(self, unit: Unit, now: int) -> bool:
+        """Whether the unit's oldest instruction in flight ends in this cycle."""
+        if not self.flights[unit]:
+            return False
+        flight = self.flights[unit][0]
+        if unit is Unit.LOAD:
+            busy, ends = True, self.load_step(flight)
+        elif unit is Unit.STORE:
+            busy, ends = True, self.store_step(flight, now)
+        else:
+            latency = GEMM_LATENCY if unit is Unit.GEMM else VECTOR_LATENCY
+            busy = now <= last_issue(self.flights[unit][-1])
+            ends = now == last_issue(flight) + latency
+        self.counters[f"{unit.name.lower()}_busy"] += busy
+        if ends:
+            self.times["ended"][flight.index] = now
+            if unit is not Unit.STORE:
+                semantics.execute(self.state, flight.instruction)
+            self.later.append(self.flights[unit].popleft)
+            for other in flight.instruction.post:
+                self.add(self.tokens, (unit, other), 1)
+        return ends
+
+    def load_step(self, flight: Flight) -> bool:
+        """A word is written, or else a cell visited."""
+        words, cells = flight.words_left, flight.cells_left
+        if flight.complete:
+            words -= 1
+        elif cells:
+            cells -= 1
+        self.change(flight, words_left=words, cells_left=cells)
+        return not words and not cells
+
+    def store_step(self, flight: Flight, now: int) -> bool:
+        """Fill a slot; see whether the last response is there."""
+        if flight.filled_bursts < len(flight.bursts):
+            begins = not flight.filled_words and flight.used_slots < self.config.store_slots
+            if begins or flight.filled_words:
+                word = self.state.words(Memory.ACT)[flight.read_addresses[len(flight.data)]]
+                flight.data.append(word.copy())
+                filled = flight.filled_words + 1
+                burst = flight.bursts[flight.filled_bursts]
+                if filled == burst.beats * self.config.bus_bytes // self.config.block:
+                    self.change(flight, filled_bursts=flight.filled_bursts + 1)
+                    flight.offered_from.append(now + 2)
+                    filled = 0
+                self.change(flight, filled_words=filled)
+            if begins:
+                self.later.append(lambda: setattr(flight, "used_slots", flight.used_slots + 1))
+        if not self.memory.response(now):
+            return False
+        self.change(flight, responses=flight.responses + 1)
+        self.later.append(lambda: self.memory.answer())
+        return flight.responses + 1 == len(flight.bursts)
+
+    # Memory -----------------------------------------------------------------------------------
+
+    def take_bursts(self, now: int) -> list[tuple[ErrorCode, int]]:
+        """Fill the address registers; what leaves the window is an error instead."""
+        if not self.enabled:
+            return []
+        errors = []
+        if self.memory.read is None:
+            loads = self.flights[Unit.LOAD]
+            ahead = self.requested - self.next_dispatch
+            if self.requested < self.count and ahead < self.config.fetch_ahead:
+                address = self.address + INSTRUCTION_BYTES * self.requested & 0xFFFFFFFF
+                burst = Burst("fetch", address, INSTRUCTION_BYTES // self.config.bus_bytes)
+                if self.take("read", burst):
+                    self.set(requested=self.requested + 1)
+                else:
+                    errors.append((ErrorCode.WINDOW, self.requested))
+            elif loads and loads[0].taken < len(loads[0].bursts):
+                errors += self.take_next("read", loads[0])
+        stores = self.flights[Unit.STORE]
+        if self.memory.write is None and stores:
+            ready = stores[0].offered_from
+            if stores[0].taken < len(ready) and ready[stores[0].taken] <= now:
+                errors += self.take_next("write", stores[0])
+        return errors
+
+    def take_next(self, channel: str, flight: Flight) -> list[tuple[ErrorCode, int]]:
+        if not self.take(channel, flight.bursts[flight.taken]):
+            return [(ErrorCode.WINDOW, flight.index)]
+        self.change(flight, taken=flight.taken + 1)
+        return []
+
+    def take(self, channel: str, burst: Burst) -> bool:
+        final = burst.address + burst.beats * self.config.bus_bytes - 1
+        if burst.address < self.window[0] or final > self.window[1]:
+            return False
+        self.later.append(lambda: self.memory.take(channel, burst))
+        return True
+
+    def data_beats(self, now: int) -> None:
+        """The memory moves a beat: of an instruction, of LOAD, or of STORE."""
+        bus = self.config.bus_bytes
+        for flight in self.flights[Unit.LOAD]:
+            self.change(flight, complete=False)
+        on_offer = bool(self.memory.unsent)
+        writes = self.enabled or self.kept
+        burst = self.memory.beat(now)
+        self.set(kept=writes and on_offer and (burst is None or burst.owner != "store"))
+        if burst is None:
+            return
+        self.counters[f"{burst.owner}_beats"] += 1
+        place = burst.address + burst.moved * bus - self.state.dram_base
+        ends = burst.moved + 1 == burst.beats
+        self.later.append(lambda: self.memory.move(burst))
+        if burst.owner == "fetch" and ends:
+            start = burst.address - self.state.dram_base
+            data = self.state.dram[start : start + INSTRUCTION_BYTES].tobytes()
+            self.later.append(lambda: self.waiting.append(data))
+        elif burst.owner == "load":
+            flight = self.flights[Unit.LOAD][0]
+            assert isinstance(flight.instruction, Load)
+            beats = flight.beats + 1
+            word = self.config.word_bytes(flight.instruction.memory) // bus
+            self.change(flight, beats=beats, complete=beats % word == 0)
+        elif burst.owner == "store":
+            flight = self.flights[Unit.STORE][0]
+            data = np.concatenate(flight.data)[flight.beats * bus :][:bus]
+            if writes:
+                self.state.dram[place : place + bus] = data
+            self.change(flight, beats=flight.beats + 1)
+            if ends:
+                self.later.append(lambda: setattr(flight, "used_slots", flight.used_slots - 1))
+
+
+def last_issue(flight: Flight) -> int:
+    """Last issue cycle of a GEMM or VECTOR."""
+    return flight.accepted + int(np.prod(flight.instruction.extent))  # type: ignore[union-attr]
