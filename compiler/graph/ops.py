@@ -6,12 +6,13 @@ each.
 
 from dataclasses import dataclass
 from math import isfinite, prod
-from typing import assert_never
+from typing import assert_never, get_args
 
 from ..dtypes import DType
 from ..errors import GraphError
 
 __all__ = [
+    "OPERATORS",
     "Add",
     "AveragePool2d",
     "Conv2d",
@@ -283,6 +284,9 @@ Operator = (
     | Dequantize
     | Shift128
 )
+
+OPERATORS: dict[str, type[Operator]] = {kind.__name__: kind for kind in get_args(Operator)}
+"""Every operator, by name."""
 
 ARITY = {Conv2d: 3, Dense: 3, Requantize: 2, Add: 2, Lookup: 2}
 """Number of inputs of the operators that have more than one."""

@@ -1,17 +1,186 @@
-"""Graphs as text, for dumps: one line a tensor and a node."""
+"""Graphs as text: printer and parser.
 
-from .ir import Graph
+    input "x": int8[1, 8, 8, 3]
+    constant "w": int8[2] = [1, -2]
+    constant "v": int8[16, 3, 3, 3] sha256 0123456789abcdef
+    node "y": int32[1, 8, 8, 16] = Conv2d(strides=(1, 1), ...)("x", "v", "b") from "conv"
+    output "y"
 
-__all__ = ["to_text"]
+Names are JSON strings, attributes Python literals.  Constants of at most 16 elements are written
+out; of others the text holds a digest, and the parser is given the arrays.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+
+import numpy as np
+
+from ..errors import GraphError
+from .ir import Array, Graph, Node
+from .ops import OPERATORS, Operator, TensorType
+
+__all__ = ["parse_text", "to_text"]
+
+INLINE_ELEMENTS = 16
 
 
 def to_text(graph: Graph) -> str:
-    """Inputs, constants, nodes and outputs, one a line."""
-    lines = [f"input {name}: {graph.types[name]}" for name in graph.inputs]
-    lines += [f"constant {name}: {graph.types[name]}" for name in graph.constants]
+    """The graph, one line an input, constant, node and output."""
+    lines = [f"input {_name(name)}: {graph.types[name]}" for name in graph.inputs]
+    for name, array in graph.constants.items():
+        lines.append(f"constant {_name(name)}: {graph.types[name]} {_contents(array)}")
     for node in graph.nodes:
-        arguments = ", ".join(node.inputs)
+        arguments = ", ".join(map(_name, node.inputs))
         kind = graph.types[node.output]
-        lines.append(f"{node.output}: {kind} = {node.operator}({arguments})")
-    lines += [f"output {name}" for name in graph.outputs]
+        call = f"{_operator(node.operator)}({arguments})"
+        lines.append(f"node {_name(node.output)}: {kind} = {call} from {_name(node.origin)}")
+    lines += [f"output {_name(name)}" for name in graph.outputs]
     return "\n".join(lines)
+
+
+def parse_text(text: str, constants: Mapping[str, Array] | None = None) -> Graph:
+    """The graph that ``to_text`` printed.
+
+    constants: the arrays that the text only gives digests of; others are ignored.
+    Raises GraphError, naming the line, for text of another form, a missing array or a wrong digest.
+    """
+    parser = _Parser(constants or {})
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            parser.line(line.strip())
+        except (ValueError, KeyError, TypeError, SyntaxError, GraphError) as error:
+            raise GraphError(f"line {number}: {error}: {line.strip()!r}") from None
+    return Graph(
+        tuple(parser.inputs),
+        tuple(parser.outputs),
+        tuple(parser.nodes),
+        MappingProxyType(parser.constants),
+        MappingProxyType(parser.types),
+    )
+
+
+def _name(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _operator(operator: Operator) -> str:
+    pairs = ", ".join(f"{f.name}={getattr(operator, f.name)!r}" for f in fields(operator))
+    return f"{type(operator).__name__}({pairs})"
+
+
+def _contents(array: Array) -> str:
+    if array.size <= INLINE_ELEMENTS:
+        return f"= {array.tolist()!r}"
+    return f"sha256 {_digest(array)}"
+
+
+def _digest(array: Array) -> str:
+    """The first 16 digits of the SHA-256 of the elements, little-endian."""
+    ordered = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return hashlib.sha256(ordered.tobytes()).hexdigest()[:16]
+
+
+class _Parser:
+    """Reads line by line; ``rest`` is what remains of the current one."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.arrays = arrays
+        self.inputs: list[str] = []
+        self.outputs: list[str] = []
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+        self.types: dict[str, TensorType] = {}
+        self.rest = ""
+
+    def line(self, line: str) -> None:
+        """Read one line."""
+        keyword, _, self.rest = line.partition(" ")
+        match keyword:
+            case "input":
+                self.inputs.append(self._typed_name())
+            case "output":
+                self.outputs.append(self._string())
+            case "constant":
+                self._constant()
+            case "node":
+                self._node()
+            case _:
+                raise GraphError(f"found {keyword!r}, required input, constant, node or output")
+        if self.rest:
+            raise GraphError(f"unexpected {self.rest!r} at the end")
+
+    def _take(self, text: str) -> None:
+        if not self.rest.startswith(text):
+            raise GraphError(f"found {self.rest[:20]!r}, required {text!r}")
+        self.rest = self.rest[len(text) :].lstrip()
+
+    def _until(self, text: str) -> str:
+        found, separator, rest = self.rest.partition(text)
+        if not separator:
+            raise GraphError(f"found {self.rest[:20]!r}, required {text!r} in it")
+        self.rest = rest.lstrip()
+        return found
+
+    def _string(self) -> str:
+        value, end = json.JSONDecoder().raw_decode(self.rest)
+        if not isinstance(value, str):
+            raise GraphError(f"found {value!r}, required a name in quotes")
+        self.rest = self.rest[end:].lstrip()
+        return value
+
+    def _typed_name(self) -> str:
+        name = self._string()
+        if name in self.types:
+            raise GraphError(f"{name!r} is defined a second time")
+        self._take(":")
+        dtype = self._until("[")
+        shape = ast.literal_eval(f"({self._until(']')},)".replace("(,", "("))
+        self.types[name] = TensorType(shape, dtype)
+        return name
+
+    def _constant(self) -> None:
+        name = self._typed_name()
+        kind = self.types[name]
+        if self.rest.startswith("="):
+            self._take("=")
+            array = np.asarray(ast.literal_eval(self.rest), kind.dtype.numpy).reshape(kind.shape)
+        else:
+            self._take("sha256")
+            array = np.array(self.arrays[name])
+            if _digest(array) != self.rest:
+                raise GraphError(f"the array given for {name!r} has digest {_digest(array)}")
+        array.setflags(write=False)
+        self.constants[name], self.rest = array, ""
+
+    def _node(self) -> None:
+        output = self._typed_name()
+        self._take("=")
+        operator = OPERATORS[self._until("(")]
+        call = ast.parse(f"f({self._attributes()})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        inputs = []
+        self._take("(")
+        while not self.rest.startswith(")"):
+            inputs.append(self._string())
+            if not self.rest.startswith(")"):
+                self._take(",")
+        self._take(")")
+        self._take("from")
+        self.nodes.append(Node(operator(**values), tuple(inputs), output, self._string()))
+
+    def _attributes(self) -> str:
+        """Up to the parenthesis that closes the attributes; no attribute has one in a string."""
+        depth = 1
+        for place, character in enumerate(self.rest):
+            depth += (character == "(") - (character == ")")
+            if not depth:
+                found, self.rest = self.rest[:place], self.rest[place + 1 :].lstrip()
+                return found
+        raise GraphError("an attribute list is not closed")

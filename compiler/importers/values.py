@@ -2,7 +2,7 @@
 
 A QDQ model computes on float tensors that were just dequantised and will be quantised at once.
 While the importer walks the model each float tensor is one of the values below; ``quantize`` turns
-it into an integer operator of the graph IR.  Zero points are always those of int8: of uint8 less 128.
+it into an integer operator of the graph IR.  Zero points are those of int8: of uint8 less 128.
 """
 
 from dataclasses import dataclass
