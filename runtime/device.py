@@ -15,7 +15,7 @@ __all__ = ["Device", "Launch", "LaunchResult"]
 class Launch:
     """One run of a program.
 
-    dram: uint8[size], everything the program sees, the program included; its first byte is address 0.
+    dram: uint8[size], everything the program sees, itself included; the first byte is address 0.
     watchdog: cycles without a completed instruction before the run is stopped.
     """
 
@@ -27,11 +27,13 @@ class Launch:
 
 
 class LaunchResult(Protocol):
-    """What a run left: DRAM, counters, and when each instruction was dispatched, accepted and ended.
+    """What a run left: DRAM, counters, and the cycles of each instruction.
 
-    ``error_code`` and ``error_index`` are those of ``dovetail.isa.registers`` when not ``finished``.
-    ``waited_token`` and ``waited_port``: cycles each instruction waited, or None where the device does not know.
-    ``seconds``: wall time of the run alone.
+    error_code, error_index: as ``dovetail.isa.registers`` has them, when not ``finished``.
+    dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.
+    waited_token, waited_port: int64[program_count], cycles each instruction waited at the head of
+    its queue, or None where the device does not know.
+    seconds: wall time of the run alone.
     """
 
     @property

@@ -2,20 +2,20 @@
 
 from dovetail.isa.errors import DovetailError
 
-__all__ = ["DeviceError", "InputError", "ModuleError", "RuntimeFault"]
+__all__ = ["DeviceError", "InputError", "ModuleError", "RunError"]
 
 
-class RuntimeFault(DovetailError):
+class RunError(DovetailError):
     """A module could not be run."""
 
 
-class ModuleError(RuntimeFault):
+class ModuleError(RunError):
     """A module file is broken, or made for something else."""
 
 
-class InputError(RuntimeFault):
+class InputError(RunError):
     """An input tensor is not what the model takes."""
 
 
-class DeviceError(RuntimeFault):
+class DeviceError(RunError):
     """A device does not exist, or it stopped with an error."""

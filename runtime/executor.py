@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.configs import find_config
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.configs import find_config
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 
@@ -25,9 +25,9 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
-    """Run ``module`` once on the device called ``device_name``, which may pin a configuration ("sim:tiny").
+    """Run ``module`` once on the device called ``device_name``.
 
-    Raises InputError, ModuleError, DeviceError.
+    The name may pin a configuration ("sim:tiny").  Raises InputError, ModuleError, DeviceError.
     """
     begin = time.perf_counter()
     kind, pinned = split_device(device_name)
@@ -59,8 +59,8 @@ def config_of(module: Module) -> HardwareConfig:
     config = find_config(name)
     if config.fingerprint != module.details["fingerprint"]:
         raise ModuleError(
-            f"the module was compiled for another configuration {name!r} (fingerprint "
-            f"{module.details['fingerprint']:#010x}; this version's is {config.fingerprint:#010x}); "
+            f"the module was compiled for another configuration {name!r}: fingerprint "
+            f"{module.details['fingerprint']:#010x}, this version's is {config.fingerprint:#010x}; "
             "compile it again"
         )
     return config
@@ -70,15 +70,20 @@ def _check_inputs(module: Module, inputs: Arrays) -> None:
     wanted = {tensor.name: tensor for tensor in module.inputs}
     for name in inputs:
         if name not in wanted:
-            raise InputError(f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}")
-    for name, tensor in wanted.items():
-        if name not in inputs:
-            raise InputError(f"input {name!r} is missing; required {tensor.dtype}{list(tensor.shape)}")
-        found = inputs[name]
-        if tuple(found.shape) != tensor.shape or str(found.dtype) != tensor.dtype:
             raise InputError(
-                f"input {name!r} is {found.dtype}{list(found.shape)}; "
-                f"required {tensor.dtype}{list(tensor.shape)}"
+                f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}"
+            )
+    for name, tensor in wanted.items():
+        required = f"{tensor.dtype}{list(tensor.shape)}"
+        if name not in inputs:
+            raise InputError(f"input {name!r} is missing; required {required}")
+        found = inputs[name]
+        if not isinstance(found, np.ndarray):
+            kind = type(found).__name__
+            raise InputError(f"input {name!r} is a {kind}; required an array, {required}")
+        if found.shape != tensor.shape or found.dtype != np.dtype(tensor.dtype):
+            raise InputError(
+                f"input {name!r} is {found.dtype}{list(found.shape)}; required {required}"
             )
 
 

@@ -1,4 +1,4 @@
-"""What the host computes around a launch: one NumPy function for each step, and their serial form.
+"""What the host computes around a launch: a NumPy function for each step, and their serial form.
 
 The graph interpreter of the compiler uses the same functions.
 """
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ModuleError
+from .errors import InputError, ModuleError
 
 __all__ = [
     "dequantize",
@@ -26,7 +26,12 @@ F32 = np.float32
 
 
 def quantize(x: Array, scale: float, zero_point: int) -> Array:
-    """``clip(rint(x / scale) + zero_point, -128, 127)``: float32 to int8, ``rint`` half to even."""
+    """``clip(rint(x / scale) + zero_point, -128, 127)``: float32 to int8, ``rint`` half to even.
+
+    Infinities saturate.  Raises InputError for NaN, which has no int8.
+    """
+    if np.isnan(x).any():
+        raise InputError(f"{np.isnan(x).sum()} of {x.size} values are NaN; required numbers")
     return np.clip(np.rint(x / F32(scale)) + zero_point, -128, 127).astype(np.int8)
 
 
@@ -55,9 +60,7 @@ def pack(x: Array, lanes: int) -> Array:
     blocks = -(-channels // lanes)
     padded = np.zeros((height, width, blocks * lanes), np.int8)
     padded[:, :, :channels] = image
-    return np.ascontiguousarray(
-        padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3)
-    )
+    return np.ascontiguousarray(padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3))
 
 
 def unpack(x: Array, shape: Sequence[int]) -> Array:
@@ -80,12 +83,15 @@ STEPS: dict[str, Callable[..., Array]] = {
 def run_steps(steps: Sequence[Mapping[str, Any]], x: Array) -> Array:
     """Apply ``steps`` one after the other: each names a function of this module and its parameters.
 
-    Raises ModuleError for an unknown step.
+    Raises ModuleError for a step that is unknown or lacks a parameter.
     """
     for step in steps:
         parameters = dict(step)
         function = STEPS.get(str(parameters.pop("step", "")))
         if function is None:
             raise ModuleError(f"host step {dict(step)} is unknown; there are: {', '.join(STEPS)}")
-        x = function(x, **parameters)
+        try:
+            x = function(x, **parameters)
+        except TypeError as error:
+            raise ModuleError(f"host step {dict(step)} cannot be run: {error}") from None
     return x

@@ -1,8 +1,8 @@
 """The compiled module and its file.
 
-A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian), the manifest
-(JSON, UTF-8), the sections, one after the other, and the SHA-256 of everything before it.  The manifest lists
-each section's name and length.
+A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian),
+the manifest (JSON, UTF-8), the sections, one after the other, and the SHA-256 of everything before
+it.  The manifest lists each section's name and length.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ModuleError
@@ -54,7 +53,8 @@ class Module:
     def run(self, inputs: Mapping[str, NDArray[Any]], device: str = "sim") -> RunResult:
         """Run on the device called ``device``.
 
-        Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown or stops.
+        Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown,
+        is for something else, or stops with an error.
         """
         from .executor import execute
 
@@ -87,30 +87,36 @@ class Module:
         smallest = len(MAGIC) + 8 + DIGEST_BYTES
         if len(data) < smallest or not data.startswith(MAGIC):
             raise ModuleError(
-                f"{where} is not a dovetail module (found {len(data)} bytes, beginning {data[:8]!r}); "
-                "make one with: dovetail compile"
+                f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
+                f"{data[:8]!r}); make one with: dovetail compile"
             )
         body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
         if hashlib.sha256(body).digest() != digest:
             raise ModuleError(
-                f"{where} is damaged: its content does not match its checksum (truncated, or bits changed); "
-                "compile it again"
+                f"{where} is damaged: its content does not match its checksum (truncated, or bits "
+                "changed); compile it again"
             )
         start = len(MAGIC) + 8
         length = int.from_bytes(data[len(MAGIC) : start], "little")
         try:
             return cls._parse(json.loads(body[start : start + length]), body[start + length :])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ModuleError(f"{where} has a manifest that cannot be read: {error}") from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            problem = f"no entry {error}" if isinstance(error, KeyError) else error
+            raise ModuleError(f"{where} has a manifest that cannot be read: {problem}") from None
 
     @classmethod
     def _parse(cls, manifest: dict[str, Any], rest: bytes) -> "Module":
         if manifest["format"] != FORMAT_VERSION:
             raise ValueError(f"format {manifest['format']}; required {FORMAT_VERSION}")
-        sections, place = {}, 0
+        sections: dict[str, bytes] = {}
+        place = 0
         for name, size in manifest["sections"]:
+            if name in sections or size < 0:
+                raise ValueError(f"section {name!r} twice, or of a size below 0")
             sections[name] = rest[place : place + size]
             place += size
+        if place != len(rest):
+            raise ValueError(f"{len(rest)} bytes of sections; the manifest lists {place}")
         return cls(
             manifest["target"],
             tuple(_from_json(tensor) for tensor in manifest["inputs"]),

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["RunResult", "Timeline", "TimelineEntry"]
@@ -15,9 +14,9 @@ class TimelineEntry:
     """One instruction: index, unit (LOAD, GEMM, VECTOR, STORE), layer, and its cycles.
 
     queued: dispatched to its unit's queue.  start: accepted.  end: its last cycle.
-    waited_token, waited_port: cycles at the head of the queue, the unit free, for want of a token or a bank;
-    None where the device does not know.
-    waited_memory: cycles the unit was idle before, because the instruction had not been fetched.
+    waited_token, waited_port: cycles at the head of the queue, the unit free, for want of a token
+    or a bank; None where the device does not know.
+    waited_memory: cycles before that in which the unit was idle, its next instruction not fetched.
     """
 
     index: int
@@ -40,7 +39,7 @@ class RunResult:
 
     macs: multiply-accumulates of the model that ran on the accelerator.
     gemm_utilization: ``macs / (cycles * MAC per cycle)``.
-    host_seconds: host steps before and after.  device_seconds: the device alone.  wall_seconds: all of it.
+    host_seconds: host steps before and after.  device_seconds: the device.  wall_seconds: all.
     Accelerator figures are None on devices that have none.
     """
 

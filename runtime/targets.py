@@ -19,7 +19,7 @@ DEVICES = {
 
 
 def split_device(name: str) -> tuple[str, str | None]:
-    """"sim:tiny" to ("sim", "tiny"); "sim" to ("sim", None).
+    """ "sim:tiny" to ("sim", "tiny"); "sim" to ("sim", None).
 
     Raises DeviceError when there is no such device.
     """
