@@ -1,7 +1,7 @@
 """AXI4 and AXI4-Lite signatures (AMBA AXI specification, ARM IHI 0022), manager's side."""
 
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 __all__ = ["FETCH_ID", "LOAD_ID", "Axi4", "Axi4Lite"]
 
@@ -18,7 +18,7 @@ class Axi4(wiring.Signature):
 
     def __init__(self, data_bytes: int) -> None:
         bits = 8 * data_bytes
-        members = {}
+        members: dict[str, Member] = {}
         for channel in ("ar", "aw"):
             members |= {
                 f"{channel}id": Out(1),

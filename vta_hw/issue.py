@@ -3,7 +3,9 @@
 The rules are those of docs/timing.md, "Accepting an instruction".
 """
 
-from amaranth.hdl import Cat, Module, Signal, Value, unsigned
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -12,7 +14,9 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Unit
 
 from . import layouts
+from .gemm import Gemm
 from .ports import UnitControl
+from .vector import Vector
 
 __all__ = ["QUEUED", "Issue"]
 
@@ -32,8 +36,24 @@ PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
 ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 """What a unit can hold, and how many banks each has at most."""
 
-IN_FLIGHT = {Unit.LOAD: 2, Unit.GEMM: 16, Unit.VECTOR: 32, Unit.STORE: 2}
-"""Instructions of a unit that can be in flight, at most: LATENCY and two more."""
+IN_FLIGHT = {
+    Unit.LOAD: 2,
+    Unit.GEMM: Gemm.LATENCY + 2,
+    Unit.VECTOR: Vector.LATENCY + 2,
+    Unit.STORE: 2,
+}
+"""Room for the instructions of a unit that are in flight: one accepted a cycle, until its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Flying:
+    """What a unit has in flight.
+
+    held: by role, whether each bank is held.  oldest: the entry that ends next.
+    """
+
+    held: dict[str, Value]
+    oldest: Value
 
 
 class Issue(wiring.Component):
@@ -81,22 +101,19 @@ class Issue(wiring.Component):
         heads = {unit: getattr(self, f"head_{unit.name.lower()}") for unit in Unit}
         controls = {unit: getattr(self, f"control_{unit.name.lower()}") for unit in Unit}
         claims = {unit: self._claims(heads[unit].instruction) for unit in Unit}
-        held, posts = {}, {}
-        for unit in Unit:
-            held[unit], posts[unit] = self._track(m, unit, heads[unit], claims[unit])
-        tokens = self._tokens(m, heads, posts)
-        self._vector_writes = self._hazard(m, heads[Unit.VECTOR].instruction)
+        flying = {unit: self._track(m, unit, heads[unit], claims[unit]) for unit in Unit}
+        tokens = self._tokens(m, heads, flying)
+        hazard = self._hazard(m, heads[Unit.VECTOR].instruction, flying[Unit.VECTOR].oldest)
         taken: dict[str, Value] = {}
         for unit in PRIORITY:
             control, claim = controls[unit], claims[unit]
-            blocked = self._vector_writes if unit is Unit.VECTOR else None
+            blocked: Value = hazard if unit is Unit.VECTOR else Const(0)
             for role, banks in claim.items():
                 busy = taken.get(role, 0)
                 for other in Unit:
-                    if other is not unit and role in held[other]:
-                        busy = busy | held[other][role]
-                clash = (banks & busy).any()
-                blocked = clash if blocked is None else blocked | clash
+                    if other is not unit and role in flying[other].held:
+                        busy = busy | flying[other].held[role]
+                blocked = blocked | (banks & busy).any()
             accept = self.accept[unit]
             could = self.enable & self.head_valid[unit] & control.free
             m.d.comb += [
@@ -116,10 +133,8 @@ class Issue(wiring.Component):
         names = dict(instruction.shape()).keys()
         return {role: instruction[role] for role in ROLES if role in names}
 
-    def _track(
-        self, m: Module, unit: Unit, head: Value, claims: dict[str, Value]
-    ) -> tuple[dict[str, Value], Value]:
-        """Remember what is in flight: return the banks held, and the posts of the one that ends."""
+    def _track(self, m: Module, unit: Unit, head: Value, claims: dict[str, Value]) -> _Flying:
+        """Remember what is in flight, and count who holds each bank."""
         entry = data.StructLayout(
             {"index": 32, "post": 4, "writes_acc": 1, **{role: ROLES[role] for role in claims}}
         )
@@ -141,8 +156,7 @@ class Issue(wiring.Component):
             m.d.comb += self.index[unit].eq(old.index)
         if unit is Unit.VECTOR:
             m.d.comb += new.writes_acc.eq(head.instruction.destination)
-        self._ending = {**getattr(self, "_ending", {}), unit: old}
-        held = {}
+        held: dict[str, Value] = {}
         for role in claims:
             counts = []
             for bank in range(ROLES[role]):
@@ -152,10 +166,10 @@ class Issue(wiring.Component):
                 m.d.sync += count.eq(count + up - down)
                 counts.append(count != 0)
             held[role] = Cat(*counts)
-        return held, old.post & self.done[unit].replicate(4)
+        return _Flying(held, old)
 
     def _tokens(
-        self, m: Module, heads: dict[Unit, Value], posts: dict[Unit, Value]
+        self, m: Module, heads: dict[Unit, Value], flying: dict[Unit, _Flying]
     ) -> dict[Unit, Value]:
         """Count tokens and credits of each ordered pair; return whether each head may take its."""
         enough: dict[Unit, Value] = {}
@@ -171,8 +185,9 @@ class Issue(wiring.Component):
                 will_post = heads[source].instruction.post[target]
                 takes = self.accept[target] & waits
                 gives = self.accept[source] & will_post
+                posts = self.done[source] & flying[source].oldest.post[target]
                 m.d.sync += [
-                    count.eq(count + posts[source][target] - takes),
+                    count.eq(count + posts - takes),
                     credit.eq(credit + takes - gives),
                 ]
                 there, room = ~waits | (count != 0), ~will_post | (credit != 0)
@@ -180,10 +195,9 @@ class Issue(wiring.Component):
                 enough[source] = enough.get(source, 1) & room
         return enough
 
-    def _hazard(self, m: Module, head: Value) -> Value:
+    def _hazard(self, m: Module, head: Value, ending: Value) -> Value:
         """Whether VECTOR's head reads a bank that VECTOR instructions in flight write."""
         writes = {}
-        ending = self._ending[Unit.VECTOR]
         for role, field in (("act_write_banks", None), ("acc_banks", "destination")):
             counts = []
             for bank in range(ROLES[role]):

@@ -1,5 +1,7 @@
 """Which instruction words the hardware refuses; the same as ``dovetail.isa.instructions``."""
 
+from collections.abc import Iterable
+
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -93,7 +95,7 @@ class Legality(wiring.Component):
         return ~illegal
 
 
-def _any(values: object) -> Value:
+def _any(values: Iterable[Value]) -> Value:
     result: Value | None = None
     for value in values:
         result = value if result is None else result | value
