@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.footprint import dram_rows
+from dovetail.isa.footprint import dram_rows, scratchpad_reads
 from dovetail.isa.instructions import (
     Gemm,
     Instruction,
@@ -154,7 +154,7 @@ class _Machine:
             soonest = max(soonest, self.dispatched[index - 1] + 1)
         instruction = self._instruction(index)
         if instruction is None:
-            return soonest
+            return soonest if self.stopped_at == NEVER else NEVER
         unit = self.units[instruction.unit]
         earlier = len(unit.queue) - self.config.queue_depth
         if earlier >= 0:
@@ -253,7 +253,8 @@ class _Machine:
                 own.free_at = NEVER
                 self._hold(unit, instruction, NEVER)
                 self._begin(unit, index, instruction, cycle)
-        if unit is not Unit.STORE:
+        leaves_window = unit is Unit.LOAD and self.port.load and self.port.load.outside >= 0
+        if unit is not Unit.STORE and not leaves_window:
             apply(self.state, instruction)
 
     def _hold(self, unit: Unit, instruction: Instruction, until: int) -> None:
@@ -401,8 +402,12 @@ class _Machine:
         self.port.stopped = True
         while (cycle := self.port.next()) != NEVER:
             self.port.act(cycle)
-        for transfer in self.stores[-2:]:
-            self._store_until(transfer, self.stopped_at)
+        free = 0
+        for transfer in self.stores:
+            free = self._store_until(transfer, self.stopped_at, free)
+        load, store = self.port.load, self.port.store
+        self.load_beats += load.beats_accepted if load else 0
+        self.store_beats += store.beats_accepted if store else 0
         return max(self.stopped_at, self.port.last_answer) + 1
 
     def _flush(self, cycle: int) -> None:
@@ -414,19 +419,31 @@ class _Machine:
             self.stores.clear()
             self.unwritten = None
 
-    def _store_until(self, transfer: Transfer, cycle: int) -> None:
-        """Write the beats that reach memory by ``cycle``; those after a stop carry no byte."""
+    def _store_until(self, transfer: Transfer, cycle: int, free: int) -> int:
+        """Write the beats that STORE first offers by ``cycle``; those after a stop carry no byte.
+
+        free: cycle from which STORE can offer the transfer's first beat, as far as earlier beats are concerned.
+        Returns the same for the transfer after it.
+        """
         instruction = self.instructions[transfer.index]
         assert isinstance(instruction, Store)
         bus, dram = self.config.bus_bytes, self.state.dram
-        after = MachineState.zeros(self.config, dram.copy(), self.state.dram_base)
-        after.act[:] = self.state.act
-        apply(after, instruction)
+        (touch,) = scratchpad_reads(instruction, self.config)
+        data = self.state.words(Memory.ACT)[touch.addresses].reshape(-1)
         interval = self.timing.beat_interval_cycles
-        for (address, beats), start in zip(transfer.bursts, transfer.starts, strict=False):
-            moved = min(beats, max(0, (cycle - start) // interval + 1)) * bus
+        position = 0
+        bursts = zip(transfer.bursts, transfer.starts, transfer.takes, strict=False)
+        for (address, beats), start, taken in bursts:
+            # The first beat is offered when the burst is taken and the beat before is gone, each other one
+            # in the cycle after the beat before it.
+            moved = 0
+            if max(taken + 1, free) <= cycle:
+                moved = min(beats, 1 + max(0, (cycle - 1 - start) // interval + 1)) * bus
             place = address - self.state.dram_base
-            dram[place : place + moved] = after.dram[place : place + moved]
+            dram[place : place + moved] = data[position : position + moved]
+            position += beats * bus
+            free = start + (beats - 1) * interval + 1
+        return free
 
     def _deadlock(self) -> str:
         """Say what every unit waits for."""
@@ -516,9 +533,14 @@ def simulate(
     timing: of the DRAM; that of the configuration when None.
     watchdog: cycles without a completed instruction before a stop; 0: never.
 
-    Raises SimulationError when the program can never end and no watchdog stops it.
+    Raises SimulationError when the program can never end and no watchdog stops it, or the window is not in DRAM.
     """
     config = state.config
+    first, limit = state.dram_base, state.dram_base + state.dram.size - 1
+    if not first <= window[0] <= window[1] <= limit:
+        raise SimulationError(
+            f"window {window[0]:#x} to {window[1]:#x}; required within DRAM, {first:#x} to {limit:#x}"
+        )
     start = program_address - state.dram_base
     code = state.dram[start : start + INSTRUCTION_BYTES * program_count].tobytes()
     words = [
@@ -527,6 +549,7 @@ def simulate(
     ]
     machine = _Machine(state, words, program_address, window, timing or config.dram, watchdog)
     last = machine.run()
+    counters = machine.counters(last)
     if machine.stopped_at != NEVER:
         machine.ended = [end if end <= last else -1 for end in machine.ended]
     arrays = [
@@ -536,6 +559,5 @@ def simulate(
             *(machine.waited_token, machine.waited_port),
         )
     ]
-    counters = machine.counters(last)
     code_, index = machine.error
     return SimResult(machine.stopped_at == NEVER, int(code_), index, counters, *arrays, state)

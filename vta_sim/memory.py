@@ -45,10 +45,17 @@ class Transfer:
     """Cycle from which the next burst is offered."""
     taken: int = 0
     starts: list[int] = field(default_factory=list)
+    takes: list[int] = field(default_factory=list)
+    """STORE: cycle in which each burst was taken."""
     ready: list[int] = field(default_factory=list)
     """STORE: from when each filled burst is offered."""
     outside: int = -1
     """First burst that leaves the window; -1 for none."""
+
+    @property
+    def beats_accepted(self) -> int:
+        """Beats of the bursts accepted."""
+        return sum(beats for _, beats in self.bursts[: len(self.starts)])
 
     def beat_cycles(self, interval: int) -> NDArray[np.int64]:
         """Cycle of every beat of the bursts accepted."""
@@ -179,6 +186,7 @@ class MemoryPort:
             return
         self._write = store
         store.taken += 1
+        store.takes.append(cycle)
         self._write_at = cycle + 1
 
     def _start(self, cycle: int, beats: int, *, write: bool) -> tuple[int, int]:
