@@ -138,7 +138,7 @@ def _next(
     program: Sequence[Instruction],
     banks: "_Banks",
 ) -> tuple[int, int]:
-    """Start and index of what the unit takes next: the lowest rank of those that can start first."""
+    """Start and index of what the unit takes next: the lowest rank of those that can start."""
     starts = {i: max(free, earliest[i], banks.free_at(program[i])) for i in waiting}
     first = min(starts.values())
     chosen = min((i for i in waiting if starts[i] == first), key=lambda i: ranks[i])

@@ -1,0 +1,52 @@
+"""The order of the program: same result, less waiting."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.backends.vta.operations import UnitOperation
+from dovetail.compiler.backends.vta.order import order
+from dovetail.compiler.backends.vta.tokens import insert_tokens
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Gemm, Instruction, Load
+from dovetail.isa.memories import Memory
+
+from .programs import DATA_BYTES, TINY, executed, random_program, same, simulated
+
+
+def reordered(program: list[Instruction]) -> list[UnitOperation]:
+    return order([UnitOperation(i, number) for number, i in enumerate(program)], TINY)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_new_order_leaves_the_same_result(seed: int) -> None:
+    program = random_program(np.random.default_rng(seed), TINY, most=50)
+    operations = reordered(program)
+    assert sorted(operation.layer for operation in operations) == list(range(len(program)))
+    new = [operation.instruction for operation in operations]
+    assert same(executed(new, TINY), executed(program, TINY))
+
+
+def tile(number: int) -> list[Instruction]:
+    """Weights, and more work that needs them than the queue of a unit holds."""
+    load = Load(memory=Memory.WGT, sram_address=32 * number, dram_address=0, count_x=32)
+    gemm = Gemm(
+        act_address=0,
+        wgt_address=32 * number,
+        acc_address=0,
+        extent=(32, 1, 1, 1, 1, 1),
+        act_stride=(0,) * 6,
+        wgt_stride=(1, 0, 0, 0, 0, 0),
+        acc_stride=(0, 1, 0, 0, 0, 0),
+        reduction=1,
+    )
+    return [load, *[with_bank_masks(gemm, TINY)] * (2 * TINY.queue_depth)]
+
+
+def test_loads_move_before_the_work_of_earlier_tiles() -> None:
+    program = [instruction for number in range(4) for instruction in tile(number)]
+    new = [operation.instruction for operation in reordered(program)]
+    before, after = (
+        simulated(insert_tokens(each, TINY, DATA_BYTES), TINY).counters["cycles"]
+        for each in (program, new)
+    )
+    assert after < before

@@ -1,0 +1,84 @@
+"""Placement of activations and of constants."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.backends.vta.constants import DramMap
+from dovetail.compiler.backends.vta.place import Ring, place_activations
+from dovetail.compiler.errors import DoesNotFitError
+from dovetail.compiler.tensor.ir import Kernel
+from dovetail.compiler.tensor.lower import Activation, LoweredLayer
+from dovetail.isa.memories import Memory
+
+from .programs import TINY
+
+
+def activation(name: str, words: int) -> Activation:
+    return Activation(name, channels=TINY.block, height=1, width=words, lanes=TINY.block)
+
+
+def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer], Activation]:
+    """Layers that read the tensors ``reads`` (0 is the input) and each write the next tensor."""
+    tensors = [activation(f"t{number}", words) for number, words in enumerate(sizes)]
+    layers = [
+        LoweredLayer(Kernel(f"layer{n}", ()), {}, tuple(tensors[i] for i in inputs), tensors[n + 1])
+        for n, inputs in enumerate(reads)
+    ]
+    return layers, tensors[0]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 12))
+    sizes = [int(rng.integers(1, TINY.act_depth // 7)) for _ in range(count + 1)]
+    reads = [sorted({n, int(rng.integers(max(0, n - 2), n + 1))}) for n in range(count)]
+    layers, source = chain(sizes, reads)
+    places = place_activations(layers, source, TINY)
+    last = {
+        n: max((i for i, r in enumerate(reads) if n in r), default=n - 1) for n in range(count + 1)
+    }
+    for a, b in combinations(range(count + 1), 2):
+        if b - 1 <= last[a]:
+            start_a, start_b = places[f"t{a}"], places[f"t{b}"]
+            assert start_a + sizes[a] <= start_b or start_b + sizes[b] <= start_a
+    for number, words in enumerate(sizes):
+        assert 0 <= places[f"t{number}"] <= TINY.act_depth - words
+
+
+def test_space_of_dead_tensors_is_used_again() -> None:
+    layers, source = chain([TINY.act_depth // 2] * 6, [[n] for n in range(5)])
+    assert len(set(place_activations(layers, source, TINY).values())) == 2
+
+
+def test_a_tensor_too_large_for_act_names_its_layer() -> None:
+    depth = TINY.act_depth
+    layers, source = chain([400, depth - 300], [[0]])
+    message = f"{depth - 300} words required beside 400 in use, {depth} available"
+    with pytest.raises(DoesNotFitError, match=f"'layer0': act scratchpad: {message}"):
+        place_activations(layers, source, TINY)
+
+
+def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
+    ring = Ring(TINY, Memory.WGT)
+    assert [ring.take(50, "layer") for _ in range(4)] == [0, 50, 100, 22]
+
+
+def test_a_ring_refuses_more_than_it_has() -> None:
+    with pytest.raises(DoesNotFitError, match="wgt scratchpad: 129 words required, 128 available"):
+        Ring(TINY, Memory.WGT).take(129, "layer")
+
+
+def test_constants_lie_aligned_and_apart() -> None:
+    dram = DramMap(TINY)
+    parts = [np.full(size, value, np.int8) for value, size in ((1, 3), (2, 200), (3, 64))]
+    place = dram.reserve(10)
+    addresses = [dram.add(part) for part in parts]
+    image = np.frombuffer(dram.image(), np.int8)
+    assert len(image) == dram.size
+    assert all(address % TINY.burst_bytes == 0 for address in addresses)
+    assert not image[place : place + 10].any()
+    for part, address in zip(parts, addresses, strict=True):
+        assert np.array_equal(image[address : address + part.size], part)
