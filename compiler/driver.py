@@ -15,11 +15,15 @@ from .errors import ModelError
 from .graph.dense_to_conv import DenseToConv
 from .graph.fuse import Partition, fuse
 from .graph.ir import Graph
+from .graph.simplify import simplify
 from .graph.text import to_text
+from .graph.verify import verify
 from .host_steps import host_steps
 from .importers.onnx import import_onnx, load_onnx
 from .options import CompileOptions
+from .passes import Pipeline
 from .target import Target, parse_target
+from .trace import Trace
 
 __all__ = ["compile_model"]
 
@@ -32,22 +36,44 @@ def compile_model(
     """Compile an integer ONNX model.
 
     target: ``vta``, ``vta:CONFIG`` or ``cpu``.
-    Raises CompilerError's kinds: ModelError, UnsupportedOperatorError, TargetError, DoesNotFitError.
+    Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
+    DoesNotFitError.
     """
-    options = options or CompileOptions.from_environment()
     chosen = parse_target(target)
+    trace = Trace(options or CompileOptions.from_environment())
     if isinstance(model, str | Path):
         model = load_onnx(Path(model))
-    graph = import_onnx(model)
-    options.write("1_import.txt", to_text(graph))
+
+    imported = import_onnx(model)
+    trace.step("import", lambda: to_text(imported))
+    verify(imported)
+    graph = simplify(imported, trace.observers)
     if chosen.config is None:
+        verify(graph)
+        trace.end()
         return _cpu_module(graph, chosen)
-    graph = DenseToConv().run(graph)
-    options.write("2_dense_to_conv.txt", to_text(graph))
+
+    graph = Pipeline((DenseToConv(),), trace.observers).run(graph)
+    verify(graph)
+    trace.start()
     partition = fuse(graph)
-    program = compile_partition(graph, partition, chosen.config)
-    _dump_program(program, options)
+    trace.step("fuse", lambda: _partition_text(partition))
+    program = compile_partition(graph, partition, chosen.config, trace.step)
+    trace.end()
     return _accelerator_module(graph, partition, program, chosen, chosen.config)
+
+
+def _partition_text(partition: Partition) -> str:
+    """What runs where, one line a node of the host or a layer of the accelerator."""
+    host = [
+        [f"host {node.origin}: {node.operator}" for node in nodes]
+        for nodes in (partition.prefix, partition.suffix)
+    ]
+    layers = [
+        f"layer {number} {layer.name}: {' + '.join(type(n.operator).__name__ for n in layer.nodes)}"
+        for number, layer in enumerate(partition.layers)
+    ]
+    return "\n".join([*host[0], *layers, *host[1]])
 
 
 def _signatures(graph: Graph, names: tuple[str, ...]) -> tuple[TensorSignature, ...]:
@@ -125,9 +151,3 @@ def _layers(
             partition.layers, program.layers, program.schedules, moved, strict=True
         )
     ]
-
-
-def _dump_program(program: CompiledProgram, options: CompileOptions) -> None:
-    options.write("3_kernels.txt", "\n\n".join(str(layer.kernel) for layer in program.layers))
-    options.write("4_scheduled.txt", "\n\n".join(str(s.kernel) for s in program.schedules))
-    options.write("5_program.txt", "\n".join(map(str, program.instructions)))

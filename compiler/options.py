@@ -9,18 +9,22 @@ __all__ = ["CompileOptions"]
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """dump: folder that gets the text of every intermediate form; None for none."""
+    """dump: folder that gets the text of every intermediate form; None for none.
+
+    verify: check the graph after every pass, not only at the beginning and the end.
+    time: print the time each step took to standard error.
+    """
 
     dump: Path | None = None
+    verify: bool = False
+    time: bool = False
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":
-        """``DOVETAIL_DUMP`` names the dump folder."""
+        """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``."""
         folder = os.environ.get("DOVETAIL_DUMP")
-        return cls(dump=Path(folder) if folder else None)
-
-    def write(self, name: str, text: str) -> None:
-        """Dump ``text`` as file ``name``."""
-        if self.dump is not None:
-            self.dump.mkdir(parents=True, exist_ok=True)
-            (self.dump / name).write_text(text + "\n")
+        return cls(
+            dump=Path(folder) if folder else None,
+            verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
+            time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
+        )

@@ -1,11 +1,14 @@
 """Partition to program: the backend's pipeline, one function."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Instruction, encode
+from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory
+from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
@@ -14,7 +17,7 @@ from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
 from .constants import DramMap
-from .operations import Builder
+from .operations import Builder, UnitOperation
 from .order import order
 from .place import place_activations
 from .tokens import insert_tokens
@@ -48,36 +51,44 @@ def limits_of(config: HardwareConfig) -> Limits:
 
 
 def compile_partition(
-    graph: Graph, partition: Partition, config: HardwareConfig
+    graph: Graph,
+    partition: Partition,
+    config: HardwareConfig,
+    observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
+    observe: called after each step, with its name and what prints its result.
     Raises DoesNotFitError, UnsupportedOperatorError, or CheckError (a fault of this backend).
     """
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    observe("lower", lambda: "\n\n".join(str(layer.kernel) for layer in layers))
     schedules = tuple(default_schedule(layer.kernel, limits_of(config)) for layer in layers)
+    observe("schedule", lambda: "\n\n".join(str(schedule.kernel) for schedule in schedules))
     source, result = activations[partition.source], activations[partition.result]
     places = place_activations(layers, source, config)
+    observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in places.items()))
 
     dram = DramMap(config)
+    input_address = dram.reserve(_blocked_bytes(source))
+    output_address = dram.reserve(_blocked_bytes(result))
     builder = Builder(config, places, dram)
-    input_address = dram.reserve(source.blocks * source.height * source.width * config.block)
-    output_address = dram.reserve(result.blocks * result.height * result.width * config.block)
     builder.load_input(source, input_address)
     for number, (layer, schedule) in enumerate(zip(layers, schedules, strict=True)):
         builder.add_layer(number, layer, schedule)
     builder.store_output(result, output_address, len(layers) - 1)
-
+    observe("operations", lambda: _text(builder.operations))
     operations = order(builder.operations, config)
-    plain = [operation.instruction for operation in operations]
-    ordered = insert_tokens(plain, config, dram.size)
-    program = tuple(with_bank_masks(instruction, config) for instruction in ordered)
-    check(program, config)
+    observe("order", lambda: _text(operations))
 
+    plain = [with_bank_masks(operation.instruction, config) for operation in operations]
+    program = tuple(insert_tokens(plain, config, dram.size))
+    observe("tokens", lambda: disassemble(program))
+    check(program, config)
     program_address = dram.reserve(len(program) * INSTRUCTION_BYTES)
-    code = b"".join(encode(instruction) for instruction in program)
-    image = dram.image()[:program_address] + code
+    image = dram.image()[:program_address] + program_to_bytes(program)
+    observe("check", lambda: "no race, no deadlock")
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),
@@ -90,3 +101,12 @@ def compile_partition(
         schedules,
         tuple(operation.layer for operation in operations),
     )
+
+
+def _blocked_bytes(activation: Activation) -> int:
+    """Bytes of an activation in DRAM, without its halo."""
+    return activation.blocks * activation.height * activation.width * activation.lanes
+
+
+def _text(operations: Sequence[UnitOperation]) -> str:
+    return disassemble([operation.instruction for operation in operations])
