@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiBus, AxiSlave
 
 __all__ = ["AXI_MEMORIES", "Dram", "attach_memory", "random_pauses"]
@@ -46,7 +46,11 @@ class Dram:
 
 
 def attach_memory(dut: Any, kind: str, dram: Dram, rng: np.random.Generator) -> None:
-    """Let ``dram`` answer the AXI4 port ``memory`` of ``dut`` as a memory of ``kind`` does."""
+    """Let ``dram`` answer the AXI4 port ``memory`` of ``dut`` as a memory of ``kind`` does.
+
+    From then on, what is on offer and not accepted may not change.
+    """
+    cocotb.start_soon(_watch_offers(dut))
     if kind == "shuffled":
         cocotb.start_soon(_ShuffledMemory(dut, dram, rng).run())
         return
@@ -58,6 +62,29 @@ def attach_memory(dut: Any, kind: str, dram: Dram, rng: np.random.Generator) -> 
         )
         for channel in channels:
             channel.set_pause_generator(random_pauses(rng))
+
+
+OFFERS = {
+    "ar": ("arid", "araddr", "arlen", "arsize", "arburst"),
+    "aw": ("awid", "awaddr", "awlen", "awsize", "awburst"),
+    "w": ("wdata", "wstrb", "wlast"),
+}
+
+
+async def _watch_offers(dut: Any) -> None:
+    """Hold AR, AW and W to the rule that an offer stays as it is until it is accepted."""
+    before: dict[str, list[int]] = {}
+    while True:
+        await FallingEdge(dut.clk)
+        await ReadOnly()
+        for channel, names in OFFERS.items():
+            valid = getattr(dut, f"memory__{channel}valid").value == 1
+            ready = getattr(dut, f"memory__{channel}ready").value == 1
+            offer = [int(getattr(dut, f"memory__{name}").value) for name in names] if valid else []
+            assert channel not in before or offer == before[channel], f"{channel} changed on offer"
+            before.pop(channel, None)
+            if valid and not ready:
+                before[channel] = offer
 
 
 def random_pauses(rng: np.random.Generator) -> Iterator[bool]:

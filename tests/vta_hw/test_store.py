@@ -82,9 +82,9 @@ async def block_across_the_end_of_the_window(dut: Any) -> None:
     """Bursts up to the one that leaves the window are written; that one is refused."""
     _, state, dram = await begin(dut)
     before = bytes(dram.data)
-    semantics.store(state, Store(dram_address=DRAM_BYTES - 128, sram_address=5, count_x=16))
-    start_unit(dut, "store", Store(dram_address=DRAM_BYTES - 128, sram_address=5, count_x=40))
-    dut.window_limit.value = DRAM_BYTES - 65
+    semantics.store(state, Store(dram_address=DRAM_BYTES - 192, sram_address=5, count_x=16))
+    start_unit(dut, "store", Store(dram_address=DRAM_BYTES - 192, sram_address=5, count_x=40))
+    dut.window_limit.value = DRAM_BYTES - 66
     await FallingEdge(dut.clk)
     dut.store__start.value = 0
     for _ in range(300):
@@ -96,8 +96,8 @@ async def block_across_the_end_of_the_window(dut: Any) -> None:
     await FallingEdge(dut.clk)
     for _ in range(300):
         await FallingEdge(dut.clk)
-    assert dram.data[:-64] == state.dram.tobytes()[:-64]
-    assert dram.data[-64:] == before[-64:]
+    assert dram.data[:-128] == state.dram.tobytes()[:-128]
+    assert dram.data[-128:] == before[-128:]
 
 
 @pytest.mark.parametrize("memory", AXI_MEMORIES)
