@@ -19,7 +19,7 @@ from .module import Module
 from .result import RunResult, Timeline, TimelineEntry
 from .targets import open_device, split_device
 
-__all__ = ["config_of", "execute"]
+__all__ = ["config_of", "execute", "prepare_launch"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -87,6 +87,17 @@ def _check_inputs(module: Module, inputs: Arrays) -> None:
             )
 
 
+def prepare_launch(module: Module, config: HardwareConfig, inputs: Arrays) -> Launch:
+    """The launch of one inference: the module's DRAM with the input in its place."""
+    details = module.details
+    dram = np.frombuffer(module.sections["dram"], np.uint8).copy()
+    x = run_steps(details["prefix"], np.asarray(inputs[module.inputs[0].name]))
+    packed = pack(x, config.block).reshape(-1).view(np.uint8)
+    dram[details["input_address"] : details["input_address"] + packed.size] = packed
+    count = details["program_bytes"] // INSTRUCTION_BYTES
+    return Launch(config, dram, details["program_address"], count)
+
+
 def _launch(
     module: Module,
     config: HardwareConfig,
@@ -96,12 +107,8 @@ def _launch(
     begin: float,
 ) -> RunResult:
     details = module.details
-    dram = np.frombuffer(module.sections["dram"], np.uint8).copy()
-    x = run_steps(details["prefix"], np.asarray(inputs[module.inputs[0].name]))
-    packed = pack(x, config.block).reshape(-1).view(np.uint8)
-    dram[details["input_address"] : details["input_address"] + packed.size] = packed
-    count = details["program_bytes"] // INSTRUCTION_BYTES
-    launch = Launch(config, dram, details["program_address"], count)
+    launch = prepare_launch(module, config, inputs)
+    dram, count = launch.dram, launch.program_count
     started = time.perf_counter()
     done = device.run(launch)
     ended = time.perf_counter()
