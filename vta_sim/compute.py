@@ -10,6 +10,13 @@ from dovetail.isa.state import MachineState
 
 __all__ = ["apply"]
 
+ONE_THREAD = 1 << 18
+"""Multiplications in one BLAS call, at most: OpenBLAS runs products up to this size on the calling thread.
+
+Waking more threads for products of this size costs more than they save, above all on a busy machine.
+"""
+LEAST_ROWS = 8
+
 EXACT_FLOAT32 = 1 << 24
 """Sums of products below this are exact in float32."""
 
@@ -60,7 +67,7 @@ def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     # Weights [column, reduced, out, in] become [(reduced, in), (column, out)].
     tiles = state.wgt[wgt].reshape(-1, terms // lanes, lanes, lanes)
     right = tiles.astype(kind).transpose(1, 3, 0, 2).reshape(terms, -1)
-    product = left @ right
+    product = _multiply(left, right)
     # acc runs over rows fastest; the product is [row, (column, out)].
     result = product.astype(np.int64).astype(np.int32)
     result = result.reshape(len(left), -1, lanes).transpose(1, 0, 2).reshape(-1, lanes)
@@ -69,3 +76,14 @@ def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     else:
         state.acc[acc] = result
     return True
+
+
+def _multiply(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+    """``left @ right``, some rows at a time."""
+    step = max(LEAST_ROWS, ONE_THREAD // right.size)
+    if step >= len(left):
+        return left @ right
+    product = np.empty((len(left), right.shape[1]), left.dtype)
+    for start in range(0, len(left), step):
+        np.matmul(left[start : start + step], right, out=product[start : start + step])
+    return product
