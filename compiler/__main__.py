@@ -1,12 +1,14 @@
-"""The command ``dovetail``."""
+"""The command ``dovetail``.
+
+Packages that take long to import are imported by the commands that need them.
+"""
 
 from pathlib import Path
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from .cli.output import clear_errors, human, print_json, progress, table
+from .cli.arrays import random_inputs, read_inputs, write_outputs
+from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 
 __all__ = ["main"]
 
@@ -28,11 +30,13 @@ def compile_command(
     model: Path, target: str, output: Path, dump: Path | None, as_json: bool
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
-    from . import CompileOptions, compile
+    from .driver import compile_model
+    from .options import CompileOptions
 
+    require_folder(output)
     with progress(f"compiling {model.name}"):
         options = CompileOptions(dump=dump) if dump else None
-        module = compile(model, target=target, options=options)
+        module = compile_model(model, target=target, options=options)
     module.save(output)
     layers = module.details.get("layers", [])
     figures = {
@@ -55,25 +59,14 @@ def compile_command(
         )
 
 
-def _read_inputs(pairs: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
-    from dovetail.runtime.errors import InputError
-
-    inputs: dict[str, NDArray[np.generic]] = {}
-    for pair in pairs:
-        name, separator, file = pair.partition("=")
-        if not separator:
-            raise click.UsageError(f"--input {pair!r}; required NAME=FILE.npy")
-        try:
-            inputs[name] = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"input {name!r}: cannot read {file} as .npy: {error}") from None
-    return inputs
-
-
 @main.command()
 @click.argument("module", type=click.Path(path_type=Path))
-@click.option("--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True)
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input.")
+@click.option(
+    "--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True
+)
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
+)
 @click.option("--output-dir", type=click.Path(path_type=Path), default=Path(), help="For NAME.npy.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -81,33 +74,25 @@ def run(
     module: Path, device: str, inputs: tuple[str, ...], output_dir: Path, as_json: bool
 ) -> None:
     """Run MODULE once and write its outputs."""
-    import io
-
-    from dovetail.runtime.module import Module, write_whole
+    from dovetail.runtime.module import Module
 
     loaded = Module.load(module)
-    arrays = _read_inputs(inputs)
+    arrays = read_inputs(inputs)
     with progress(f"running {module.name} on {device}"):
         result = loaded.run(arrays, device=device)
-    output_dir.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for name, array in result.outputs.items():
-        path = output_dir / f"{name.replace('/', '_').replace(';', '_')}.npy"
-        data = io.BytesIO()
-        np.save(data, array, allow_pickle=False)
-        write_whole(path, data.getvalue())
-        paths[name] = str(path)
-    figures = {"outputs": paths, **result.figures()}
+    figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if as_json:
         print_json(figures)
     else:
-        rows: list[tuple[object, ...]] = [(name, value) for name, value in figures.items()]
+        rows: list[tuple[object, ...]] = list(figures.items())
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
 
 
 @main.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--target", default="vta", help="For a MODEL that is not compiled.", show_default=True)
+@click.option(
+    "--target", default="vta", help="For a MODEL that is not compiled.", show_default=True
+)
 @click.option("--device", default="sim", help="sim or rtl.", show_default=True)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
 @click.option("--timeline", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
@@ -124,20 +109,23 @@ def profile(
     """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
     from dataclasses import asdict
 
-    from . import compile
     from dovetail.runtime.errors import DeviceError
     from dovetail.runtime.executor import config_of
     from dovetail.runtime.module import Module, write_whole
 
     from .cli.report import layer_figures, layer_table, unit_table
     from .cli.timeline import timeline_svg
+    from .driver import compile_model
 
+    if timeline and timeline.suffix != ".svg":
+        raise click.UsageError(f"--timeline {timeline}; required FILE.svg")
+    require_folder(timeline)
     with progress(f"profiling {model.name} on {device}"):
-        loaded = Module.load(model) if model.suffix == ".dvt" else compile(model, target=target)
+        loaded = Module.load(model) if model.suffix == ".dvt" else compile_model(model, target)
         if loaded.target == "cpu":
             raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
         config = config_of(loaded)
-        result = loaded.run(_read_inputs(inputs) or _random_inputs(loaded), device=device)
+        result = loaded.run(read_inputs(inputs) or random_inputs(loaded), device=device)
     layers = loaded.details["layers"]
     figures = layer_figures(result, layers, config.macs_per_cycle)
     if timeline:
@@ -154,28 +142,13 @@ def profile(
         return
     human.print(layer_table(figures, result))
     human.print(unit_table(result))
+    human.print(
+        f"utilisation: {result.gemm_utilization:.1%} of {config.macs_per_cycle} MAC a cycle"
+    )
     milliseconds = 1e3 * (result.cycles or 0) / config.clock_hz
     human.print(f"{result.cycles:,} cycles: {milliseconds:.3f} ms at {config.clock_hz / 1e6:g} MHz")
     if timeline:
         human.print(f"timeline: {timeline}")
-
-
-def _random_inputs(module: object) -> dict[str, NDArray[np.generic]]:
-    """Inputs from a fixed seed."""
-    from dovetail.runtime.module import Module
-
-    assert isinstance(module, Module)
-    rng = np.random.default_rng(0)
-    inputs: dict[str, NDArray[np.generic]] = {}
-    for tensor in module.inputs:
-        if tensor.dtype == "float32":
-            inputs[tensor.name] = rng.random(tensor.shape, np.float32)
-        else:
-            limits = np.iinfo(tensor.dtype)
-            inputs[tensor.name] = rng.integers(
-                limits.min, limits.max + 1, tensor.shape, dtype=tensor.dtype
-            )
-    return inputs
 
 
 @main.command()
@@ -241,6 +214,7 @@ def verilog(config_name: str, output: Path) -> None:
     from dovetail.runtime.module import write_whole
     from dovetail.vta_hw.verilog import emit_verilog
 
+    require_folder(output)
     config = find_config(config_name)
     with progress(f"generating {config.name}"):
         text = emit_verilog(config)

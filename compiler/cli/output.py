@@ -1,6 +1,8 @@
 """How the command line speaks: results on standard output, all else on standard error."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -13,16 +15,23 @@ from rich.table import Table
 
 from dovetail.isa.errors import DovetailError
 
-__all__ = ["clear_errors", "human", "print_json", "progress", "table"]
+__all__ = ["clear_errors", "human", "print_json", "progress", "require_folder", "table"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-human = Console(stderr=True)
+FILE_WIDTH = 120
+"""Columns when standard error is no terminal."""
+
+human = Console(
+    stderr=True,
+    width=None if sys.stderr.isatty() or "COLUMNS" in os.environ else FILE_WIDTH,
+    highlight=False,
+)
 
 
 def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn every DovetailError into its message and exit code 1."""
+    """Turn every DovetailError into its message and exit code 1, never a traceback."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,7 +65,11 @@ def table(title: str, columns: Mapping[str, str], rows: list[tuple[object, ...]]
     return made
 
 
-def require_folder(path: Path) -> None:
-    """Raise a usage error when the folder of ``path`` does not exist."""
-    if not path.parent.exists():
-        raise click.UsageError(f"folder {path.parent} does not exist")
+def require_folder(*paths: Path | None) -> None:
+    """Refuse output files whose folder does not exist, before any work is done for them.
+
+    Raises click.UsageError.
+    """
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"folder {path.parent} of {path.name} does not exist")

@@ -1,86 +1,130 @@
-"""The timeline as a picture: one row a unit, one box an instruction, coloured by layer (SVG)."""
+"""The timeline as a picture (SVG): one row a unit, one box an instruction, coloured by layer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import count
 
-from dovetail.runtime.result import Timeline
+from dovetail.runtime.result import Timeline, TimelineEntry
 
 __all__ = ["timeline_svg"]
 
 ROWS = ("LOAD", "GEMM", "VECTOR", "STORE")
-WIDTH, LEFT, TOP, ROW, GAP = 1400, 80, 48, 44, 14
+WIDTH, LEFT, RIGHT, TOP = 1400, 80, 20, 56
+ROW, GAP, LINE = 44, 14, 18
+BOTTOM = TOP + len(ROWS) * (ROW + GAP)
 COLOURS = (
     *("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2"),
-    *("#edc948", "#9c755f", "#ff9da7", "#bab0ac"),
+    *("#edc948", "#9c755f", "#ff9da7", "#bab0ac", "#a0cbe8", "#ffbe7d"),
+    *("#8cd17d", "#f1a3a5", "#d4a6c8", "#b3dcd8", "#f6e3a1", "#c9ab99"),
 )
-TICKS = 10
+WAITS = {
+    "memory": ("#888", "waiting for its next instruction to be fetched and queued"),
+    "token": ("#c00", "waiting for a token of another unit"),
+    "port": ("#06c", "waiting for a scratchpad bank that another unit holds"),
+}
+"""Why a unit stood still: the hatching's colour and the legend, in the order of their turn."""
+MOST_TICKS = 12
+NARROWEST = 0.4
+"""Width of a box that would be too narrow to see."""
 
 
 def timeline_svg(timeline: Timeline, layers: Sequence[str], cycles: int) -> str:
     """The picture of a run of ``cycles`` cycles; ``layers`` are the layers' names.
 
-    A box goes from an instruction's start to its end; the hatched strip before it is the time it waited for
-    a token (red) or a bank (blue).  A tooltip gives the figures.
+    A box reaches from the cycle after an instruction was accepted to its last one; the hatched
+    strip before it is the time its unit stood still, by reason.  A tooltip gives the figures.
     """
-    height = TOP + len(ROWS) * (ROW + GAP) + 40 + 18 * len(layers)
-    scale = (WIDTH - LEFT - 20) / max(cycles, 1)
+    scale = (WIDTH - LEFT - RIGHT) / max(cycles, 1)
+    height = BOTTOM + 40 + LINE * (len(layers) + 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
         "<defs>",
-        *(_hatch(name, colour) for name, colour in (("token", "#c00"), ("bank", "#06c"))),
+        *(_hatching(name, colour) for name, (colour, _) in WAITS.items()),
         "</defs>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="20" font-size="15">{cycles:,} cycles</text>',
+        f'<text x="{LEFT}" y="24" font-size="15">{cycles:,} cycles</text>',
+        *_axis(cycles, scale),
     ]
-    bottom = TOP + len(ROWS) * (ROW + GAP)
-    for tick in range(TICKS + 1):
-        x = LEFT + scale * cycles * tick / TICKS
-        parts.append(f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{bottom}" stroke="#ddd"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle" fill="#555">'
-            f"{cycles * tick // TICKS:,}</text>"
-        )
     for row, unit in enumerate(ROWS):
         y = TOP + row * (ROW + GAP)
-        parts.append(f'<text x="10" y="{y + ROW / 2 + 4}">{unit}</text>')
-        for entry in timeline:
-            if entry.unit != unit or entry.end < 0:
-                continue
-            parts += _waits(entry.start, entry.waited_token, entry.waited_port, y, scale)
-            colour = COLOURS[entry.layer % len(COLOURS)]
-            title = (
-                f"instruction {entry.index}: {layers[entry.layer]}; cycles {entry.start} to {entry.end}; "
-                f"queued {entry.queued}"
-            )
-            parts.append(
-                f'<rect x="{LEFT + scale * (entry.start + 1):.2f}" y="{y}" '
-                f'width="{max(scale * (entry.end - entry.start), 0.4):.2f}" height="{ROW}" '
-                f'fill="{colour}" stroke="white" stroke-width="0.3"><title>{escape(title)}</title></rect>'
-            )
-    for number, name in enumerate(layers):
-        y = bottom + 36 + 18 * number
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f'<rect x="{LEFT}" y="{y - 10}" width="12" height="12" fill="{colour}"/>')
-        parts.append(f'<text x="{LEFT + 18}" y="{y}">{number}: {escape(name)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+        parts.append(f'<text x="10" y="{y + ROW / 2 + 4:g}">{unit}</text>')
+        accepted = [entry for entry in timeline if entry.unit == unit and entry.start >= 0]
+        for entry in accepted:
+            parts += _waits(entry, y, scale)
+        parts += [_box(entry, layers[entry.layer], y, scale, cycles) for entry in accepted]
+    parts += _legend(layers)
+    return "\n".join((*parts, "</svg>", ""))
 
 
-def _hatch(name: str, colour: str) -> str:
+def _hatching(name: str, colour: str) -> str:
     return (
         f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse" '
         f'patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6" stroke="{colour}" '
-        'stroke-width="1.5"/></pattern>'
+        'stroke-width="2"/></pattern>'
     )
 
 
-def _waits(start: int, token: int | None, bank: int | None, y: int, scale: float) -> list[str]:
-    boxes, end = [], start
-    for cycles, pattern in ((bank, "bank"), (token, "token")):
+def _axis(cycles: int, scale: float) -> Iterator[str]:
+    """Lines at round numbers of cycles."""
+    rounds = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    step = next(size for size in rounds if size * MOST_TICKS >= cycles)
+    for tick in range(0, cycles + 1, step):
+        x = LEFT + scale * tick
+        yield f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{BOTTOM}" stroke="#ddd"/>'
+        yield (
+            f'<text x="{x:.1f}" y="{BOTTOM + 14}" text-anchor="middle" fill="#555">{tick:,}</text>'
+        )
+
+
+def _box(entry: TimelineEntry, layer: str, y: int, scale: float, cycles: int) -> str:
+    """The instruction; one that never ended reaches to the end of the run."""
+    end = entry.end if entry.end >= 0 else cycles
+    title = (
+        f"instruction {entry.index} of {layer}; queued {entry.queued}, accepted {entry.start}, "
+        f"ended {entry.end}; waited {entry.waited_memory} to be queued, "
+        f"{_known(entry.waited_token)} for tokens, {_known(entry.waited_port)} for banks"
+    )
+    return (
+        f'<rect x="{LEFT + scale * (entry.start + 1):.2f}" y="{y}" '
+        f'width="{max(scale * (end - entry.start), NARROWEST):.2f}" height="{ROW}" '
+        f'fill="{COLOURS[entry.layer % len(COLOURS)]}" stroke="white" stroke-width="0.3">'
+        f"<title>{escape(title)}</title></rect>"
+    )
+
+
+def _known(cycles: int | None) -> str:
+    return "unknown" if cycles is None else f"{cycles}"
+
+
+def _waits(entry: TimelineEntry, y: int, scale: float) -> Iterator[str]:
+    """Hatched strips that end where the instruction begins."""
+    waited = {
+        "memory": entry.waited_memory,
+        "token": entry.waited_token,
+        "port": entry.waited_port,
+    }
+    end = entry.start + 1
+    for name in reversed(WAITS):
+        cycles = waited[name]
         if cycles:
             end -= cycles
-            boxes.append(
+            yield (
                 f'<rect x="{LEFT + scale * end:.2f}" y="{y + ROW / 3:.1f}" '
-                f'width="{scale * cycles:.2f}" height="{ROW / 3:.1f}" fill="url(#{pattern})"/>'
+                f'width="{scale * cycles:.2f}" height="{ROW / 3:.1f}" fill="url(#{name})"/>'
             )
-    return boxes
+
+
+def _legend(layers: Sequence[str]) -> Iterator[str]:
+    """Layers by colour, one below the other; reasons by hatching, side by side above them."""
+    fills = [f"url(#{name})" for name in WAITS]
+    for number, (fill, (_, text)) in enumerate(zip(fills, WAITS.values(), strict=True)):
+        yield from _sample(LEFT + 400 * number, BOTTOM + 40, fill, text)
+    for number, name in enumerate(layers):
+        colour = COLOURS[number % len(COLOURS)]
+        yield from _sample(LEFT, BOTTOM + 40 + LINE * (number + 1), colour, f"{number}: {name}")
+
+
+def _sample(x: int, y: int, fill: str, text: str) -> Iterator[str]:
+    yield f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{fill}"/>'
+    yield f'<text x="{x + LINE}" y="{y}">{escape(text)}</text>'
