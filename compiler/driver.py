@@ -13,6 +13,7 @@ from .backends.vta.emit import CompiledProgram, compile_partition
 from .cpu import graph_to_bytes
 from .errors import ModelError
 from .graph.dense_to_conv import DenseToConv
+from .graph.eliminate_dead import EliminateDead
 from .graph.fuse import Partition, fuse
 from .graph.ir import Graph
 from .graph.simplify import simplify
@@ -26,6 +27,9 @@ from .target import Target, parse_target
 from .trace import Trace
 
 __all__ = ["compile_model"]
+
+FOR_ACCELERATOR = (DenseToConv(), EliminateDead())
+"""Passes that only graphs for the accelerator go through."""
 
 
 def compile_model(
@@ -53,7 +57,7 @@ def compile_model(
         trace.end()
         return _cpu_module(graph, chosen)
 
-    graph = Pipeline((DenseToConv(),), trace.observers).run(graph)
+    graph = Pipeline(FOR_ACCELERATOR, trace.observers).run(graph)
     verify(graph)
     trace.start()
     partition = fuse(graph)

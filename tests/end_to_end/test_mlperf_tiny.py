@@ -1,0 +1,39 @@
+"""The MLPerf Tiny networks: every golden output, byte for byte, and the cycles they may take."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+
+FOLDER = "mlperf_tiny"
+MODELS = [
+    ("ic_resnet8_int8", "zynq7020", 75_000),
+    ("ad01_int8", "zynq7020", 40_000),
+    ("kws_dscnn_int8", "zynq7020", 60_000),
+    ("ic_resnet8_int8", "large", 50_000),
+    ("vww_mbv1_int8", "large", 90_000),
+]
+
+
+@pytest.mark.parametrize(("name", "config", "most_cycles"), MODELS)
+def test_golden_outputs_are_matched_within_the_cycles(
+    shared_models: Path, name: str, config: str, most_cycles: int
+) -> None:
+    path = shared_models / FOLDER / f"{name}.onnx"
+    if not path.is_file():
+        pytest.skip(f"no ../shared/models/{FOLDER}/{path.name}")
+    module = compile(path, f"vta:{config}")
+    (signature,) = module.inputs
+    with np.load(path.with_suffix(".golden.npz")) as golden:
+        inputs, wanted = golden["input"], golden["onnxruntime"]
+    cycles = set()
+    for x, y in zip(inputs, wanted, strict=True):
+        result = module.run({signature.name: x.reshape(signature.shape)})
+        (output,) = result.outputs.values()
+        assert np.array_equal(output.reshape(y.shape), y)
+        cycles.add(result.cycles)
+    assert len(cycles) == 1, "cycles depend on nothing but the program"
+    assert cycles.pop() <= most_cycles
+    assert all(layer["inexact_pairs"] == 0 for layer in module.details["layers"])
