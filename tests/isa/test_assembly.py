@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.isa.assembly import assemble, disassemble
+from dovetail.isa.configs import find_config
+from dovetail.isa.errors import AssemblyError, ProgramError
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Gemm, Instruction, Load
+from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.program import check_program, program_from_bytes, program_to_bytes
+
+from .strategies import instructions
+
+TINY = find_config("tiny")
+TEXT = """
+# weights, then one tile
+load memory=wgt sram_address=3 dram_address=0x40 post=gemm
+gemm act_address=512 wgt_address=3 acc_address=0 extent=2 act_stride=1 wgt_stride=0 acc_stride=1 wait=load
+"""
+
+
+@settings(deadline=None)
+@given(st.lists(instructions, max_size=5))
+def test_assembling_gives_back_what_was_disassembled(program: list[Instruction]) -> None:
+    text = disassemble(program)
+    assert assemble(text, TINY) == tuple(program)
+    assert program_from_bytes(program_to_bytes(program)) == tuple(program)
+
+
+def test_defaults_and_bank_masks_are_filled_in() -> None:
+    load, gemm = assemble(TEXT, TINY)
+    expected = Load(
+        memory=Memory.WGT, sram_address=3, dram_address=0x40, post=frozenset({Unit.GEMM})
+    )
+    assert load == expected
+    assert isinstance(gemm, Gemm)
+    assert gemm.extent == (2, 1, 1, 1, 1, 1)
+    assert gemm == with_bank_masks(gemm, TINY)
+    assert gemm.act_read_banks == 0b10
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("jump", "line 2: no instruction is called 'jump'; there are: load, gemm, vector, store"),
+        ("load memory=wgt", "line 2: load needs sram_address"),
+        ("load memory=wgt sram_address=x", "line 2: sram_address=x: not a value of this field"),
+        ("load memory=moon sram_address=0", "line 2: memory=moon"),
+        ("load memory=wgt sram_address=0 speed=3", "line 2: 'speed=3' in load"),
+        ("load memory=wgt sram_address=0 sram_address=1", "sram_address is given twice"),
+        ("load memory=wgt sram_address=0 wait=load", "neither wait for nor post to itself"),
+        ("load memory=wgt sram_address=0 count_x=4096", "count_x = 4096; required 0 to 4095"),
+        ("store sram_address=0 dram_address=0 count_x=0", "the block has no words"),
+    ],
+)
+def test_an_error_names_its_line(line: str, message: str) -> None:
+    with pytest.raises(AssemblyError, match=message):
+        assemble(f"# first\n{line}\n", TINY)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "load memory=act sram_address=0 dram_address=0x2000",
+            "instruction 0 .load.: DRAM bytes 0x2000 to 0x2003 leave the window 0x0 to 0xfff",
+        ),
+        (
+            "load memory=act sram_address=0 count_y=2",
+            "two cells of the block have one address",
+        ),
+        (
+            "load memory=act sram_address=0 act_write_banks=2",
+            "act_write_banks = 0x2; its addresses need 0x1",
+        ),
+        (
+            "load memory=act sram_address=0 dram_address=2",
+            "dram_address = 2; required a multiple of 4",
+        ),
+        (
+            "vector source=act destination=act source_address=0 destination_address=1 extent=1,3 "
+            "source_stride=0,1 destination_stride=1",
+            "word 1 is read after this instruction wrote it",
+        ),
+    ],
+)
+def test_a_program_without_defined_result_is_refused(line: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        check_program(assemble(line, TINY), TINY, window=(0, 0xFFF))
+
+
+def test_bytes_that_are_no_program_are_refused() -> None:
+    with pytest.raises(ProgramError, match="a program of 65 bytes; required a multiple of 64"):
+        program_from_bytes(bytes(65))
+    with pytest.raises(ProgramError, match="instruction 0: opcode 0"):
+        program_from_bytes(bytes(64))
