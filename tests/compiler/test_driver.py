@@ -1,0 +1,156 @@
+"""The driver: targets, options, what a module says, and the errors of bad input."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from dovetail.compiler import CompileOptions, compile
+from dovetail.compiler.errors import (
+    DoesNotFitError,
+    ModelError,
+    TargetError,
+    UnsupportedOperatorError,
+)
+from dovetail.compiler.options import CompileOptions as Options
+from dovetail.compiler.target import parse_target
+from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.isa.program import program_from_bytes
+from tests.end_to_end.models import Network, random_network
+
+STEPS = (
+    *("import", "fold_constants", "convert_layout", "fold_pads", "fold_lookups"),
+    *("eliminate_dead", "dense_to_conv", "eliminate_dead", "fuse", "lower", "schedule"),
+    *("place", "operations", "order", "tokens", "check"),
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    net = Network(np.random.default_rng(1))
+    x = net.conv(net.input(3, 8, 8), 6, pads=(1, 1, 1, 1), activation="Relu")
+    return net.model(net.dense(net.global_average(x), 4))
+
+
+def float_model() -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 4, 4])]
+    node = helper.make_node("Relu", ["x"], ["y"], name="act")
+    return helper.make_model(helper.make_graph([node], "g", inputs, outputs))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_module_says_what_it_is_for(model: onnx.ModelProto, config: str) -> None:
+    module = compile(model, f"vta:{config}")
+    assert module.target == f"vta:{config}"
+    assert module.details["fingerprint"] == find_config(config).fingerprint
+    (signature,) = module.inputs
+    assert (signature.name, signature.shape, signature.dtype) == ("x", (1, 3, 8, 8), "int8")
+    assert module.outputs[0].shape == (1, 4)
+
+
+def test_the_default_target_is_the_benchmark_configuration(model: onnx.ModelProto) -> None:
+    assert compile(model).target == compile(model, "vta").target == "vta:zynq7020"
+
+
+def test_compiling_twice_gives_the_same_bytes(model: onnx.ModelProto) -> None:
+    assert compile(model).to_bytes() == compile(model).to_bytes()
+
+
+def test_a_path_is_read(model: onnx.ModelProto, tmp_path: Path) -> None:
+    onnx.save(model, tmp_path / "model.onnx")
+    module = compile(tmp_path / "model.onnx", "vta:tiny")
+    assert module.to_bytes() == compile(model, "vta:tiny").to_bytes()
+
+
+def test_every_instruction_belongs_to_a_layer_and_layers_add_up(model: onnx.ModelProto) -> None:
+    module = compile(model, "vta:tiny")
+    details = module.details
+    start, size = details["program_address"], details["program_bytes"]
+    program = program_from_bytes(module.sections["dram"][start : start + size])
+    assert len(details["layer_of"]) == len(program)
+    assert set(details["layer_of"]) == set(range(len(details["layers"])))
+    assert [layer["kind"] for layer in details["layers"]] == [
+        *("Conv2d+Requantize", "AveragePool2d", "Conv2d+Requantize")
+    ]
+    assert [layer["macs"] for layer in details["layers"]] == [8 * 8 * 6 * 27, 0, 24]
+
+
+def test_every_step_is_dumped_in_order(model: onnx.ModelProto, tmp_path: Path) -> None:
+    compile(model, "vta:tiny", CompileOptions(dump=tmp_path / "dump", verify=True))
+    names = sorted(path.name for path in (tmp_path / "dump").iterdir())
+    assert names == [f"{number:02d}_{step}.txt" for number, step in enumerate(STEPS)]
+    assert (tmp_path / "dump" / "13_order.txt").read_text().startswith("load")
+
+
+def test_dumps_do_not_change_the_module(model: onnx.ModelProto, tmp_path: Path) -> None:
+    options = CompileOptions(dump=tmp_path, verify=True, time=True)
+    assert compile(model, "vta", options).to_bytes() == compile(model).to_bytes()
+
+
+def test_times_are_printed_to_standard_error(
+    model: onnx.ModelProto, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile(model, "vta:tiny", CompileOptions(time=True))
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert re.search(r"\d ms  tokens", captured.err)
+
+
+def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DOVETAIL_DUMP", "DOVETAIL_VERIFY", "DOVETAIL_TIME"):
+        monkeypatch.delenv(name, raising=False)
+    assert CompileOptions.from_environment() == CompileOptions()
+    monkeypatch.setenv("DOVETAIL_DUMP", "somewhere")
+    monkeypatch.setenv("DOVETAIL_VERIFY", "1")
+    monkeypatch.setenv("DOVETAIL_TIME", "0")
+    assert CompileOptions.from_environment() == Options(dump=Path("somewhere"), verify=True)
+
+
+@pytest.mark.parametrize("text", ["gpu", "vta:huge", "vta-tiny", ""])
+def test_an_unknown_target_lists_those_there_are(text: str) -> None:
+    with pytest.raises(TargetError, match="tiny"):
+        parse_target(text)
+
+
+def test_a_float_model_is_refused() -> None:
+    with pytest.raises((ModelError, UnsupportedOperatorError), match="'act'.* quanti"):
+        compile(float_model(), "vta:tiny")
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "noise.onnx"
+    path.write_bytes(b"not a model")
+    with pytest.raises(ModelError, match="not an ONNX model"):
+        compile(path)
+    with pytest.raises(ModelError, match="no model file"):
+        compile(tmp_path / "absent.onnx")
+
+
+def test_a_layer_that_does_not_fit_is_named_with_what_it_needs() -> None:
+    net = Network(np.random.default_rng(1))
+    big = net.model(net.conv(net.input(3, 60, 60), 8, activation="Relu"))
+    with pytest.raises(DoesNotFitError, match=r"act scratchpad: \d+ words required .* available"):
+        compile(big, "vta:tiny")
+    assert compile(big, "vta:large").target == "vta:large"
+
+
+def test_two_inputs_are_refused_by_the_accelerator_only(model: onnx.ModelProto) -> None:
+    net = Network(np.random.default_rng(1))
+    two = net.model(net.conv(net.input(3, 4, 4), 2))
+    two.graph.input.append(helper.make_tensor_value_info("z", TensorProto.INT8, [1, 2]))
+    with pytest.raises(UnsupportedOperatorError, match="2 inputs"):
+        compile(two, "vta:tiny")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_modules_survive_their_file(seed: int, tmp_path: Path) -> None:
+    module = compile(random_network(seed), "vta:tiny")
+    module.save(tmp_path / "m.dvt")
+    loaded = type(module).load(tmp_path / "m.dvt")
+    assert loaded.to_bytes() == module.to_bytes()
+    assert replace(loaded, details=module.details).sections == module.sections
