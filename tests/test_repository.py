@@ -1,0 +1,127 @@
+"""The repository itself: what the pages promise exists, and what the style rules out does not."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dovetail.compiler.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "compiler")
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"))
+    if path.name != "CHANGELOG.md"
+)
+TARGET = re.compile(r"^([a-z][a-z-]*):.*?(?:## (.*))?$", re.MULTILINE)
+UNSAFE = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
+
+
+def sources() -> list[Path]:
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def make_targets() -> dict[str, str]:
+    """Targets of the Makefile and their help."""
+    return dict(TARGET.findall((ROOT / "Makefile").read_text()))
+
+
+def test_every_target_of_the_makefile_has_help() -> None:
+    targets = make_targets()
+    assert {"setup", "demo", "test", "check", "differential", "docs"} <= set(targets)
+    assert all(targets.values()), [name for name, text in targets.items() if not text]
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    assert set(phony.group(1).split()) == set(targets)
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name, text in targets.items():
+        assert re.search(rf"^  {name} +{re.escape(text)}$", shown.stdout, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_in_the_pages_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets, commands = make_targets(), set(main.commands)
+    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+    for words in re.findall(r"\bmake ((?:[a-z][a-z-]*\b ?)+)", code):
+        for name in words.split():
+            assert name in targets, f"make {name}"
+    for name in re.findall(r"\bdovetail ([a-z]+)\b", code):
+        assert name in commands, f"dovetail {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_in_the_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        if not link.startswith("http"):
+            assert (page.parent / link).exists(), link
+
+
+def test_the_continuous_integration_runs_the_command_of_the_readme() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert "make test" in script.read_text()
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_dependency_has_a_reason_and_a_known_version() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    needed = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        needed += extra
+    known = (ROOT / "constraints.txt").read_text().lower().replace("_", "-")
+    for requirement in needed:
+        assert re.search(rf'"{re.escape(requirement)}", +# \w', text), requirement
+        name = re.split(r"[<>=\[]", requirement)[0].lower().replace("_", "-")
+        assert f"\n{name}==" in known, f"{name} is not in constraints.txt"
+
+
+def test_every_folder_of_sources_is_a_package() -> None:
+    for path in sources():
+        assert (path.parent / "__init__.py").exists(), path.parent
+    assert not (ROOT / "dovetail").exists()
+
+
+def test_no_source_uses_what_the_style_rules_out() -> None:
+    found = []
+    for path in sources():
+        if path.stem in ("utils", "helpers"):
+            found.append(f"{path}: name the subject of the module")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            match node:
+                case ast.ExceptHandler(type=None):
+                    found.append(f"{where}: bare except")
+                case ast.ImportFrom(names=[ast.alias(name="*")]):
+                    found.append(f"{where}: star import")
+                case ast.Import(names=names) if {n.name.split(".")[0] for n in names} & UNSAFE:
+                    found.append(f"{where}: modules hold data only")
+                case ast.ImportFrom(module=str(module)) if module.split(".")[0] in UNSAFE:
+                    found.append(f"{where}: modules hold data only")
+                case ast.Name(id="SystemExit" | "exec" | "eval") if path.name != "__main__.py":
+                    found.append(f"{where}: {node.id}")
+                case _:
+                    pass
+    assert not found, "\n".join(found)
+
+
+def test_every_source_says_what_it_owns() -> None:
+    for path in sources():
+        text = path.read_text(encoding="utf-8")
+        assert not text.strip() or ast.get_docstring(ast.parse(text)), path.relative_to(ROOT)
+
+
+def test_only_the_model_of_the_example_is_large() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if name}
+    assert sizes["examples/digits/digits_int8.onnx"] < 200_000
+    assert not [name for name, size in sizes.items() if size > 200_000]
