@@ -29,7 +29,7 @@ class ConvertLayout:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         patterns = (
-            *(_drop_reshape, _merge_reshapes, _drop_transpose, _merge_transposes),
+            *(_drop_reshape, _merge_reshapes, _merge_transposes, _drop_transpose),
             *(_sink_below_lookup, _sink_below_add),
         )
         return rewrite(graph, patterns)

@@ -124,11 +124,12 @@ def _conv2d(operator: Conv2d, x: Array, weights: Array, bias: Array) -> Array:
 def _add(operator: Add, a: Array, b: Array) -> Array:
     """Fused multiply-adds; float64 holds each product of int8 and float32 exactly."""
     ra, rb = np.float64(F32(operator.a_ratio)), np.float64(F32(operator.b_ratio))
-    product = np.float64(F32(rb * operator.b_zero_point))
-    offset = F32(operator.zero_point) - F32(ra * operator.a_zero_point + product)
-    inner = (b.astype(np.float64) * rb + np.float64(offset)).astype(F32)
-    total = (a.astype(np.float64) * ra + inner).astype(F32)
-    return np.clip(np.rint(total), operator.low, operator.high).astype(np.int8)
+    shift = 128 if operator.unsigned else 0
+    product = np.float64(F32(rb * (operator.b_zero_point + shift)))
+    offset = F32(operator.zero_point + shift) - F32(ra * (operator.a_zero_point + shift) + product)
+    inner = ((b.astype(np.float64) + shift) * rb + np.float64(offset)).astype(F32)
+    total = ((a.astype(np.float64) + shift) * ra + inner).astype(F32)
+    return np.clip(np.rint(total) - shift, operator.low, operator.high).astype(np.int8)
 
 
 def _softmax(operator: Softmax, x: Array) -> Array:

@@ -122,7 +122,8 @@ class Requantize:
 class Add:
     """``clip(rint(fma(a, ra, fma(b, rb, offset))), low, high)`` in float32, ``fma`` rounding once.
 
-    ``offset = zero_point - fma(za, ra, rb * zb)``.  a, b: int8 of one shape.
+    ``offset = zero_point - fma(za, ra, rb * zb)``.  a, b: int8 of one shape.  unsigned: the formula
+    is evaluated on the uint8 tensors of the model, whose values and zero points are 128 more.
     Source: ONNX Runtime's QLinearAdd on x86-64 with AVX2; equal on all 65,536 pairs for each of 152
     sets of random parameters.
     """
@@ -134,6 +135,7 @@ class Add:
     zero_point: int
     low: int
     high: int
+    unsigned: bool = False
 
     def __post_init__(self) -> None:
         for ratio in (self.a_ratio, self.b_ratio):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import GraphError
+from .eliminate_dead import EliminateDead
 from .ir import Graph, GraphBuilder, Node
 
 __all__ = ["Pattern", "Rewriter", "rewrite"]
@@ -23,7 +24,7 @@ class Rewriter:
     builder: GraphBuilder
 
     def producer(self, name: str) -> Node | None:
-        """The node that computes ``name``, if only one reads it and the graph does not return it."""
+        """The node that computes ``name``, if one node reads it and no one else."""
         node = self.graph.producer(name)
         if node is None or name in self.graph.outputs or len(self.graph.consumers(name)) != 1:
             return None
@@ -38,14 +39,14 @@ output, or None when the node stays.  The replacement has the type of the output
 def rewrite(graph: Graph, patterns: Sequence[Pattern]) -> Graph:
     """Apply ``patterns`` to every node, in rounds, until no node changes.
 
-    Nodes that nothing reads any more stay; ``EliminateDead`` removes them.  The result is ``graph``
-    itself when nothing matches.  Each pattern says why applying it ends.
+    Nodes that nothing reads any more are removed.  The result is ``graph`` itself when nothing
+    matches.  Each pattern says why applying it ends.
     """
     for _ in range(ROUNDS):
         result = _round(graph, patterns)
         if result is None:
             return graph
-        graph = result
+        graph = EliminateDead().run(result)
     raise GraphError(f"patterns still match after {ROUNDS} rounds; one of them undoes another")
 
 
@@ -64,27 +65,27 @@ def _round(graph: Graph, patterns: Sequence[Pattern]) -> Graph | None:
 
 
 def _may_replace(graph: Graph, builder: GraphBuilder, node: Node, replacement: str) -> bool:
-    """A tensor that the graph returns keeps its name, so only a new node can take its place."""
+    """A tensor that the graph returns keeps its name, which only a node's output can take."""
     if node.output not in graph.outputs:
         return True
-    return bool(builder.nodes) and builder.nodes[-1].output == replacement
+    computed = {each.output for each in (*graph.nodes, *builder.nodes)}
+    return replacement in computed and replacement not in graph.outputs
 
 
 def _replaced(graph: Graph, builder: GraphBuilder, place: int, replacement: str) -> Graph:
     node = graph.nodes[place]
-    found, wanted = builder.types[replacement], builder.types[node.output]
+    found, wanted = builder.types[replacement], builder.types.pop(node.output)
     if found != wanted:
         raise GraphError(f"node {node.origin!r}: replaced {wanted} by {found}")
-    added = list(builder.nodes)
-    del builder.types[node.output]
+    old, new = node.output, replacement
     if node.output in graph.outputs:
-        # The graph returns this very name, so the node added last takes it.
-        added[-1] = replace(added[-1], output=node.output)
-        builder.types[node.output] = builder.types.pop(replacement)
-        replacement = node.output
-    renamed = [
-        replace(each, inputs=tuple(replacement if n == node.output else n for n in each.inputs))
-        for each in graph.nodes[place + 1 :]
-    ]
-    builder.nodes = [*graph.nodes[:place], *added, *renamed]
+        old, new = replacement, node.output
+        builder.types[new] = builder.types.pop(old)
+    nodes = (*graph.nodes[:place], *builder.nodes, *graph.nodes[place + 1 :])
+    builder.nodes = [_renamed(each, old, new) for each in nodes]
     return builder.build(graph.outputs)
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    inputs = tuple(new if name == old else name for name in node.inputs)
+    return replace(node, inputs=inputs, output=new if node.output == old else node.output)

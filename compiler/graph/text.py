@@ -49,7 +49,7 @@ def parse_text(text: str, constants: Mapping[str, Array] | None = None) -> Graph
     Raises GraphError, naming the line, for text of another form, a missing array or a wrong digest.
     """
     parser = _Parser(constants or {})
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:

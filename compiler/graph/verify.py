@@ -14,8 +14,8 @@ def verify(graph: Graph) -> None:
     """Check every node.
 
     Raises GraphError, naming the node, when an accumulator could overflow int32, when weights,
-    biases, scales or tables are not constants, when a scale is not finite or not above 0, and when a
-    constant can be written.
+    biases, scales or tables are not constants, when a scale is not finite or not above 0, and when
+    a constant can be written.
     """
     for name, array in graph.constants.items():
         if array.flags.writeable:

@@ -51,8 +51,8 @@ def import_onnx(model: onnx.ModelProto) -> Graph:
     UnsupportedOperatorError for operators that have no meaning here; both name the node.
     """
     nodes = [_node(proto, position) for position, proto in enumerate(model.graph.node)]
-    _require_supported(model, nodes)
     _require_quantized(nodes)
+    _require_supported(model, nodes)
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 13)
     state = ImportState(GraphBuilder(), _initializers(model), opset)
     _inputs(state, model)
@@ -84,9 +84,9 @@ def _require_supported(model: onnx.ModelProto, nodes: list[OnnxNode]) -> None:
 
 
 def _require_quantized(nodes: list[OnnxNode]) -> None:
-    if any(node.kind in QUANTIZED_OPERATORS for node in nodes):
+    first = next((n for n in nodes if n.kind in ("Conv", "Gemm", "MatMul")), None)
+    if first is None or any(node.kind in QUANTIZED_OPERATORS for node in nodes):
         return
-    first = next((n for n in nodes if n.kind in ("Conv", "Gemm", "MatMul")), nodes[0])
     raise ModelError(
         f"float model: {first} computes in float32; required an int8 model in QDQ or "
         "QLinear form; quantise the model first"

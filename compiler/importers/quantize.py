@@ -102,6 +102,7 @@ def _add(
         zero_point=zero_point,
         low=low,
         high=high,
+        unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
     right = permuted(graph, b.tensor, a.tensor.permutation, origin)
     name = graph.node(operator, (a.tensor.name, right), stem, origin)
