@@ -34,7 +34,7 @@ def test_convolutions_of_any_shape_equal_onnxruntime(data: st.DataObject) -> Non
     w_zero = np.zeros(w_scale.shape, np.int8)
     x_scale, x_zero = quantization(draw, dtype)
     y_scale, y_zero = quantization(draw, dtype)
-    attributes = {
+    attributes: dict[str, Any] = {
         "kernel_shape": kernel,
         "strides": draw(st.tuples(st.integers(1, 2), st.integers(1, 2))),
         "pads": draw(st.tuples(*[st.integers(0, 2)] * 4)),

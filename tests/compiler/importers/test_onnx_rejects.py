@@ -24,7 +24,7 @@ def conv_model(
     bias_scale: float = 0.05 * 0.01,
     zero: np.generic | None = None,
     shape: tuple[int | str, ...] = SHAPE,
-    **attributes: object,
+    **attributes: Any,
 ) -> onnx.ModelProto:
     """One convolution, by default a good one."""
     b = ModelBuilder()
