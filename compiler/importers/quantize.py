@@ -112,7 +112,11 @@ def _add(
 def _average(
     graph: GraphBuilder, value: Averaged, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    """Where the scales agree, zero points only move the sum: ties round as those of the mean."""
+    """Where the scales agree, zero points only move the sum: ties round as those of the mean.
+
+    A mean half way between two int8 values may still come out one off ONNX Runtime's, whose float32
+    sum depends on the order of its terms.
+    """
     real, (height, width) = value.real, value.kernel
     x = permuted(graph, real.tensor, value.permutation, origin)
     if any(value.pads):
