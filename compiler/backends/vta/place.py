@@ -1,22 +1,65 @@
 """Placing activations in ACT by liveness, and rings for what is loaded once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
 from ...tensor.lower import Activation, LoweredLayer
+from .tensorize import is_gemm
 
 __all__ = ["Ring", "place_activations"]
 
+NEAR = 2
+"""Layers this far apart, or nearer, may run at the same time."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Live:
+class _Tensor:
+    """An activation that is there from layer ``first`` (which makes it) to layer ``last``.
+
+    readers: layer and unit of each that reads it.
+    """
+
     activation: Activation
     first: int
     last: int
+    readers: frozenset[tuple[int, Unit]]
+
+    @property
+    def words(self) -> int:
+        """Words of ACT it takes."""
+        return self.activation.words
+
+    def lives_with(self, other: "_Tensor") -> bool:
+        """Whether both are there at one time."""
+        return self.first <= other.last and other.first <= self.last
+
+    def rivals(self, other: "_Tensor") -> bool:
+        """Whether two units may want to read both at one time."""
+        return any(
+            unit is not other_unit and abs(layer - other_layer) <= NEAR
+            for (layer, unit), (other_layer, other_unit) in product(self.readers, other.readers)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    tensor: _Tensor
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The word after it."""
+        return self.start + self.tensor.words
+
+    def banks(self, config: HardwareConfig) -> set[int]:
+        """The banks it lies in."""
+        size = config.bank_words(Memory.ACT)
+        return set(range(self.start // size, (self.end - 1) // size + 1))
 
 
 def place_activations(
@@ -24,54 +67,106 @@ def place_activations(
 ) -> dict[str, int]:
     """First ACT word of every activation, by name; two that live at once never overlap.
 
-    An activation lives from the layer that makes it to the last that reads it.  Space that was
-    never used is preferred, so that a layer rarely waits for the readers of what lay there before.
-    Raises DoesNotFitError, naming the layer, when there is no room.
+    An activation lives from the layer that makes it to the last that reads it.  Where there is
+    room, activations that different units read at the same time lie in different banks, and new
+    ones where nothing was for longest, so that their layer need not wait.  Where there is none,
+    they are packed. Raises DoesNotFitError, naming the layer, when there is no room even so.
     """
-    lives = [_Live(source, -1, _last_reader(layers, source.name))]
-    lives += [
-        _Live(layer.output, number, max(number, _last_reader(layers, layer.output.name)))
-        for number, layer in enumerate(layers)
-    ]
-    placed: list[tuple[int, _Live]] = []
-    cursor = 0
-    for live in lives:
-        words = live.activation.words
-        busy = sorted(
-            (start, start + other.activation.words)
-            for start, other in placed
-            if other.first <= live.last and live.first <= other.last
+    tensors = _tensors(layers, source)
+    placed = _spread(tensors, config)
+    if placed is None:
+        placed = _pack(tensors, layers, config)
+    return {place.tensor.activation.name: place.start for place in placed}
+
+
+def _tensors(layers: Sequence[LoweredLayer], source: Activation) -> list[_Tensor]:
+    readers: dict[str, set[tuple[int, Unit]]] = {}
+    for number, layer in enumerate(layers):
+        unit = Unit.GEMM if any(map(is_gemm, layer.kernel.stages)) else Unit.VECTOR
+        for activation in layer.inputs:
+            readers.setdefault(activation.name, set()).add((number, unit))
+    made = [(source, -1), *((layer.output, number) for number, layer in enumerate(layers))]
+    return [
+        _Tensor(
+            activation,
+            first,
+            max((layer for layer, _ in readers.get(activation.name, ())), default=first),
+            frozenset(readers.get(activation.name, ())),
         )
-        start = _gap(busy, words, cursor, config.act_depth)
-        if start is None:
-            start = _gap(busy, words, 0, config.act_depth)
-        if start is None:
-            taken = sum(end - begin for begin, end in busy)
-            name = layers[live.first].kernel.name if live.first >= 0 else source.name
-            raise DoesNotFitError(
-                f"layer {name!r}: act scratchpad: {words} words required beside {taken} in use, "
-                f"{config.act_depth} available; use a configuration with a deeper ACT, "
-                "or a smaller input"
-            )
-        placed.append((start, live))
-        cursor = start + words
-    return {live.activation.name: start for start, live in placed}
+        for activation, first in made
+    ]
 
 
-def _last_reader(layers: Sequence[LoweredLayer], name: str) -> int:
-    readers = [i for i, layer in enumerate(layers) if name in {x.name for x in layer.inputs}]
-    return max(readers, default=-1)
+def _spread(tensors: Sequence[_Tensor], config: HardwareConfig) -> list[_Place] | None:
+    """Each tensor at its best place beside those before it; None when one finds no place."""
+    placed: list[_Place] = []
+    for tensor in tensors:
+        best = min(
+            (
+                (_cost(tensor, start, placed, config), start)
+                for start in _room(tensor, placed, config)
+            ),
+            default=None,
+        )
+        if best is None:
+            return None
+        placed.append(_Place(tensor, best[1]))
+    return placed
 
 
-def _gap(busy: list[tuple[int, int]], words: int, start: int, depth: int) -> int | None:
-    """The first place from ``start`` on with room for ``words``; None when there is none."""
-    for begin, end in busy:
-        if end <= start:
-            continue
-        if begin >= start + words:
-            break
-        start = end
-    return start if start + words <= depth else None
+def _room(tensor: _Tensor, placed: Sequence[_Place], config: HardwareConfig) -> Iterator[int]:
+    """Starts at which nothing that lives with ``tensor`` is in the way: of banks, after others."""
+    busy = [place for place in placed if place.tensor.lives_with(tensor)]
+    starts = {place.end for place in placed}
+    starts |= set(range(0, config.act_depth, config.bank_words(Memory.ACT)))
+    for start in starts:
+        end = start + tensor.words
+        if end <= config.act_depth and all(p.end <= start or end <= p.start for p in busy):
+            yield start
+
+
+def _cost(
+    tensor: _Tensor, start: int, placed: Sequence[_Place], config: HardwareConfig
+) -> tuple[int, int]:
+    """Banks shared with rivals; then how lately something that lay there was read."""
+    here = _Place(tensor, start)
+    shared, lately = 0, -NEAR
+    for place in placed:
+        if place.start < here.end and start < place.end:
+            lately = max(lately, place.tensor.last)
+        if place.tensor.rivals(tensor):
+            shared += len(place.banks(config) & here.banks(config))
+    return shared, lately
+
+
+def _pack(
+    tensors: Sequence[_Tensor], layers: Sequence[LoweredLayer], config: HardwareConfig
+) -> list[_Place]:
+    """Each tensor at the lowest place, in the order they are made, or else the largest first.
+
+    Raises DoesNotFitError, naming the layer of the first that finds none in the order they are
+    made.
+    """
+    failed: _Tensor | None = None
+    taken = 0
+    for order in (tensors, sorted(tensors, key=lambda tensor: -tensor.words)):
+        placed: list[_Place] = []
+        for tensor in order:
+            start = min(_room(tensor, placed, config), default=None)
+            if start is None:
+                busy = [place.tensor for place in placed if place.tensor.lives_with(tensor)]
+                if failed is None:
+                    failed, taken = tensor, sum(other.words for other in busy)
+                break
+            placed.append(_Place(tensor, start))
+        else:
+            return placed
+    assert failed is not None
+    name = layers[failed.first].kernel.name if failed.first >= 0 else failed.activation.name
+    raise DoesNotFitError(
+        f"layer {name!r}: act scratchpad: {failed.words} words required beside {taken} in use, "
+        f"{config.act_depth} available; use a configuration with a deeper ACT, or a smaller input"
+    )
 
 
 class Ring:

@@ -1,5 +1,6 @@
 """Placement of activations and of constants."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from dovetail.compiler.backends.vta.constants import DramMap
 from dovetail.compiler.backends.vta.place import Ring, place_activations
 from dovetail.compiler.errors import DoesNotFitError
-from dovetail.compiler.tensor.ir import Kernel
+from dovetail.compiler.tensor.ir import Affine, Buffer, Fold, Kernel, Product, Ref, Scope, Stage
 from dovetail.compiler.tensor.lower import Activation, LoweredLayer
 from dovetail.isa.memories import Memory
 
@@ -82,3 +83,24 @@ def test_constants_lie_aligned_and_apart() -> None:
     assert not image[place : place + 10].any()
     for part, address in zip(parts, addresses, strict=True):
         assert np.array_equal(image[address : address + part.size], part)
+
+
+def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() -> None:
+    """A residual sum (VECTOR) reads the result of a convolution whose input GEMM still reads."""
+    layers, source = chain([TINY.act_depth // 8] * 5, [[0], [1], [2], [1, 3]])
+    gemm = Stage(
+        "sum",
+        (),
+        frozenset(),
+        Ref(Buffer("acc", (1,), "int32", Scope.ACC), (Affine(),)),
+        Fold.SUM,
+        Product(
+            Ref(Buffer("x", (1,), "int8", Scope.ACT), (Affine(),)),
+            Ref(Buffer("w", (1,), "int8", Scope.WGT), (Affine(),)),
+        ),
+    )
+    layers[:3] = [replace(layer, kernel=Kernel(layer.kernel.name, (gemm,))) for layer in layers[:3]]
+    places = place_activations(layers, source, TINY)
+    bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
+    assert bank["t2"] != bank["t3"]
+    assert bank["t2"] != bank["t1"]
