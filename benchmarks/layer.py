@@ -1,7 +1,8 @@
-"""One large convolution as a program written by hand, in strips of rows that are loaded, computed and stored.
+"""One large convolution as a program written by hand, in strips of rows that are loaded, computed
+and stored.
 
-int8 ``size x size x channels`` to the same, 3x3, padding 1, for the configuration ``zynq7020``: the activations do not
-fit on chip whole.
+int8 ``size x size x channels`` to the same, 3x3, padding 1, for the configuration ``zynq7020``: the
+activations do not fit on chip whole.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class LayerProgram:
 
 
 def convolution_launch(config: HardwareConfig, size: int, channels: int) -> LayerProgram:
-    """The layer with random weights and input; ``ROWS`` divides ``size``, ``block`` divides ``channels``."""
+    """The layer with random weights and input; ``ROWS`` divides ``size``, ``block`` divides
+    ``channels``.
+    """
     rng = np.random.default_rng(0)
     lanes, blocks = config.block, channels // config.block
     tiles = blocks * KERNEL * KERNEL
@@ -48,9 +51,7 @@ def convolution_launch(config: HardwareConfig, size: int, channels: int) -> Laye
     half_acc = config.acc_depth // 2
     program: list[Instruction] = [
         Load(memory=Memory.PAR, sram_address=0, dram_address=parameters_at, count_x=blocks),
-        Load(
-            memory=Memory.WGT, sram_address=0, dram_address=weights_at, count_x=blocks * tiles
-        ),
+        Load(memory=Memory.WGT, sram_address=0, dram_address=weights_at, count_x=blocks * tiles),
     ]
     turn = 0
     strips: list[list[Instruction]] = []

@@ -1,7 +1,7 @@
 """The simulator beside the Verilated RTL: the same programs, side by side, in one run.
 
-Prints a table, and with ``--json FILE`` writes the figures.  Times are wall times of the run alone; what it takes to
-build the Verilated model is measured once, in an empty cache, and shown beside.
+Prints a table, and with ``--json FILE`` writes the figures.  Times are wall times of the run alone;
+what it takes to build the Verilated model is measured once, in an empty cache, and shown beside.
 """
 
 import json
@@ -111,7 +111,9 @@ def _spread(times: list[float]) -> str:
 
 @click.command()
 @click.option("--repetitions", default=7, show_default=True)
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures here.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the figures here."
+)
 def main(repetitions: int, json_path: Path | None) -> None:
     """Time both on a network and on one large layer."""
     console = Console()

@@ -21,7 +21,7 @@ class ModelError(CompilerError):
 
 
 class UnsupportedOperatorError(CompilerError):
-    """The model uses an operator, or a variant of one, that this compiler or target does not have."""
+    """The model uses an operator, or a variant of one, that there is no code for."""
 
 
 class GraphError(CompilerError):

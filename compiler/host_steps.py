@@ -19,7 +19,8 @@ def host_steps(nodes: Sequence[Node], first: str) -> list[dict[str, Any]]:
     for node in nodes:
         if node.inputs[0] != current:
             raise UnsupportedOperatorError(
-                f"node {node.origin!r}: the host runs one chain of nodes; this one reads {node.inputs[0]!r}"
+                f"node {node.origin!r}: the host runs one chain of nodes; "
+                f"this one reads {node.inputs[0]!r}"
             )
         steps.append(_step(node))
         current = node.output

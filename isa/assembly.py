@@ -2,12 +2,13 @@
 
     # a comment
     load   memory=wgt sram_address=0 dram_address=0x1000 count_x=9 post=gemm
-    gemm   act_address=0 wgt_address=0 acc_address=0 extent=3,3,8,8,1,1 act_stride=1,10,1,10,0,0 ... wait=load
+    gemm   act_address=0 wgt_address=0 acc_address=0 extent=3,3,8,8,1,1 act_stride=1,10,1,10,0,0 ...
+    wait=load
 
-A line is the unit's name and ``field=value`` pairs.  Values are integers (decimal or 0x), lists joined by commas,
-or names: memories (act, wgt, ...), units (joined by commas), fold, multiplier and finish (by name).  Fields left
-out have their default; bank masks left out are those the addresses need.  Lists may be shorter than the nest: the
-rest is 1 for extents and 0 for strides.
+A line is the unit's name and ``field=value`` pairs.  Values are integers (decimal or 0x), lists
+joined by commas, or names: memories (act, wgt, ...), units (joined by commas), fold, multiplier and
+finish (by name).  Fields left out have their default; bank masks left out are those the addresses
+need.  Lists may be shorter than the nest: the rest is 1 for extents and 0 for strides.
 """
 
 from collections.abc import Sequence
@@ -158,7 +159,9 @@ def _value(unit: str, name: str, text: str, number: int) -> object:
             return (False, True)[value] if value in (0, 1) else _bad(value)
         return value
     except (ValueError, KeyError) as error:
-        raise AssemblyError(f"line {number}: {name}={text}: not a value of this field ({error})") from None
+        raise AssemblyError(
+            f"line {number}: {name}={text}: not a value of this field ({error})"
+        ) from None
 
 
 def _bad(value: int) -> bool:

@@ -1,6 +1,8 @@
-"""One hardware configuration: every size, width and memory timing of an accelerator, and what follows from them.
+"""One hardware configuration: every size, width and memory timing of an accelerator, and what
+follows from them.
 
-Owns the numbers that gateware, simulator, assembler and compiler share.  An object that exists is valid.
+Owns the numbers that gateware, simulator, assembler and compiler share.  An object that exists is
+valid.
 """
 
 import hashlib
@@ -50,14 +52,14 @@ class DramTiming:
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
-    block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs each cycle.
-    bus_bytes: width of the AXI4 data bus; divides ``block``.
+    block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs
+    each cycle. bus_bytes: width of the AXI4 data bus; divides ``block``.
     *_depth: words in each scratchpad, a power of two.
-    act_banks, acc_banks: equal contiguous parts of ACT (at most 8) and ACC (at most 4), a power of two.
-    queue_depth: instructions waiting in front of each unit.
+    act_banks, acc_banks: equal contiguous parts of ACT (at most 8) and ACC (at most 4), a power of
+    two. queue_depth: instructions waiting in front of each unit.
     fetch_ahead: instructions requested and not yet dispatched.
-    burst_beats: beats in a burst at most; bursts never cross a multiple of ``burst_beats * bus_bytes``.
-    store_slots: bursts that STORE buffers.
+    burst_beats: beats in a burst at most; bursts never cross a multiple of ``burst_beats *
+    bus_bytes``. store_slots: bursts that STORE buffers.
     token_max: largest value of a token counter.
     clock_hz: clock the timing figures are quoted at.
     """
@@ -82,8 +84,10 @@ class HardwareConfig:
     dram: DramTiming = DramTiming()
 
     def __post_init__(self) -> None:
-        powers = ("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead")
-        powers += ("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory))
+        powers: tuple[str, ...] = (
+            *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead"),
+            *("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory)),
+        )
         for name in powers:
             value = getattr(self, name)
             if value < 1 or value & (value - 1):
@@ -153,7 +157,9 @@ class HardwareConfig:
 
     @property
     def fingerprint(self) -> int:
-        """32-bit identity of everything a program depends on (not the clock, nor the DRAM timing)."""
+        """32-bit identity of everything a program depends on (not the clock, nor the DRAM
+        timing).
+        """
         skip = {"name", "clock_hz", "dram"}
         text = ",".join(
             f"{field.name}={getattr(self, field.name)}"

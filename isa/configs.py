@@ -34,7 +34,9 @@ ZYNQ7020 = HardwareConfig(
     tap_depth=256,
     tab_depth=512,
 )
-"""16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark configuration."""
+"""16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
+configuration.
+"""
 
 ECP5_85 = HardwareConfig(
     name="ecp5_85",

@@ -1,7 +1,7 @@
 """The root of Dovetail's error tree, and the errors of the instruction set.
 
-Owns the base class every package derives from, so that a caller can catch all of Dovetail's errors by
-one name.  Each message says what was found, what was required, where, and what to try.
+Owns the base class every package derives from, so that a caller can catch all of Dovetail's errors
+by one name.  Each message says what was found, what was required, where, and what to try.
 """
 
 __all__ = [

@@ -1,6 +1,7 @@
 """Which words and bytes an instruction touches.
 
-The one source of every address: semantics, bank masks, the dependence analysis and the race checker use it.
+The one source of every address: semantics, bank masks, the dependence analysis and the race checker
+use it.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,9 @@ class Touch:
 
 
 def nest(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) -> Addresses:
-    """Addresses ``(base + sum(index * stride)) mod depth``, level 0 varying fastest; int64[prod(extent)]."""
+    """Addresses ``(base + sum(index * stride)) mod depth``, level 0 varying fastest;
+    int64[prod(extent)].
+    """
     addresses = np.array([base], np.int64)
     for count, step in zip(extent, stride, strict=True):
         addresses = (np.arange(count, dtype=np.int64)[:, None] * step + addresses).reshape(-1)
@@ -53,7 +56,9 @@ def outer_extent(vector: Vector) -> tuple[int, ...]:
 
 
 def block_bytes(address: int, load_or_store: Load | Store, word_bytes: int) -> Addresses:
-    """First byte address of every DRAM word, in the order z, y, x (x fastest), from byte ``address``."""
+    """First byte address of every DRAM word, in the order z, y, x (x fastest), from byte
+    ``address``.
+    """
     return _block(
         address,
         (load_or_store.count_z, load_or_store.count_y, load_or_store.count_x),
@@ -81,7 +86,9 @@ def _block(base: int, counts: tuple[int, int, int], strides: tuple[int, int, int
 
 
 def load_cells(load: Load, depth: int) -> tuple[Addresses, NDArray[np.bool_]]:
-    """Word address of every cell of the padded block, int64[z, rows, columns], and which hold data."""
+    """Word address of every cell of the padded block, int64[z, rows, columns], and which hold
+    data.
+    """
     cells = _block(
         load.sram_address,
         (load.count_z, load.rows, load.columns),
@@ -174,4 +181,4 @@ def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruc
         "acc_banks": _banks(reads, Memory.ACC, config) | _banks(writes, Memory.ACC, config),
     }
     owned = {name: mask for name, mask in masks.items() if hasattr(instruction, name)}
-    return replace(instruction, **owned)
+    return replace(instruction, **owned)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 """Bit formats as data: fields, their widths, ranges and places in a word.
 
-Everything that reads or writes bits (encoder, decoder, gateware layouts, the manual) derives from a ``Format``.
-Fields lie least significant first, without gaps; what is left of the word is reserved and zero.
+Everything that reads or writes bits (encoder, decoder, gateware layouts, the manual) derives from a
+``Format``. Fields lie least significant first, without gaps; what is left of the word is reserved
+and zero.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A word of ``width`` bits made of ``fields``, least significant first; the rest is reserved, zero."""
+    """A word of ``width`` bits made of ``fields``, least significant first; the rest is reserved,
+    zero.
+    """
 
     name: str
     width: int

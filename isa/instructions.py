@@ -1,10 +1,10 @@
 """The four instructions: one frozen class each, its fields and its legality.
 
-Owns which values an instruction may have.  What an instruction does is in ``semantics``; which addresses it
-touches is in ``footprint``; where its bits lie is in ``instruction_formats``.
+Owns which values an instruction may have.  What an instruction does is in ``semantics``; which
+addresses it touches is in ``footprint``; where its bits lie is in ``instruction_formats``.
 
-Loop levels count from the innermost: level 0 varies fastest.  Every scratchpad address is taken modulo the
-depth of its memory.
+Loop levels count from the innermost: level 0 varies fastest.  Every scratchpad address is taken
+modulo the depth of its memory.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,6 @@ from .errors import EncodingError
 from .formats import Format
 from .instruction_formats import (
     GEMM_FORMAT,
-    GEMM_LEVELS,
     LOAD_FORMAT,
     STORE_FORMAT,
     VECTOR_FORMAT,
@@ -27,12 +26,12 @@ from .memories import Memory, Unit
 
 __all__ = [
     "FORMATS",
+    "Finish",
     "Fold",
     "Gemm",
     "Instruction",
     "Load",
     "Multiplier",
-    "Finish",
     "Store",
     "Vector",
     "decode",
@@ -74,7 +73,9 @@ class Finish(IntEnum):
     NONE = 0
     """Kept; clipped to ``low..high`` when the destination is ACT."""
     REQUANTIZE = 1
-    """``clip(rint(float32(v + bias) * scale) + zero_point, low, high)`` with bias and scale from PAR."""
+    """``clip(rint(float32(v + bias) * scale) + zero_point, low, high)`` with bias and scale from
+    PAR.
+    """
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
 
@@ -83,9 +84,10 @@ class Finish(IntEnum):
 class Load:
     """Copy ``count_z x count_y x count_x`` words from DRAM into a padded block of a scratchpad.
 
-    The block has ``pad_y_before + count_y + pad_y_after`` rows of ``pad_x_before + count_x + pad_x_after``
-    words; its cell (z, y, x) is at ``sram_address + z * sram_stride_z + y * sram_stride_y + x``.  With
-    ``count_x`` or ``count_y`` 0 nothing is read: a pure fill.  No cell may be addressed twice.
+    The block has ``pad_y_before + count_y + pad_y_after`` rows of ``pad_x_before + count_x +
+    pad_x_after`` words; its cell (z, y, x) is at ``sram_address + z * sram_stride_z + y *
+    sram_stride_y + x``.  With ``count_x`` or ``count_y`` 0 nothing is read: a pure fill.  No cell
+    may be addressed twice.
     """
 
     unit: ClassVar[Unit] = Unit.LOAD
@@ -134,10 +136,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
-    """For each iteration: ``ACC[o] (+)= WGT[w] @ ACT[a]``, ``o``, ``w``, ``a`` affine in the six loop indices.
+    """For each iteration: ``ACC[o] (+)= WGT[w] @ ACT[a]``, ``o``, ``w``, ``a`` affine in the six
+    loop indices.
 
-    A tile whose ``reduction`` levels all have index 0 overwrites ACC unless ``accumulate``; every other adds.
-    int8 x int8 products, int32 sums that wrap.  Iterations take effect one after the other.
+    A tile whose ``reduction`` levels all have index 0 overwrites ACC unless ``accumulate``; every
+    other adds. int8 x int8 products, int32 sums that wrap.  Iterations take effect one after the
+    other.
     """
 
     unit: ClassVar[Unit] = Unit.GEMM
@@ -160,11 +164,12 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """For each iteration of the outer levels: fold the reduction levels lane by lane, post-process, write.
+    """For each iteration of the outer levels: fold the reduction levels lane by lane, post-process,
+    write.
 
-    Levels 0 to ``reduction_levels - 1`` are folded (level 0 always, perhaps with extent 1); the destination and
-    PAR addresses move with the other levels only.  No word may be read after the same instruction wrote it,
-    other than by a later instruction.
+    Levels 0 to ``reduction_levels - 1`` are folded (level 0 always, perhaps with extent 1); the
+    destination and PAR addresses move with the other levels only.  No word may be read after the
+    same instruction wrote it, other than by a later instruction.
     """
 
     unit: ClassVar[Unit] = Unit.VECTOR
@@ -205,7 +210,9 @@ class Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """Copy ``count_z x count_y x count_x`` words from ACT to DRAM; ends when memory has answered every burst."""
+    """Copy ``count_z x count_y x count_x`` words from ACT to DRAM; ends when memory has answered
+    every burst.
+    """
 
     unit: ClassVar[Unit] = Unit.STORE
     format: ClassVar[Format] = STORE_FORMAT
@@ -253,7 +260,8 @@ def field_values(instruction: Instruction) -> dict[str, int]:
             levels = _level_names(instruction.format, field.name)
             if len(value) != len(levels):
                 raise EncodingError(
-                    f"{instruction.format.name}: {field.name} has {len(value)} levels; required {len(levels)}"
+                    f"{instruction.format.name}: {field.name} has {len(value)} levels; "
+                    f"required {len(levels)}"
                 )
             values.update(zip(levels, value, strict=True))
         else:
@@ -271,7 +279,8 @@ def _level_names(layout: Format, stem: str) -> list[str]:
 def encode(instruction: Instruction) -> bytes:
     """The 64 bytes of ``instruction``, little-endian.
 
-    Raises EncodingError when a value does not fit its field or the word is illegal in every configuration.
+    Raises EncodingError when a value does not fit its field or the word is illegal in every
+    configuration.
     """
     word = instruction.format.encode(field_values(instruction))
     problem = _problem(instruction)
@@ -355,7 +364,10 @@ def _problem(instruction: Instruction) -> str | None:
             if instruction.rounding:
                 return f"rounding = {instruction.rounding}; only 0 (half to even) is defined"
             if not 1 <= instruction.reduction_levels <= VECTOR_LEVELS:
-                return f"reduction_levels = {instruction.reduction_levels}; required 1 to {VECTOR_LEVELS}"
+                return (
+                    f"reduction_levels = {instruction.reduction_levels}; "
+                    f"required 1 to {VECTOR_LEVELS}"
+                )
             if instruction.lookup and instruction.destination is not Memory.ACT:
                 return "lookup needs destination act"
             if instruction.tab_address % 256:
@@ -377,5 +389,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
             value = getattr(instruction, name)
             if value % size:
-                return f"{name} = {value}; required a multiple of {size}, the bytes of a {memory.value} word"
+                return (
+                    f"{name} = {value}; required a multiple of {size}, "
+                    f"the bytes of a {memory.value} word"
+                )
     return problem

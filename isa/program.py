@@ -85,9 +85,7 @@ def _overlap_problem(instruction: Instruction, config: HardwareConfig) -> str | 
         depth = config.depth(instruction.source)
         extent, outer = instruction.extent, outer_extent(instruction)
         reads = nest(instruction.source_address, extent, instruction.source_stride, depth)
-        writes = nest(
-            instruction.destination_address, outer, instruction.destination_stride, depth
-        )
+        writes = nest(instruction.destination_address, outer, instruction.destination_stride, depth)
         first = np.full(depth, len(writes))
         np.minimum.at(first, writes, np.arange(len(writes)))
         late = first[reads] < np.arange(len(reads)) // (len(reads) // len(writes))

@@ -5,7 +5,17 @@ from enum import Enum, IntEnum
 
 from .memories import Unit
 
-__all__ = ["COUNTERS", "IDENTITY", "REGISTERS", "Access", "Control", "ErrorCode", "Register", "Status", "VERSION"]
+__all__ = [
+    "COUNTERS",
+    "IDENTITY",
+    "REGISTERS",
+    "VERSION",
+    "Access",
+    "Control",
+    "ErrorCode",
+    "Register",
+    "Status",
+]
 
 IDENTITY = 0x4456544C
 """Value of the ID register: "DVTL"."""
@@ -82,7 +92,11 @@ _CONTROLS = (
     ("PROGRAM_COUNT", Access.READ_WRITE, "instructions in the program"),
     ("WINDOW_BASE", Access.READ_WRITE, "first byte address an access may touch"),
     ("WINDOW_LIMIT", Access.READ_WRITE, "last byte address an access may touch"),
-    ("WATCHDOG", Access.READ_WRITE, "cycles without a completed instruction before a stop; 0: never"),
+    (
+        "WATCHDOG",
+        Access.READ_WRITE,
+        "cycles without a completed instruction before a stop; 0: never",
+    ),
 )
 
 COUNTERS: tuple[tuple[str, str], ...] = (
@@ -106,7 +120,8 @@ COUNTERS: tuple[tuple[str, str], ...] = (
 
 def _registers() -> tuple[Register, ...]:
     listed = [
-        Register(name, 4 * index, access, doc) for index, (name, access, doc) in enumerate(_CONTROLS)
+        Register(name, 4 * index, access, doc)
+        for index, (name, access, doc) in enumerate(_CONTROLS)
     ]
     base = 0x80
     for index, (name, doc) in enumerate(COUNTERS):

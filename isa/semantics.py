@@ -1,6 +1,7 @@
 """Executable meaning of every instruction, in NumPy.
 
-The oracle that gateware and simulator are held to.  Nothing here knows time: an instruction happens whole.
+The oracle that gateware and simulator are held to.  Nothing here knows time: an instruction happens
+whole.
 """
 
 import numpy as np
@@ -34,9 +35,9 @@ def requantize(
 ) -> NDArray[np.int8]:
     """``clip(rint(float32(values + bias) * scale) + zero_point, low, high)``, lane by lane.
 
-    values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block], positive and
-    finite.  ``rint`` is half to even; conversion and product are rounded to float32, half to even.
-    Source: ONNX Runtime's QLinearConv on x86-64.
+    values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block],
+    positive and finite.  ``rint`` is half to even; conversion and product are rounded to float32,
+    half to even. Source: ONNX Runtime's QLinearConv on x86-64.
     """
     total = (values + bias).astype(np.float32)
     with np.errstate(over="ignore"):
@@ -45,7 +46,9 @@ def requantize(
 
 
 def shift_right(values: NDArray[np.int32], shift: int) -> NDArray[np.int32]:
-    """``(values + (1 << shift >> 1)) >> shift``: divide by a power of two, half up; no wrap inside."""
+    """``(values + (1 << shift >> 1)) >> shift``: divide by a power of two, half up; no wrap
+    inside.
+    """
     return ((values.astype(np.int64) + (1 << shift >> 1)) >> shift).astype(np.int32)
 
 
@@ -181,12 +184,13 @@ def vector(state: MachineState, instruction: Vector) -> None:
     if instruction.destination is Memory.ACC:
         state.acc[places] = folded
         return
-    small = np.clip(folded, instruction.low, instruction.high)
+    small = np.clip(folded, instruction.low, instruction.high).astype(np.int8)
     if instruction.lookup:
         small = state.tab[
-            instruction.tab_address % config.tab_depth + 128 + small, np.arange(config.block)
+            instruction.tab_address % config.tab_depth + 128 + small.astype(np.int64),
+            np.arange(config.block),
         ]
-    state.act[places] = small.astype(np.int8)
+    state.act[places] = small
 
 
 def _finish(

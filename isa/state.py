@@ -23,8 +23,8 @@ class Parameters:
 class MachineState:
     """Every byte a program can read or write; instructions change the arrays in place.
 
-    act, tap, tab: int8[depth, block]; wgt: int8[depth, block out, block in]; acc: int32[depth, block].
-    dram: uint8[size]; its first byte has the address ``dram_base``.
+    act, tap, tab: int8[depth, block]; wgt: int8[depth, block out, block in]; acc: int32[depth,
+    block]. dram: uint8[size]; its first byte has the address ``dram_base``.
     """
 
     config: HardwareConfig
@@ -59,7 +59,9 @@ class MachineState:
         )
 
     def words(self, memory: Memory) -> NDArray[np.uint8]:
-        """The words of ``memory`` as bytes, uint8[depth, word_bytes]; a copy for PAR, a view otherwise."""
+        """The words of ``memory`` as bytes, uint8[depth, word_bytes]; a copy for PAR, a view
+        otherwise.
+        """
         if memory is Memory.PAR:
             parts = (self.par.bias.view(np.uint8), self.par.scale.view(np.uint8))
             return np.concatenate(parts, axis=1)

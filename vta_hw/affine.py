@@ -14,9 +14,9 @@ __all__ = ["NestWalker"]
 class NestWalker(wiring.Component):
     """Visit every iteration of a loop nest, one a cycle, level 0 varying fastest.
 
-    For each operand the walker keeps, for each level, the address at which all lower levels begin.  A step
-    adds the stride of the lowest level that has not ended to that level's address, and copies the sum to
-    all levels below: one adder an operand.
+    For each operand the walker keeps, for each level, the address at which all lower levels begin.
+    A step adds the stride of the lowest level that has not ended to that level's address, and
+    copies the sum to all levels below: one adder an operand.
 
     Parameters
     ----------

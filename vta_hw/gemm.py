@@ -21,11 +21,12 @@ OPERANDS = ("act", "wgt", "acc")
 class Gemm(wiring.Component):
     """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int8 products, int32 sums that wrap.
 
-    An iteration issued in cycle ``t`` writes ACC in ``t + LATENCY``.  One iteration a cycle, always: also
-    across instructions, and for one ACC word again and again (the sum written in the cycle before is forwarded).
+    An iteration issued in cycle ``t`` writes ACC in ``t + LATENCY``.  One iteration a cycle,
+    always: also across instructions, and for one ACC word again and again (the sum written in the
+    cycle before is forwarded).
 
-    By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums; t+4 sums complete, ACC is
-    read; t+5 add, write.
+    By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums; t+4 sums
+    complete, ACC is read; t+5 add, write.
 
     Resources: ``block**2`` 8x8 multipliers.
 
@@ -58,7 +59,7 @@ class Gemm(wiring.Component):
             GEMM_LEVELS, 12, dict.fromkeys(OPERANDS, ADDRESS_BITS)
         )
         first = self._issue(m, walker)
-        # The result's way beside the data: valid, last, address and "overwrite", one register a cycle.
+        # Beside the data: valid, last, address and "overwrite", one register a cycle.
         valid = delays(m, walker.valid, "valid", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
         address = delays(m, walker.acc, "address", self.LATENCY)
@@ -96,7 +97,9 @@ class Gemm(wiring.Component):
         return ~accumulate & ((walker.index_zero | ~reduction) == (1 << GEMM_LEVELS) - 1)
 
     def _multiply(self, m: Module) -> list[Value]:
-        """The dot product of each output lane, complete in cycle t+4 (a register, visible in t+5)."""
+        """The dot product of each output lane, complete in cycle t+4 (a register, visible in
+        t+5).
+        """
         lanes = range(self._lanes)
         act = [delayed(m, self.act.data.word_select(i, 8).as_signed(), f"act{i}") for i in lanes]
         sums = []

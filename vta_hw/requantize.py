@@ -13,11 +13,13 @@ MAGNITUDE_BITS = 9
 
 
 class Requantize(wiring.Component):
-    """``rint(float32(value) * scale)``, capped to -511..511; see ``dovetail.isa.semantics.requantize``.
+    """``rint(float32(value) * scale)``, capped to -511..511; see
+    ``dovetail.isa.semantics.requantize``.
 
-    Result ``LATENCY`` cycles after the operands, one a cycle.  By cycle: 0 magnitude; 1 shift left until the
-    top bit is set; 2 round to 24 bits, half to even; 3 multiply the mantissas (24x24); 4 round the product to 24
-    bits, half to even; 5 shift right to an integer; 6 round it, half to even.
+    Result ``LATENCY`` cycles after the operands, one a cycle.  By cycle: 0 magnitude; 1 shift left
+    until the top bit is set; 2 round to 24 bits, half to even; 3 multiply the mantissas (24x24); 4
+    round the product to 24 bits, half to even; 5 shift right to an integer; 6 round it, half to
+    even.
 
     Exact for every int32 value and every positive, normal, finite scale.
 
@@ -45,7 +47,8 @@ class Requantize(wiring.Component):
         scale = delayed(m, self.scale, "scale1")
 
         # 1: shift left by 16, 8, 4, 2, 1 where that loses nothing.
-        shifted, zeros = magnitude, []
+        shifted = magnitude
+        zeros: list[Signal] = []
         for bits in (16, 8, 4, 2, 1):
             empty = Signal(name=f"empty{bits}")
             m.d.comb += empty.eq(shifted[32 - bits :] == 0)

@@ -1,8 +1,8 @@
 """The on-chip memories, as banks of block RAM with one read and one write port each.
 
 A bank is the high bits of a word address.  The issue logic lets units work at the same time only in
-different banks, so each bank simply serves whichever unit enables it.  Addresses wrap: bits above the depth
-are dropped.
+different banks, so each bank simply serves whichever unit enables it.  Addresses wrap: bits above
+the depth are dropped.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,9 @@ class BankedScratchpad(wiring.Component):
 
 
 def _select(choices: list[tuple[Value, Value]]) -> tuple[Value, Value]:
-    """The value of the first choice whose condition holds (else the last), and whether one holds."""
+    """The value of the first choice whose condition holds (else the last), and whether one
+    holds.
+    """
     value, any_holds = choices[-1][1], choices[-1][0]
     for holds, candidate in reversed(choices[:-1]):
         value, any_holds = Mux(holds, candidate, value), holds | any_holds

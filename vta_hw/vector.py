@@ -21,10 +21,11 @@ SIDES = ("act", "acc")
 
 
 class Vector(wiring.Component):
-    """Read one word a cycle, fold each reduction in every lane, post-process, write one word a reduction.
+    """Read one word a cycle, fold each reduction in every lane, post-process, write one word a
+    reduction.
 
-    The last element of a reduction is issued in cycle ``t``, its result written in ``t + LATENCY``, whatever the
-    operation.  The pipeline after the fold is that of ``VectorLane``.
+    The last element of a reduction is issued in cycle ``t``, its result written in ``t + LATENCY``,
+    whatever the operation.  The pipeline after the fold is that of ``VectorLane``.
 
     Members
     -------

@@ -1,7 +1,8 @@
 """One lane of the vector unit: multiply, fold, finish.
 
 Cycles count from the issue of an element: 0 read, 1 word arrives, 2 multiply, 3 fold, then for a
-reduction's last element 4 add the bias or shift, 5 to 11 requantise, 12 zero point and limits, 13 table.
+reduction's last element 4 add the bias or shift, 5 to 11 requantise, 12 zero point and limits, 13
+table.
 """
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed
@@ -66,7 +67,9 @@ class VectorLane(wiring.Component):
     finished: Out(signed(32))
 
     def configure(self, m: Module, now: list[Value]) -> None:
-        """Give the lane the settings of the instruction in each cycle; ``now[k]`` is that in cycle ``k``."""
+        """Give the lane the settings of the instruction in each cycle; ``now[k]`` is that in cycle
+        ``k``.
+        """
         last = FINISHED - 1
         m.d.comb += [
             self.multiplier.eq(now[2].multiplier),
@@ -110,16 +113,15 @@ class VectorLane(wiring.Component):
         with m.If(self.valid):
             with m.If(self.begins):
                 m.d.sync += folded.eq(value)
-            with m.Else():
-                with m.Switch(self.fold):
-                    with m.Case(Fold.SUB):
-                        m.d.sync += folded.eq(folded - value)
-                    with m.Case(Fold.MAX):
-                        m.d.sync += folded.eq(Mux(smaller, folded, value))
-                    with m.Case(Fold.MIN):
-                        m.d.sync += folded.eq(Mux(smaller, value, folded))
-                    with m.Default():
-                        m.d.sync += folded.eq(folded + value)
+            with m.Else(), m.Switch(self.fold):
+                with m.Case(Fold.SUB):
+                    m.d.sync += folded.eq(folded - value)
+                with m.Case(Fold.MAX):
+                    m.d.sync += folded.eq(Mux(smaller, folded, value))
+                with m.Case(Fold.MIN):
+                    m.d.sync += folded.eq(Mux(smaller, value, folded))
+                with m.Default():
+                    m.d.sync += folded.eq(folded + value)
 
         # 4: bias, or shift half up.
         total = Signal(signed(32), reset_less=True)

@@ -1,4 +1,8 @@
-"""What instructions do to the data, fast where the loop nest allows; else as ``dovetail.isa.semantics``."""
+"""What instructions do to the data, fast where the loop nest allows; else as
+``dovetail.isa.semantics``.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +15,11 @@ from dovetail.isa.state import MachineState
 __all__ = ["apply"]
 
 ONE_THREAD = 1 << 18
-"""Multiplications in one BLAS call, at most: OpenBLAS runs products up to this size on the calling thread.
+"""Multiplications in one BLAS call, at most: OpenBLAS runs products up to this size on the calling
+thread.
 
-Waking more threads for products of this size costs more than they save, above all on a busy machine.
+Waking more threads for products of this size costs more than they save, above all on a busy
+machine.
 """
 LEAST_ROWS = 8
 
@@ -31,8 +37,8 @@ def apply(state: MachineState, instruction: Instruction) -> None:
 def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     """Run ``gemm`` as one matrix product; False, with nothing done, when it is none.
 
-    It is one when each result is complete in itself (the reduced levels do not move ACC, the others reach every
-    ACC word at most once) and each other level moves either weights or inputs.
+    It is one when each result is complete in itself (the reduced levels do not move ACC, the others
+    reach every ACC word at most once) and each other level moves either weights or inputs.
     """
     config, extent = state.config, gemm.extent
     reduced, rows, columns = [], [], []
@@ -78,7 +84,7 @@ def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     return True
 
 
-def _multiply(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+def _multiply(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     """``left @ right``, some rows at a time."""
     step = max(LEAST_ROWS, ONE_THREAD // right.size)
     if step >= len(left):

@@ -1,8 +1,9 @@
 """The event loop: which instruction starts when, and why it waited (docs/timing.md).
 
-Everything that happens is one of: an action at the memory port, an instruction accepted, an instruction
-dispatched.  Each depends only on what happened in earlier cycles, so they are done in order of their cycle.
-All else is a formula: an instruction's end, the banks it holds, the tokens it gives.
+Everything that happens is one of: an action at the memory port, an instruction accepted, an
+instruction dispatched.  Each depends only on what happened in earlier cycles, so they are done in
+order of their cycle. All else is a formula: an instruction's end, the banks it holds, the tokens it
+gives.
 """
 
 from collections import deque
@@ -12,7 +13,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
 from dovetail.isa.errors import EncodingError
 from dovetail.isa.footprint import dram_rows, scratchpad_reads
 from dovetail.isa.instructions import (
@@ -47,8 +48,8 @@ class SimResult:
     finished: the program ended by itself; else ``error_code`` and ``error_index`` say why.
     counters: by the names of ``dovetail.isa.registers.COUNTERS``.
     dispatched, accepted, ended: int64[instructions], the cycle of each; -1 for never.
-    waited_token, waited_port: int64[instructions], cycles at the head of the queue, the unit free, for want of a
-    token or a bank.
+    waited_token, waited_port: int64[instructions], cycles at the head of the queue, the unit free,
+    for want of a token or a bank.
     state: DRAM and scratchpads after the run; the arrays given, changed in place.
     """
 
@@ -97,9 +98,7 @@ class _Machine:
         self.waited_token, self.waited_port = [0] * count, [0] * count
         self.arrived = [NEVER] * count
         self.next_dispatch = 0
-        self.units = {
-            unit: _UnitState(held={role: [-1] * 8 for role in ROLES}) for unit in Unit
-        }
+        self.units = {unit: _UnitState(held={role: [-1] * 8 for role in ROLES}) for unit in Unit}
         # Tokens there and credits there: the cycle from which each can be used.
         pairs = [(a, b) for a in Unit for b in Unit if a is not b]
         self.tokens: dict[tuple[Unit, Unit], deque[int]] = {pair: deque() for pair in pairs}
@@ -192,8 +191,8 @@ class _Machine:
     # Accepting --------------------------------------------------------------------------------
 
     def _accept_time(self, unit: Unit) -> tuple[int, int, int]:
-        """When the head of the unit's queue is accepted, as far as is known; when it could be but for tokens
-        and banks; and when it could be but for banks."""
+        """When the head of the unit's queue is accepted, as far as is known; when it could be but
+        for tokens and banks; and when it could be but for banks."""
         own = self.units[unit]
         if own.done >= len(own.queue) or own.free_at == NEVER:
             return NEVER, NEVER, NEVER
@@ -213,7 +212,9 @@ class _Machine:
         return self._banks_free(unit, instruction, tokens), could, tokens
 
     def _banks_free(self, unit: Unit, instruction: Instruction, cycle: int) -> int:
-        """First cycle, from ``cycle`` on, in which no other unit holds a bank the instruction needs."""
+        """First cycle, from ``cycle`` on, in which no other unit holds a bank the instruction
+        needs.
+        """
         for role in ROLES:
             mask = getattr(instruction, role, 0)
             for bank in _bits(mask):
@@ -422,8 +423,8 @@ class _Machine:
     def _store_until(self, transfer: Transfer, cycle: int, free: int) -> int:
         """Write the beats that STORE first offers by ``cycle``; those after a stop carry no byte.
 
-        free: cycle from which STORE can offer the transfer's first beat, as far as earlier beats are concerned.
-        Returns the same for the transfer after it.
+        free: cycle from which STORE can offer the transfer's first beat, as far as earlier beats
+        are concerned. Returns the same for the transfer after it.
         """
         instruction = self.instructions[transfer.index]
         assert isinstance(instruction, Store)
@@ -434,8 +435,8 @@ class _Machine:
         position = 0
         bursts = zip(transfer.bursts, transfer.starts, transfer.takes, strict=False)
         for (address, beats), start, taken in bursts:
-            # The first beat is offered when the burst is taken and the beat before is gone, each other one
-            # in the cycle after the beat before it.
+            # The first beat is offered when the burst is taken and the beat before is gone, each
+            # other one in the cycle after the beat before it.
             moved = 0
             if max(taken + 1, free) <= cycle:
                 moved = min(beats, 1 + max(0, (cycle - 1 - start) // interval + 1)) * bus
@@ -527,19 +528,21 @@ def simulate(
 ) -> SimResult:
     """Run the program that lies in the DRAM of ``state``, which is changed in place.
 
-    program_address, program_count: first byte address (a multiple of 64) and number of instructions.  The
-    program may not write over itself.
+    program_address, program_count: first byte address (a multiple of 64) and number of
+    instructions.  The program may not write over itself.
     window: first and last byte address an access may touch.
     timing: of the DRAM; that of the configuration when None.
     watchdog: cycles without a completed instruction before a stop; 0: never.
 
-    Raises SimulationError when the program can never end and no watchdog stops it, or the window is not in DRAM.
+    Raises SimulationError when the program can never end and no watchdog stops it, or the window is
+    not in DRAM.
     """
     config = state.config
     first, limit = state.dram_base, state.dram_base + state.dram.size - 1
     if not first <= window[0] <= window[1] <= limit:
         raise SimulationError(
-            f"window {window[0]:#x} to {window[1]:#x}; required within DRAM, {first:#x} to {limit:#x}"
+            f"window {window[0]:#x} to {window[1]:#x}; "
+            f"required within DRAM, {first:#x} to {limit:#x}"
         )
     start = program_address - state.dram_base
     code = state.dram[start : start + INSTRUCTION_BYTES * program_count].tobytes()
@@ -552,12 +555,16 @@ def simulate(
     counters = machine.counters(last)
     if machine.stopped_at != NEVER:
         machine.ended = [end if end <= last else -1 for end in machine.ended]
-    arrays = [
-        np.array(values, np.int64)
-        for values in (
-            *(machine.dispatched, machine.accepted, machine.ended),
-            *(machine.waited_token, machine.waited_port),
-        )
-    ]
-    code_, index = machine.error
-    return SimResult(machine.stopped_at == NEVER, int(code_), index, counters, *arrays, state)
+    error_code, error_index = machine.error
+    return SimResult(
+        finished=machine.stopped_at == NEVER,
+        error_code=int(error_code),
+        error_index=error_index,
+        counters=counters,
+        dispatched=np.array(machine.dispatched, np.int64),
+        accepted=np.array(machine.accepted, np.int64),
+        ended=np.array(machine.ended, np.int64),
+        waited_token=np.array(machine.waited_token, np.int64),
+        waited_port=np.array(machine.waited_port, np.int64),
+        state=state,
+    )

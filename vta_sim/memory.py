@@ -1,8 +1,10 @@
-"""The memory port and the DRAM model, burst by burst (docs/timing.md, "Reading DRAM" to "DRAM model").
+"""The memory port and the DRAM model, burst by burst (docs/timing.md, "Reading DRAM" to "DRAM
+model").
 
-Each burst is taken into an address register, accepted by the memory, and then its beats follow a formula.
-Actions are done one at a time, in order of their cycle; what an action depends on always happened in an
-earlier cycle, so the caller only has to interleave them with the rest of the machine by time.
+Each burst is taken into an address register, accepted by the memory, and then its beats follow a
+formula. Actions are done one at a time, in order of their cycle; what an action depends on always
+happened in an earlier cycle, so the caller only has to interleave them with the rest of the machine
+by time.
 """
 
 from collections import deque
@@ -136,7 +138,9 @@ class MemoryPort:
         return soonest
 
     def act(self, cycle: int) -> None:
-        """Do the actions of ``cycle``, the one ``next`` gave: at most one on either address channel."""
+        """Do the actions of ``cycle``, the one ``next`` gave: at most one on either address
+        channel.
+        """
         room = self._room() <= cycle
         accept_read = self._read is not None and self._read_at <= cycle and room
         accept_write = (
@@ -228,7 +232,9 @@ class MemoryPort:
             self._stored(transfer, end + self.timing.response_cycles)
 
     def fill(self, store: Transfer, slot_free: int) -> None:
-        """Fill the next burst's slot, which is free from ``slot_free``; ``offer`` is when filling can go on."""
+        """Fill the next burst's slot, which is free from ``slot_free``; ``offer`` is when filling
+        can go on.
+        """
         number = len(store.ready)
         if number == len(store.bursts):
             return

@@ -1,9 +1,9 @@
 """Group the nodes of a graph into layers: what one kernel computes.
 
-    Conv2d, Requantize [, Lookup]      ->  one layer
-    Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
-    Lookup                             ->  a layer of its own
-    Reshape that moves no element      ->  an alias
+Conv2d, Requantize [, Lookup]      ->  one layer
+Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
+Lookup                             ->  a layer of its own
+Reshape that moves no element      ->  an alias
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ __all__ = ["Layer", "Partition", "fuse"]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Nodes that one kernel computes, in order; ``inputs`` are activations, ``output`` an activation."""
+    """Nodes that one kernel computes, in order; ``inputs`` are activations, ``output`` an
+    activation.
+    """
 
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
@@ -51,7 +53,8 @@ ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Lookup)
 def fuse(graph: Graph) -> Partition:
     """Cut ``graph`` and group its layers.
 
-    Raises UnsupportedOperatorError when host nodes stand between layers, or there is more than one input or output.
+    Raises UnsupportedOperatorError when host nodes stand between layers, or there is more than one
+    input or output.
     """
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UnsupportedOperatorError(
@@ -74,8 +77,8 @@ def fuse(graph: Graph) -> Partition:
             continue
         if not isinstance(node.operator, ON_ACCELERATOR):
             raise UnsupportedOperatorError(
-                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot run on the "
-                "accelerator; only the first and last nodes of a model run on the host"
+                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot "
+                "run on the accelerator; only the first and last nodes of a model run on the host"
             )
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
@@ -122,7 +125,9 @@ def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:
 
 
 def _keeps_channels(graph: Graph, node: Node) -> bool:
-    """Whether both shapes have the same channels last and all else 1, or only 1s are added or dropped."""
+    """Whether both shapes have the same channels last and all else 1, or only 1s are added or
+    dropped.
+    """
     before, after = graph.types[node.inputs[0]].shape, graph.types[node.output].shape
     return [n for n in before if n != 1] == [n for n in after if n != 1] and len(
         [n for n in before if n != 1]

@@ -10,7 +10,9 @@ from .primitives import Bind, Cache, Reorder, Schedule, Split
 __all__ = ["Limits", "default_schedule"]
 
 TILES = 4
-"""Tiles a layer is cut into at least, if it can be: the epilogue of one runs under the matrix core's next."""
+"""Tiles a layer is cut into at least, if it can be: the epilogue of one runs under the matrix
+core's next.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Limits:
 
 
 def default_schedule(kernel: Kernel, limits: Limits) -> Schedule:
-    """Split c, y and x into tiles, bind what is inside to hardware, keep sums and weights of one tile only.
+    """Split c, y and x into tiles, bind what is inside to hardware, keep sums and weights of one
+    tile only.
 
     Raises DoesNotFitError when not even the smallest tile fits.
     """
@@ -34,8 +37,8 @@ def default_schedule(kernel: Kernel, limits: Limits) -> Schedule:
     reduced = extents.get("k", 1) * extents.get("ky", 1) * extents.get("kx", 1) if has_sums else 0
     if reduced > limits.wgt_words:
         raise DoesNotFitError(
-            f"layer {kernel.name!r}: wgt scratchpad: {reduced} tiles required for one block of output "
-            f"channels, {limits.wgt_words} available; use a configuration with a deeper WGT"
+            f"layer {kernel.name!r}: wgt scratchpad: {reduced} tiles required for one block of "
+            f"output channels, {limits.wgt_words} available; use a configuration with a deeper WGT"
         )
     tile = _tile(extents, reduced, limits, split_channels=has_sums)
     schedule = Schedule(kernel)
@@ -68,7 +71,9 @@ def _tile(
 ) -> dict[str, int]:
     """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows."""
     total = extents["c"] * extents["y"] * extents["x"]
-    wanted = min(limits.acc_words, max(1, total // TILES)) if split_channels else max(1, total // TILES)
+    wanted = (
+        min(limits.acc_words, max(1, total // TILES)) if split_channels else max(1, total // TILES)
+    )
     blocks = _divisors(extents["c"]) if split_channels else [extents["c"]]
     best, best_key = None, None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):

@@ -1,4 +1,6 @@
-"""Schedule primitives: pure rewrites of kernels, each checked, each a record that can be replayed."""
+"""Schedule primitives: pure rewrites of kernels, each checked, each a record that can be
+replayed.
+"""
 
 from dataclasses import asdict, dataclass, replace
 
@@ -36,7 +38,8 @@ class ScheduleError(CompilerError):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """``for i in N`` becomes ``for i.outer in N / factor`` around ``for i.inner in factor``, in every stage.
+    """``for i in N`` becomes ``for i.outer in N / factor`` around ``for i.inner in factor``, in
+    every stage.
 
     ``factor`` divides N.
     """
@@ -47,7 +50,9 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
-    """Put the loops ``names`` of a stage, which are all of its loops, in this order, outermost first."""
+    """Put the loops ``names`` of a stage, which are all of its loops, in this order, outermost
+    first.
+    """
 
     stage: str
     names: tuple[str, ...]
@@ -118,7 +123,7 @@ def from_record(record: dict[str, object]) -> Primitive:
     if "kind" in fields:
         fields["kind"] = LoopKind(fields["kind"])
     try:
-        primitive: Primitive = cls(**fields)
+        primitive: Primitive = cls(**fields)  # type: ignore[arg-type]
     except TypeError as error:
         raise ScheduleError(f"{record}: {error}") from None
     return primitive
@@ -211,14 +216,14 @@ def _substitute(value: Value, name: str, index: Affine) -> Value:
 def _reorder(stage: Stage, names: tuple[str, ...]) -> Stage:
     loops = {loop.name: loop for loop in stage.loops}
     if sorted(names) != sorted(loops):
-        raise ScheduleError(f"reorder: {stage.name} has the loops {list(loops)}; given {list(names)}")
+        raise ScheduleError(
+            f"reorder: {stage.name} has the loops {list(loops)}; given {list(names)}"
+        )
     return replace(stage, loops=tuple(loops[name] for name in names))
 
 
 def _bind(stage: Stage, names: tuple[str, ...], kind: LoopKind) -> Stage:
-    loops = tuple(
-        replace(loop, kind=kind) if loop.name in names else loop for loop in stage.loops
-    )
+    loops = tuple(replace(loop, kind=kind) if loop.name in names else loop for loop in stage.loops)
     return replace(stage, loops=loops)
 
 
@@ -234,7 +239,9 @@ def _cache(kernel: Kernel, name: str) -> Kernel:
     for axis in range(len(refs[0].indices)):
         dropped = {_terms(ref.indices[axis], serial) for ref in refs}
         if len(dropped) > 1:
-            raise ScheduleError(f"cache: {name} is not indexed alike in every stage of {kernel.name}")
+            raise ScheduleError(
+                f"cache: {name} is not indexed alike in every stage of {kernel.name}"
+            )
     shape = tuple(
         1 + max(indices[axis].limits(extents)[1] for indices in local)
         for axis in range(len(refs[0].indices))

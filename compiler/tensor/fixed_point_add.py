@@ -1,6 +1,6 @@
 """The residual add in fixed point, checked against the float32 formula on every operand pair.
 
-    clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
+clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class FixedPointAdd:
-    """m0, m1: signed 24-bit.  offset: int32.  inexact_pairs: of 65,536, those whose result differs."""
+    """m0, m1: signed 24-bit.  offset: int32.  inexact_pairs: of 65,536, those whose result
+    differs.
+    """
 
     m0: int
     m1: int
@@ -32,7 +34,9 @@ class FixedPointAdd:
 
 
 def find_fixed_point(add: Add) -> FixedPointAdd:
-    """The form with the fewest differing pairs among those near the exact ratios; none, if possible."""
+    """The form with the fewest differing pairs among those near the exact ratios; none, if
+    possible.
+    """
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
     wanted = evaluate(add, [a, b])
@@ -41,7 +45,9 @@ def find_fixed_point(add: Add) -> FixedPointAdd:
         unit = 1 << shift
         m0, m1 = round(add.a_ratio * unit), round(add.b_ratio * unit)
         center = -round((add.a_ratio * add.a_zero_point + add.b_ratio * add.b_zero_point) * unit)
-        steps = sorted(product((0, 1, -1, 2, -2), (0, 1, -1, 2, -2)), key=lambda d: abs(d[0]) + abs(d[1]))
+        steps = sorted(
+            product((0, 1, -1, 2, -2), (0, 1, -1, 2, -2)), key=lambda d: abs(d[0]) + abs(d[1])
+        )
         for (d0, d1), move in product(steps, (0, 1, -1, 8, -8, 32, -32)):
             drift = -(d0 * add.a_zero_point + d1 * add.b_zero_point)
             form = (m0 + d0, m1 + d1, center + drift + move)

@@ -1,6 +1,7 @@
 """The meaning of kernels, slowly: the oracle of schedules and of tensorize."""
 
 from collections.abc import MutableMapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from .ir import Affine, Fold, Kernel, Product, Ref, Scaled, Stage, Total, Value
 
 __all__ = ["run_kernel"]
 
-Arrays = MutableMapping[str, NDArray[np.generic]]
+Arrays = MutableMapping[str, NDArray[Any]]
 
 
 def run_kernel(kernel: Kernel, arrays: Arrays) -> None:
@@ -37,7 +38,8 @@ def _run_stage(stage: Stage, arrays: Arrays) -> None:
             result = full.sum(axis=axes)
         case Fold.MAX:
             result = full.max(axis=axes)
-    first = {name: (g[(..., *([0] * len(inner)))] if inner else g) for name, g in grid.items()}
+    start: tuple[Any, ...] = (..., *([0] * len(inner)))
+    first = {name: g[start] if inner else g for name, g in grid.items()}
     if stage.finish:
         bias, scale = (_load(ref, arrays, first) for ref in (stage.finish.bias, stage.finish.scale))
         total = (result + bias).astype(np.int64).astype(np.int32).astype(np.float32)
@@ -59,7 +61,7 @@ def _index(index: Affine, grid: dict[str, NDArray[np.int64]]) -> NDArray[np.int6
     return total
 
 
-def _load(ref: Ref, arrays: Arrays, grid: dict[str, NDArray[np.int64]]) -> NDArray[np.generic]:
+def _load(ref: Ref, arrays: Arrays, grid: dict[str, NDArray[np.int64]]) -> NDArray[Any]:
     return arrays[ref.buffer.name][tuple(_index(index, grid) for index in ref.indices)]
 
 

@@ -6,10 +6,11 @@
     Ref    := Buffer [ Affine, ... ]
     Affine := constant + sum(coefficient * var)
     Value  := Ref | Value * Value | Value * integer | Value + Value
-    Finish := none | requantize(bias Ref, scale Ref, zero_point, low, high) | lookup(table Ref) | clip
+    Finish := none | requantize(bias Ref, scale Ref, zero_point, low, high) | lookup(table Ref) |
+    clip
 
-Loops are listed from the outermost.  A stage reads whole elements; lanes are loops like any other until
-``tensorize`` finds the accelerator's vectors and tiles in them.
+Loops are listed from the outermost.  A stage reads whole elements; lanes are loops like any other
+until ``tensorize`` finds the accelerator's vectors and tiles in them.
 """
 
 from collections.abc import Mapping
@@ -201,7 +202,9 @@ Value = Ref | Product | Scaled | Total
 
 @dataclass(frozen=True, slots=True)
 class Requantized:
-    """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: the stage's int8 result."""
+    """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: the stage's int8
+    result.
+    """
 
     bias: Ref
     scale: Ref
@@ -228,10 +231,11 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """``target = finish(table(fold over the reduction loops(value)))`` for every iteration of the others.
+    """``target = finish(table(fold over the reduction loops(value)))`` for every iteration of the
+    others.
 
-    loops: from the outermost.  reduction: names of the loops that fold.  table: int8[256, lanes], or None.
-    Raises GraphError when a name is unknown, or an index leaves its buffer.
+    loops: from the outermost.  reduction: names of the loops that fold.  table: int8[256, lanes],
+    or None. Raises GraphError when a name is unknown, or an index leaves its buffer.
     """
 
     name: str
@@ -289,8 +293,8 @@ class Stage:
 class Kernel:
     """Stages that run one after the other for each iteration of their common SERIAL loops.
 
-    The SERIAL loops of all stages come first and have the same names and extents, as far as each has them.
-    macs: useful multiply-accumulates, padding lanes not counted.
+    The SERIAL loops of all stages come first and have the same names and extents, as far as each
+    has them. macs: useful multiply-accumulates, padding lanes not counted.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Layers to kernels, in the accelerator's blocked layout.
 
-An activation of C channels is int8[C / lanes, top + H + bottom, left + W + right, lanes]: channels in
-blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
+An activation of C channels is int8[C / lanes, top + H + bottom, left + W + right, lanes]: channels
+in blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import UnsupportedOperatorError
 from ..graph.fuse import Layer, Partition
 from ..graph.ir import Graph
-from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize
+from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Pads, Requantize
 from .fixed_point_add import FixedPointAdd, find_fixed_point
 from .ir import (
     Affine,
@@ -87,7 +87,8 @@ class Activation:
 class LoweredLayer:
     """A kernel, its constants by buffer name, and the activations it reads and writes.
 
-    inexact_pairs: of a residual add: operand pairs (of 65,536) whose result differs from the float formula.
+    inexact_pairs: of a residual add: operand pairs (of 65,536) whose result differs from the float
+    formula.
     """
 
     kernel: Kernel
@@ -120,8 +121,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
                 "required one value"
             )
         old = activations[name]
-        halo = tuple(max(a, b) for a, b in zip(old.halo, operator.pads, strict=True))
-        activations[name] = replace(old, halo=halo, fill=fill)
+        activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
     _align_operands(partition, activations)
     return activations
 
@@ -137,10 +137,16 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
         for layer in partition.layers:
             operands = [activations[name] for name in layer.inputs]
             if len({operand.halo for operand in operands}) > 1:
-                halo = tuple(max(sides) for sides in zip(*(o.halo for o in operands), strict=True))
+                halo = _largest(*(operand.halo for operand in operands))
                 for operand in operands:
                     activations[operand.name] = replace(operand, halo=halo)
                 changed = True
+
+
+def _largest(*halos: Pads) -> Pads:
+    """The largest of each side."""
+    top, left, bottom, right = (max(sides) for sides in zip(*halos, strict=True))
+    return top, left, bottom, right
 
 
 def _plain(graph: Graph, name: str, lanes: int) -> Activation:
@@ -206,7 +212,9 @@ def _requantized(
         "bias": _blocked(bias.astype(np.int32), lanes),
         "scale": _blocked(graph.constants[node.inputs[1]].astype(np.float32), lanes, 1),
     }
-    return _finish(constants, block, lane, operator.zero_point, operator.low, operator.high), constants
+    return _finish(
+        constants, block, lane, operator.zero_point, operator.low, operator.high
+    ), constants
 
 
 def _finish(
@@ -308,9 +316,9 @@ def _depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     channels, kernel_h, kernel_w, _ = weights.shape
-    taps = np.zeros((x.blocks * x.lanes, kernel_h, kernel_w), np.int8)
-    taps[:channels] = weights[..., 0]
-    taps = taps.reshape(x.blocks, x.lanes, kernel_h, kernel_w).transpose(0, 2, 3, 1)
+    padded = np.zeros((x.blocks * x.lanes, kernel_h, kernel_w), np.int8)
+    padded[:channels] = weights[..., 0]
+    taps = padded.reshape(x.blocks, x.lanes, kernel_h, kernel_w).transpose(0, 2, 3, 1)
     finish, constants = _requantized(
         graph, layer, _folded_bias(weights, bias, operator.zero_point), x.lanes, "c", "l"
     )

@@ -55,6 +55,5 @@ def main(config: str, programs: int, seed: int) -> None:
         sys.exit(1)
 
 
-
 if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
 """Random legal programs without races: every instruction, every unit, every memory.
 
-Instructions are drawn with random addresses in small memories, so that most touch what others touch; then
-tokens are inserted until every conflicting pair on different units is ordered.  Nothing here is shared with
-the compiler.
+Instructions are drawn with random addresses in small memories, so that most touch what others
+touch; then tokens are inserted until every conflicting pair on different units is ordered.  Nothing
+here is shared with the compiler.
 """
 
 from dataclasses import dataclass, replace
@@ -110,11 +110,15 @@ class _Draw:
         )
 
     def block(self, size: int, base: int, room: int) -> tuple[int, int, int, int, int, int]:
-        """Counts x, y, z, address and strides of words of ``size`` bytes within ``room`` bytes from ``base``."""
+        """Counts x, y, z, address and strides of words of ``size`` bytes within ``room`` bytes from
+        ``base``.
+        """
         while True:
             x, y, z = self.integer(1, 24), self.integer(1, 4), self.integer(1, 3)
             stride_y, stride_z = size * self.integer(-30, 30), size * self.integer(-60, 60)
-            corners = [a * stride_y * (y - 1) + b * stride_z * (z - 1) for a in (0, 1) for b in (0, 1)]
+            corners = [
+                a * stride_y * (y - 1) + b * stride_z * (z - 1) for a in (0, 1) for b in (0, 1)
+            ]
             low, high = min(corners), max(corners) + x * size
             if high - low <= room and x * y * z * size <= 4096:
                 start = self.integer(0, (room - (high - low)) // size) * size - low
@@ -191,9 +195,7 @@ class _Draw:
     def vector(self) -> Vector:
         while True:
             fold = Fold(self.integer(0, len(Fold) - 1))
-            source, destination = (
-                (Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2)
-            )
+            source, destination = ((Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2))
             limits = sorted(self.integer(-128, 127) for _ in range(2))
             wide = self.rng.random() < 0.6
             vector = Vector(
@@ -266,7 +268,9 @@ def _touched(instruction: Instruction, config: HardwareConfig) -> tuple[set[int]
 def order_with_tokens(
     instructions: list[Instruction], config: HardwareConfig, rng: np.random.Generator
 ) -> list[Instruction]:
-    """``instructions`` with tokens that order every conflicting pair of different units, and a few more."""
+    """``instructions`` with tokens that order every conflicting pair of different units, and a few
+    more.
+    """
     touched = [_touched(instruction, config) for instruction in instructions]
     waits: list[set[Unit]] = [set() for _ in instructions]
     posts: list[set[Unit]] = [set() for _ in instructions]
@@ -294,8 +298,7 @@ def order_with_tokens(
             later = [
                 index
                 for index in range(needed, now)
-                if instructions[index].unit is other
-                and index > last_post.get((other, unit), -1)
+                if instructions[index].unit is other and index > last_post.get((other, unit), -1)
             ]
             chosen = later[0] if rng.random() < 0.8 else later[int(rng.integers(len(later)))]
             posts[chosen].add(unit)

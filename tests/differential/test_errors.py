@@ -1,4 +1,6 @@
-"""Programs that the machine must stop: the simulator and the RTL stop alike, and nothing is written after."""
+"""Programs that the machine must stop: the simulator and the RTL stop alike, and nothing is written
+after.
+"""
 
 from dataclasses import replace
 

@@ -16,8 +16,8 @@ TINY = find_config("tiny")
 TEXT = """
 # weights, then one tile
 load memory=wgt sram_address=3 dram_address=0x40 post=gemm
-gemm act_address=512 wgt_address=3 acc_address=0 extent=2 act_stride=1 wgt_stride=0 acc_stride=1 wait=load
-"""
+gemm act_address=512 wgt_address=3 acc_address=0 extent=2 act_stride=1 wgt_stride=0 acc_stride=1 {}
+""".format("wait=load")
 
 
 @settings(deadline=None)

@@ -11,9 +11,7 @@ SMALL = Format("small", 16, (Field("a", 4, ""), Field("b", 5, "", signed=True)))
 
 @given(st.sampled_from(FORMATS), st.data())
 def test_every_format_decodes_what_it_encoded(layout: Format, data: st.DataObject) -> None:
-    values = {
-        field.name: data.draw(st.integers(field.low, field.high)) for field in layout.fields
-    }
+    values = {field.name: data.draw(st.integers(field.low, field.high)) for field in layout.fields}
     assert layout.decode(layout.encode(values)) == values
 
 

@@ -1,4 +1,6 @@
-"""Instructions against plain loops over Python integers, and requantisation against exact rounding."""
+"""Instructions against plain loops over Python integers, and requantisation against exact
+rounding.
+"""
 
 from fractions import Fraction
 
@@ -144,9 +146,7 @@ def _vector_results(state: MachineState, vector: Vector) -> list[tuple[int, int,
     depth = TINY.depth(vector.source)
     results = []
     for high in _nest(outer):
-        indices = [
-            tuple(a + b for a, b in zip(high, low, strict=True)) for low in _nest(inner)
-        ]
+        indices = [tuple(a + b for a, b in zip(high, low, strict=True)) for low in _nest(inner)]
         for lane in range(TINY.block):
             elements = [
                 int(words[_at(vector.source_address, i, vector.source_stride, depth)][lane])
