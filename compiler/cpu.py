@@ -15,29 +15,17 @@ from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module
 
 from .errors import GraphError
-from .graph import ops
 from .graph.interpreter import run
 from .graph.ir import Graph, Node
-from .graph.ops import TensorType
+from .graph.ops import OPERATORS, Operator, TensorType
 
 __all__ = ["CpuDevice", "graph_from_bytes", "graph_to_bytes"]
-
-OPERATORS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        *(ops.Conv2d, ops.Dense, ops.Requantize, ops.Add, ops.MaxPool2d, ops.AveragePool2d),
-        *(ops.Lookup, ops.Reshape, ops.Transpose, ops.Softmax, ops.Quantize, ops.Dequantize),
-        ops.Shift128,
-    )
-}
 
 
 class CpuDevice:
     """Runs modules compiled for ``cpu``."""
 
-    def run(
-        self, module: Module, inputs: Mapping[str, NDArray[Any]]
-    ) -> dict[str, NDArray[Any]]:
+    def run(self, module: Module, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Evaluate the module's graph; outputs by name.
 
         Raises ModuleError when the module's graph cannot be read.
@@ -108,5 +96,5 @@ def _node(entry: dict[str, Any]) -> Node:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in entry["attributes"].items()
     }
-    operator = OPERATORS[entry["operator"]](**attributes)
+    operator: Operator = OPERATORS[entry["operator"]](**attributes)  # type: ignore[arg-type]
     return Node(operator, tuple(entry["inputs"]), entry["output"], entry["origin"])

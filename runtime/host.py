@@ -41,11 +41,22 @@ def dequantize(x: Array, scale: float, zero_point: int) -> Array:
 
 
 def softmax(x: Array, x_scale: float, x_zero_point: int, scale: float, zero_point: int) -> Array:
-    """Dequantise, softmax over the last dimension in float32, quantise: int8 to int8."""
-    real = dequantize(x, x_scale, x_zero_point)
-    power = np.exp(real - real.max(axis=-1, keepdims=True))
-    share = power / power.sum(axis=-1, keepdims=True, dtype=F32)
-    return quantize(share, scale, zero_point)
+    """Softmax over the last dimension of dequantised ``x``, quantised: int8 to int8.
+
+    With a table of exponentials of the 256 differences to the largest element, summed in float32
+    from left to right, and ``floor(1 / scale)`` steps.  ``x_zero_point`` cancels.
+    Source: ONNX Runtime's QLinearSoftmax on x86-64.
+    """
+    step = float(F32(x_scale))
+    room = np.log(float(F32(np.finfo(F32).max) / F32(x.shape[-1]))) - 5
+    shift = max(0.0, room) / step
+    with np.errstate(under="ignore"):
+        table = np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
+    top = x.max(axis=-1, keepdims=True).astype(np.int16)
+    values = table[x.astype(np.int16) - top + 255]
+    total = np.add.accumulate(values, axis=-1, dtype=F32)[..., -1:]
+    steps = np.rint(values * np.floor(F32(1) / F32(scale)) / total)
+    return np.clip(steps + zero_point, -128, 127).astype(np.int8)
 
 
 def shift128(x: Array, to: str) -> Array:

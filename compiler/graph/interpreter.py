@@ -90,7 +90,9 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case Transpose(permutation=permutation):
             return np.ascontiguousarray(x.transpose(permutation))
         case Softmax():
-            return _softmax(operator, x)
+            return host.softmax(
+                x, operator.x_scale, operator.x_zero_point, operator.scale, operator.zero_point
+            )
         case Quantize(scale=scale, zero_point=zero_point):
             return host.quantize(x, scale, zero_point)
         case Dequantize(scale=scale, zero_point=zero_point):
@@ -130,16 +132,3 @@ def _add(operator: Add, a: Array, b: Array) -> Array:
     inner = ((b.astype(np.float64) + shift) * rb + np.float64(offset)).astype(F32)
     total = ((a.astype(np.float64) + shift) * ra + inner).astype(F32)
     return np.clip(np.rint(total) - shift, operator.low, operator.high).astype(np.int8)
-
-
-def _softmax(operator: Softmax, x: Array) -> Array:
-    scale = float(F32(operator.x_scale))
-    room = np.log(float(F32(np.finfo(F32).max) / F32(x.shape[-1]))) - 5
-    shift = max(0.0, room) / scale
-    with np.errstate(under="ignore"):
-        table = np.exp((np.arange(256) - 255 + shift) * scale).astype(F32)
-    top = x.max(axis=-1, keepdims=True).astype(np.int16)
-    values = table[x.astype(np.int16) - top + 255]
-    total = np.add.accumulate(values, axis=-1, dtype=F32)[..., -1:]
-    steps = np.rint(values * np.floor(F32(1) / F32(operator.scale)) / total)
-    return np.clip(steps + operator.zero_point, -128, 127).astype(np.int8)
