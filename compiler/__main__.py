@@ -68,18 +68,35 @@ def compile_command(
     "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
 )
 @click.option("--output-dir", type=click.Path(path_type=Path), default=Path(), help="For NAME.npy.")
+@click.option(
+    "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def run(
-    module: Path, device: str, inputs: tuple[str, ...], output_dir: Path, as_json: bool
+    module: Path,
+    device: str,
+    inputs: tuple[str, ...],
+    output_dir: Path,
+    config_name: str | None,
+    as_json: bool,
 ) -> None:
-    """Run MODULE once and write its outputs."""
+    """Run MODULE once and write its outputs.
+
+    With --config, MODULE is a program by itself, assembly (.s) or bytes.  It runs on a machine
+    that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
+    what the program left there.
+    """
     from dovetail.runtime.module import Module
 
-    loaded = Module.load(module)
+    from .cli.programs import run_file
+
     arrays = read_inputs(inputs)
     with progress(f"running {module.name} on {device}"):
-        result = loaded.run(arrays, device=device)
+        if config_name:
+            result = run_file(module, config_name, arrays, device)
+        else:
+            result = Module.load(module).run(arrays, device=device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if as_json:
         print_json(figures)
@@ -159,21 +176,11 @@ def disassemble(file: Path, output: Path | None) -> None:
     """Print the program of FILE (.dvt, or the bytes of instructions) as assembly."""
     from dovetail.isa.assembly import disassemble as to_text
     from dovetail.isa.program import program_from_bytes
-    from dovetail.runtime.errors import ModuleError
-    from dovetail.runtime.module import Module, write_whole
+    from dovetail.runtime.module import write_whole
 
-    if file.suffix == ".dvt":
-        module = Module.load(file)
-        if "dram" not in module.sections:
-            raise ModuleError(f"{file} is a module for {module.target!r}; it has no program")
-        start, size = module.details["program_address"], module.details["program_bytes"]
-        code = module.sections["dram"][start : start + size]
-    else:
-        try:
-            code = file.read_bytes()
-        except OSError as error:
-            raise ModuleError(f"cannot read {file}: {error.strerror}") from None
-    text = to_text(program_from_bytes(code))
+    from .cli.programs import read_code
+
+    text = to_text(program_from_bytes(read_code(file)))
     if output:
         write_whole(output, text.encode())
     else:
@@ -187,21 +194,17 @@ def disassemble(file: Path, output: Path | None) -> None:
 @clear_errors
 def assemble(file: Path, config_name: str, output: Path) -> None:
     """Assemble FILE to the bytes of its instructions."""
-    from dovetail.isa.assembly import assemble as to_program
+    from dovetail.isa.config import INSTRUCTION_BYTES
     from dovetail.isa.configs import find_config
-    from dovetail.isa.program import check_program, program_to_bytes
-    from dovetail.runtime.errors import ModuleError
     from dovetail.runtime.module import write_whole
 
-    try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModuleError(f"cannot read {file}: {error}") from None
+    from .cli.programs import assemble_file
+
+    require_folder(output)
     config = find_config(config_name)
-    program = to_program(text, config)
-    check_program(program, config)
-    write_whole(output, program_to_bytes(program))
-    human.print(f"{output}: {len(program)} instructions for {config.name}")
+    code = assemble_file(file, config)
+    write_whole(output, code)
+    human.print(f"{output}: {len(code) // INSTRUCTION_BYTES} instructions for {config.name}")
 
 
 @main.command()

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.memories import Unit
-from dovetail.isa.registers import ErrorCode
 
-from .device import Device, Launch, LaunchResult
+from .device import Launch
 from .errors import DeviceError, InputError, ModuleError
 from .host import pack, run_steps, unpack
+from .launch import account, find_device, run_launch
 from .module import Module
-from .result import RunResult, Timeline, TimelineEntry
+from .result import RunResult
 from .targets import open_device, split_device
 
 __all__ = ["config_of", "execute", "prepare_launch"]
@@ -30,7 +29,7 @@ def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
     The name may pin a configuration ("sim:tiny").  Raises InputError, ModuleError, DeviceError.
     """
     begin = time.perf_counter()
-    kind, pinned = split_device(device_name)
+    kind, _ = split_device(device_name)
     _check_inputs(module, inputs)
     if module.target == "cpu":
         if kind != "cpu":
@@ -41,13 +40,7 @@ def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
         outputs = open_device("cpu").run(module, inputs)
         seconds = time.perf_counter() - begin
         return RunResult(outputs, device_name, seconds, 0.0, seconds)
-    config = config_of(module)
-    if kind == "cpu" or (pinned and pinned != config.name):
-        raise DeviceError(
-            f"the module was compiled for {module.target!r} and cannot run on {device_name!r}; "
-            f"use --device sim or rtl, or compile for that device"
-        )
-    return _launch(module, config, inputs, device_name, open_device(kind), begin)
+    return _accelerate(module, config_of(module), inputs, device_name, begin)
 
 
 def config_of(module: Module) -> HardwareConfig:
@@ -98,72 +91,27 @@ def prepare_launch(module: Module, config: HardwareConfig, inputs: Arrays) -> La
     return Launch(config, dram, details["program_address"], count)
 
 
-def _launch(
-    module: Module,
-    config: HardwareConfig,
-    inputs: Arrays,
-    device_name: str,
-    device: Device,
-    begin: float,
+def _accelerate(
+    module: Module, config: HardwareConfig, inputs: Arrays, device_name: str, begin: float
 ) -> RunResult:
+    """One inference on an accelerator; ``begin`` is when it was asked for."""
     details = module.details
+    device = find_device(device_name, config)
     launch = prepare_launch(module, config, inputs)
-    dram, count = launch.dram, launch.program_count
     started = time.perf_counter()
-    done = device.run(launch)
+    done = run_launch(launch, device, device_name)
     ended = time.perf_counter()
-    if not done.finished:
-        code = ErrorCode(done.error_code)
-        raise DeviceError(
-            f"{device_name} stopped with {code.name} at instruction {done.error_index} of {count}"
-        )
-    shape = details["output_blocked_shape"]
-    place = details["output_address"]
+    shape, place = details["output_blocked_shape"], details["output_address"]
     raw = done.dram[place : place + int(np.prod(shape))].view(np.int8).reshape(shape)
     output = run_steps(details["suffix"], unpack(raw, details["output_shape"]))
     finish = time.perf_counter()
-    counters = done.counters
-    cycles, macs = counters["cycles"], sum(layer["macs"] for layer in details["layers"])
-    return RunResult(
+    return account(
+        launch,
+        done,
         outputs={module.outputs[0].name: output},
-        device=device_name,
+        device_name=device_name,
+        layer_of=details["layer_of"],
+        macs=sum(layer["macs"] for layer in details["layers"]),
         wall_seconds=finish - begin,
         host_seconds=(started - begin) + (finish - ended),
-        device_seconds=done.seconds,
-        cycles=cycles,
-        macs=macs,
-        gemm_busy_cycles=counters["gemm_busy"],
-        gemm_utilization=macs / (cycles * config.macs_per_cycle),
-        dram_bytes_read=(counters["fetch_beats"] + counters["load_beats"]) * config.bus_bytes,
-        dram_bytes_written=counters["store_beats"] * config.bus_bytes,
-        counters=counters,
-        timeline=_timeline(done, dram, launch, details["layer_of"]),
     )
-
-
-def _timeline(
-    done: LaunchResult, dram: NDArray[np.uint8], launch: Launch, layer_of: list[int]
-) -> Timeline:
-    """One entry for each instruction."""
-    entries = []
-    free = dict.fromkeys(Unit, 0)
-    for index in range(launch.program_count):
-        opcode = int(dram[launch.program_address + index * INSTRUCTION_BYTES]) & 15
-        unit = Unit(opcode - 1)
-        start, end = int(done.accepted[index]), int(done.ended[index])
-        queued = int(done.dispatched[index])
-        entries.append(
-            TimelineEntry(
-                index=index,
-                unit=unit.name,
-                layer=layer_of[index],
-                queued=queued,
-                start=start,
-                end=end,
-                waited_token=None if done.waited_token is None else int(done.waited_token[index]),
-                waited_port=None if done.waited_port is None else int(done.waited_port[index]),
-                waited_memory=max(0, queued + 1 - free[unit]),
-            )
-        )
-        free[unit] = end + 1
-    return tuple(entries)

@@ -183,6 +183,57 @@ def test_a_hand_written_program_is_assembled(tmp_path: Path) -> None:
     assert len(assemble(PROGRAM, find_config("tiny"))) == 2
 
 
+@pytest.mark.parametrize("device", ["sim", "rtl"])
+def test_a_program_runs_by_itself(tmp_path: Path, device: str) -> None:
+    program, memory = tmp_path / "program.s", tmp_path / "memory.npy"
+    program.write_text(PROGRAM)
+    before = np.arange(150).astype(np.uint8)
+    np.save(memory, before)
+    options = ("--config", "tiny", "--device", device, "--output-dir", tmp_path / "out", "--json")
+    done = invoke("run", program, *options, "--input", f"dram={memory}")
+    assert done.exit_code == 0, done.output
+    after = np.load(json.loads(done.stdout)["outputs"]["dram"])
+    np.testing.assert_array_equal(after[64:112], before[:48])
+    np.testing.assert_array_equal(
+        np.delete(after, range(64, 112)), np.delete(before, range(64, 112))
+    )
+
+
+@pytest.mark.parametrize("device", ["sim", "rtl"])
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (bytes([0xFF]) * 64, "stopped with ILLEGAL_INSTRUCTION at instruction 0 of 1"),
+        ("load memory=act sram_address=0 dram_address=0x4000", "WINDOW at instruction 0 of 1"),
+        (f"{PROGRAM}store sram_address=0 dram_address=4096", "WINDOW at instruction 2 of 3"),
+        ("store sram_address=0 dram_address=0 wait=gemm", "WATCHDOG at instruction 0 of 1"),
+    ],
+)
+def test_a_stopped_program_gives_code_and_index(
+    tmp_path: Path, device: str, program: str | bytes, message: str
+) -> None:
+    path = tmp_path / ("program.s" if isinstance(program, str) else "program.bin")
+    path.write_bytes(program.encode() if isinstance(program, str) else program)
+    np.save(tmp_path / "memory.npy", np.zeros(256, np.uint8))
+    options = ("--config", "tiny", "--device", device, "--output-dir", tmp_path / "out")
+    refused(invoke("run", path, *options, "--input", f"dram={tmp_path / 'memory.npy'}"), message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_program_needs_its_memory(tmp_path: Path) -> None:
+    path = tmp_path / "program.s"
+    path.write_text(PROGRAM)
+    np.save(tmp_path / "memory.npy", np.zeros((2, 64), np.uint8))
+    pair = f"dram={tmp_path / 'memory.npy'}"
+    refused(invoke("run", path, "--config", "tiny"), "a program needs one, 'dram'")
+    refused(invoke("run", path, "--config", "tiny", "--input", pair), "required uint8[N]")
+    refused(invoke("run", path, "--config", "huge", "--input", pair), "no configuration is called")
+    empty = tmp_path / "empty.bin"
+    empty.write_bytes(b"")
+    np.save(tmp_path / "memory.npy", np.zeros(64, np.uint8))
+    refused(invoke("run", empty, "--config", "tiny", "--input", pair), "a program of 0 bytes")
+
+
 def test_verilog_is_written(tmp_path: Path) -> None:
     path = tmp_path / "tiny.v"
     done = invoke("verilog", "--config", "tiny", "-o", path)
@@ -284,8 +335,8 @@ def test_run_refuses_wrong_modules_and_devices(
         refused(invoke("disassemble", tmp_path / f"{name}.dvt"), message)
     for device, message in (
         ("gpu", "no device is called 'gpu'"),
-        ("cpu", "compiled for 'vta:tiny' and cannot run on 'cpu'"),
-        ("sim:zynq7020", "compiled for 'vta:tiny' and cannot run on 'sim:zynq7020'"),
+        ("cpu", "compiled for 'vta:tiny' cannot run on 'cpu'"),
+        ("sim:zynq7020", "compiled for 'vta:tiny' cannot run on 'sim:zynq7020'"),
     ):
         arguments = ("--device", device, "--input", f"image={image}", "--output-dir", tmp_path)
         refused(invoke("run", module_file, *arguments), message)

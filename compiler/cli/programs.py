@@ -1,0 +1,65 @@
+"""Programs that come from files: assembly, bytes of instructions, modules."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dovetail.isa.assembly import assemble
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import find_config
+from dovetail.isa.program import check_program, program_to_bytes
+from dovetail.runtime.errors import InputError, ModuleError
+from dovetail.runtime.module import Module
+from dovetail.runtime.program import run_program
+from dovetail.runtime.result import RunResult
+
+__all__ = ["assemble_file", "read_code", "run_file"]
+
+
+def assemble_file(path: Path, config: HardwareConfig) -> bytes:
+    """The bytes of the program in an assembly file, checked for ``config``.
+
+    Raises ModuleError when the file cannot be read, IsaError naming the line or the instruction.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModuleError(f"cannot read {path}: {error}") from None
+    program = assemble(text, config)
+    check_program(program, config)
+    return program_to_bytes(program)
+
+
+def read_code(path: Path) -> bytes:
+    """The bytes of the instructions in a module (.dvt) or in a file of nothing else.
+
+    Raises ModuleError when the file cannot be read, or is a module without a program.
+    """
+    if path.suffix != ".dvt":
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise ModuleError(f"cannot read {path}: {error.strerror}") from None
+    module = Module.load(path)
+    if "dram" not in module.sections:
+        raise ModuleError(f"{path} is a module for {module.target!r}; it has no program")
+    start, size = module.details["program_address"], module.details["program_bytes"]
+    return module.sections["dram"][start : start + size]
+
+
+def run_file(
+    path: Path, config_name: str, inputs: Mapping[str, NDArray[Any]], device: str
+) -> RunResult:
+    """Run the program of an assembly file (.s) or of bytes, with input ``dram``.
+
+    Bytes are not checked: an illegal instruction is the machine's to find.  Raises InputError when
+    the only input is not ``dram``, and what ``run_program`` and ``assemble_file`` raise.
+    """
+    config = find_config(config_name)
+    if set(inputs) != {"dram"}:
+        found = ", ".join(inputs) or "none"
+        raise InputError(f"found inputs {found}; a program needs one, 'dram', uint8[N]")
+    code = assemble_file(path, config) if path.suffix == ".s" else read_code(path)
+    return run_program(code, config, inputs["dram"], device)
