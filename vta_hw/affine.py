@@ -1,6 +1,6 @@
 """Address generation for affine loop nests, without multipliers."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -14,9 +14,10 @@ __all__ = ["NestWalker"]
 class NestWalker(wiring.Component):
     """Visit every iteration of a loop nest, one a cycle, level 0 varying fastest.
 
-    For each operand the walker keeps, for each level, the address at which all lower levels begin.
-    A step adds the stride of the lowest level that has not ended to that level's address, and
-    copies the sum to all levels below: one adder an operand.
+    For each operand the walker keeps, for each level, the address at which all lower levels
+    begin.  A step adds the stride of the lowest level that has not ended to that level's address,
+    and copies the sum to all levels below: one adder an operand.  The flags are registers, so that
+    the path of a step is: choose the level, choose its address and stride, add.
 
     Parameters
     ----------
@@ -24,8 +25,8 @@ class NestWalker(wiring.Component):
         Depth of the nest.
     extent_bits : int
         Width of each extent (1 to ``2**extent_bits - 1``).
-    operands : mapping of str to int
-        Name of each operand and the width of its strides.
+    operands : sequence of str
+        Name of each operand.
 
     Members
     -------
@@ -45,10 +46,10 @@ class NestWalker(wiring.Component):
         Address of this iteration.
     """
 
-    def __init__(self, levels: int, extent_bits: int, operands: Mapping[str, int]) -> None:
+    def __init__(self, levels: int, extent_bits: int, operands: Sequence[str]) -> None:
         self._levels = levels
         self._extent_bits = extent_bits
-        self._operands = dict(operands)
+        self._operands = tuple(operands)
         members = {
             "start": In(1),
             "extents": In(data.ArrayLayout(unsigned(extent_bits), levels)),
@@ -67,48 +68,59 @@ class NestWalker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         levels = range(self._levels)
-        index = [Signal(self._extent_bits, name=f"index{level}") for level in levels]
-        final = [Signal(self._extent_bits, name=f"final{level}") for level in levels]
-        for level in levels:
-            m.d.comb += [
-                self.index_zero[level].eq(index[level] == 0),
-                self.index_last[level].eq(index[level] == final[level]),
-            ]
+        # Only ``valid`` needs a reset: all else is set by the start.
+        zero = Signal(self._levels, reset_less=True)
+        at_end = Signal(self._levels, reset_less=True)
+        odd = Signal(reset_less=True)
         m.d.comb += [
-            self.index_odd.eq(index[0][0]),
-            self.last.eq(self.valid & self.index_last.all()),
-        ]
-        # The level that steps: the lowest whose index is not at its end.
-        steps = [
-            ~self.index_last[level] & self.index_last[:level].all()
-            if level
-            else ~self.index_last[0]
-            for level in levels
+            self.index_zero.eq(zero),
+            self.index_last.eq(at_end),
+            self.index_odd.eq(odd),
+            self.last.eq(self.valid & at_end.all()),
         ]
         with m.If(self.start):
-            m.d.sync += self.valid.eq(1)
-            for level in levels:
-                m.d.sync += [index[level].eq(0), final[level].eq(self.extents[level] - 1)]
+            m.d.sync += [self.valid.eq(1), odd.eq(0)]
         with m.Elif(self.last):
             m.d.sync += self.valid.eq(0)
-        with m.Elif(self.valid):
-            for level in levels:
-                with m.If(steps[level]):
-                    m.d.sync += index[level].eq(index[level] + 1)
-                    m.d.sync += [index[lower].eq(0) for lower in range(level)]
+        with m.Else():
+            m.d.sync += odd.eq(~at_end[0] & ~odd)
+        # moves[L]: all levels below L are at their ends, so L steps, or begins anew if it is at
+        # its own.
+        moves = [at_end[:level].all() if level else 1 for level in levels]
+        for level in levels:
+            self._level(m, level, moves[level], zero[level], at_end[level])
         for name in self._operands:
-            self._operand(m, name, steps)
+            self._operand(m, name, moves, at_end)
         return m
 
-    def _operand(self, m: Module, name: str, steps: list[Value]) -> None:
+    def _level(self, m: Module, level: int, moves: Value | int, zero: Value, at_end: Value) -> None:
+        """Count the steps left on one level, and keep its flags."""
+        extent = self.extents[level]
+        steps = Signal(self._extent_bits, name=f"steps{level}", reset_less=True)
+        left = Signal(self._extent_bits, name=f"left{level}", reset_less=True)
+        with m.If(self.start):
+            m.d.sync += [steps.eq(extent - 1), left.eq(extent - 1)]
+            m.d.sync += [zero.eq(1), at_end.eq(extent == 1)]
+        with m.Elif(self.valid & moves):
+            with m.If(at_end):
+                # At its end with index 0: the extent is 1, and it stays at its end.
+                m.d.sync += [left.eq(steps), zero.eq(1), at_end.eq(zero)]
+            with m.Else():
+                m.d.sync += [left.eq(left - 1), zero.eq(0), at_end.eq(left == 1)]
+
+    def _operand(self, m: Module, name: str, moves: list[Value | int], at_end: Value) -> None:
         levels = range(self._levels)
-        begin = [Signal(ADDRESS_BITS, name=f"{name}_begin{level}") for level in levels]
-        stride = [Signal(ADDRESS_BITS, name=f"{name}_stride{level}") for level in levels]
+        begin = [
+            Signal(ADDRESS_BITS, name=f"{name}_begin{level}", reset_less=True) for level in levels
+        ]
+        stride = [
+            Signal(ADDRESS_BITS, name=f"{name}_stride{level}", reset_less=True) for level in levels
+        ]
         following = Signal(ADDRESS_BITS, name=f"{name}_following")
         chosen_begin, chosen_stride = begin[-1], stride[-1]
         for level in reversed(levels[:-1]):
-            chosen_begin = Mux(steps[level], begin[level], chosen_begin)
-            chosen_stride = Mux(steps[level], stride[level], chosen_stride)
+            chosen_begin = Mux(at_end[level], chosen_begin, begin[level])
+            chosen_stride = Mux(at_end[level], chosen_stride, stride[level])
         m.d.comb += [following.eq(chosen_begin + chosen_stride), getattr(self, name).eq(begin[0])]
         with m.If(self.start):
             for level in levels:
@@ -118,6 +130,5 @@ class NestWalker(wiring.Component):
                 ]
         with m.Elif(self.valid):
             for level in levels:
-                # Level L begins anew whenever it or a higher level steps.
-                with m.If(self.index_last[:level].all() if level else 1):
+                with m.If(moves[level]):
                     m.d.sync += begin[level].eq(following)

@@ -11,22 +11,25 @@ from dovetail.isa.memories import Memory
 from . import layouts
 from .affine import NestWalker
 from .pipeline import delayed, delays
-from .ports import ADDRESS_BITS, ReadPort, UnitControl, WritePort
+from .ports import ReadPort, UnitControl, WritePort
 
 __all__ = ["Gemm"]
 
 OPERANDS = ("act", "wgt", "acc")
+LANE_GROUP = 4
+"""Products that one cycle adds up; the next one adds all those sums."""
 
 
 class Gemm(wiring.Component):
     """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int8 products, int32 sums that wrap.
 
     An iteration issued in cycle ``t`` writes ACC in ``t + LATENCY``.  One iteration a cycle,
-    always: also across instructions, and for one ACC word again and again (the sum written in the
-    cycle before is forwarded).
+    always: also across instructions, and for one ACC word again and again.
 
-    By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums; t+4 sums
-    complete, ACC is read; t+5 add, write.
+    By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums, ACC is read;
+    t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  The sums of the two
+    tiles before are not yet to be seen in what t+3 reads: that of two cycles before replaces the
+    word in t+4, that of the cycle before in t+5.
 
     Resources: ``block**2`` 8x8 multipliers.
 
@@ -55,17 +58,14 @@ class Gemm(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.walker = walker = NestWalker(
-            GEMM_LEVELS, 12, dict.fromkeys(OPERANDS, ADDRESS_BITS)
-        )
+        m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS)
         first = self._issue(m, walker)
-        # Beside the data: valid, last, address and "overwrite", one register a cycle.
+        # The result's way beside the data, one register a cycle.
         valid = delays(m, walker.valid, "valid", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
-        address = delays(m, walker.acc, "address", self.LATENCY)
+        address = delays(m, walker.acc[: self._acc_bits], "address", self.LATENCY)
         overwrite = delays(m, first, "overwrite", self.LATENCY)
-        sums = self._multiply(m)
-        self._accumulate(m, sums, valid, address, overwrite)
+        self._accumulate(m, self._multiply(m), valid, address, overwrite)
         m.d.comb += [
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
@@ -84,8 +84,8 @@ class Gemm(wiring.Component):
             for level in range(GEMM_LEVELS):
                 strides = getattr(walker, f"{name}_strides")
                 m.d.comb += strides[level].eq(taken[f"{name}_stride{level}"])
-        reduction = Signal(GEMM_LEVELS)
-        accumulate = Signal()
+        reduction = Signal(GEMM_LEVELS, reset_less=True)
+        accumulate = Signal(reset_less=True)
         with m.If(self.control.start):
             m.d.sync += [reduction.eq(taken.reduction), accumulate.eq(taken.accumulate)]
         m.d.comb += [
@@ -94,24 +94,23 @@ class Gemm(wiring.Component):
             self.wgt.enable.eq(walker.valid),
             self.wgt.address.eq(walker.wgt),
         ]
-        return ~accumulate & ((walker.index_zero | ~reduction) == (1 << GEMM_LEVELS) - 1)
+        return ~accumulate & (walker.index_zero | ~reduction).all()
 
     def _multiply(self, m: Module) -> list[Value]:
-        """The dot product of each output lane, complete in cycle t+4 (a register, visible in
-        t+5).
-        """
-        lanes = range(self._lanes)
-        act = [delayed(m, self.act.data.word_select(i, 8).as_signed(), f"act{i}") for i in lanes]
+        """The dot product of each output lane: a register that is complete in cycle t+5."""
+        lanes = self._lanes
+        act = delayed(m, self.act.data, "act2")
+        wgt = delayed(m, self.wgt.data, "wgt2")
         sums = []
-        for o in lanes:
-            terms: list[Value] = []
-            for i in lanes:
-                tile = self.wgt.data.word_select(o * self._lanes + i, 8).as_signed()
-                weight = delayed(m, tile, f"wgt{o}_{i}")
-                terms.append(delayed(m, weight * act[i], f"product{o}_{i}"))
+        for o in range(lanes):
+            products = []
+            for i in range(lanes):
+                weight = wgt.word_select(o * lanes + i, 8).as_signed()
+                product = weight * act.word_select(i, 8).as_signed()
+                products.append(delayed(m, product, f"product{o}_{i}"))
             partial = [
-                delayed(m, sum(terms[k : k + 4]), f"partial{o}_{k}")
-                for k in range(0, self._lanes, 4)
+                delayed(m, sum(products[k : k + LANE_GROUP]), f"partial{o}_{k}")
+                for k in range(0, lanes, LANE_GROUP)
             ]
             sums.append(delayed(m, sum(partial), f"sum{o}"))
         return sums
@@ -124,27 +123,26 @@ class Gemm(wiring.Component):
         address: list[Value],
         overwrite: list[Value],
     ) -> None:
-        """Read ACC in cycle t+4; add and write in t+5, with the word written in t+4 forwarded."""
-        read, write = self.LATENCY - 1, self.LATENCY
-        forwarded = Signal(self.acc_write.data.shape())
-        forward = Signal()
-        wrapped = self._acc_bits
+        """Read ACC in cycle t+3, choose the sum so far in t+4, add and write in t+5."""
+        read, choose, write = self.LATENCY - 2, self.LATENCY - 1, self.LATENCY
         m.d.comb += [
             self.acc_read.enable.eq(valid[read]),
             self.acc_read.address.eq(address[read]),
             self.acc_write.enable.eq(valid[write]),
             self.acc_write.address.eq(address[write]),
         ]
-        m.d.sync += [
-            forwarded.eq(self.acc_write.data),
-            forward.eq(valid[write] & (address[write][:wrapped] == address[read][:wrapped])),
-        ]
-        held = Signal.like(forwarded)
-        m.d.comb += held.eq(Mux(forward, forwarded, self.acc_read.data))
+        keep = ~overwrite[choose]
+        follows = valid[write] & (address[write] == address[choose])
+        follows_second = valid[write] & (address[write] == address[read])
+        one_before = delayed(m, follows & keep, "one_before")
+        two_before = delayed(m, follows_second, "two_before")
         totals = []
         for o, lane_sum in enumerate(sums):
             total = Signal(signed(32), name=f"total{o}")
-            old = Mux(overwrite[write], 0, held.word_select(o, 32))
-            m.d.comb += total.eq(old + lane_sum)
+            written = delayed(m, total, f"written{o}")
+            word = self.acc_read.data.word_select(o, 32)
+            so_far = Mux(keep, Mux(two_before, written, word), 0)
+            held = delayed(m, so_far, f"held{o}")
+            m.d.comb += total.eq(Mux(one_before, written, held) + lane_sum)
             totals.append(total)
         m.d.comb += self.acc_write.data.eq(Cat(*totals))

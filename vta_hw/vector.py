@@ -6,14 +6,15 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
+from dovetail.isa.instructions import Finish, Fold
 from dovetail.isa.memories import Memory
 
 from . import layouts
 from .affine import NestWalker
 from .pipeline import delayed, delays
-from .ports import ADDRESS_BITS, ReadPort, UnitControl, WritePort
+from .ports import ReadPort, UnitControl, WritePort
 from .scratchpad import TablePort
-from .vector_lane import FINISHED, FOLDED, LOOKED_UP, PARAMETERS_READ, VectorLane
+from .vector_lane import FINISHED, FOLDED, LIMITED, LOOKED_UP, PARAMETERS_READ, VectorLane
 
 __all__ = ["Vector"]
 
@@ -21,11 +22,10 @@ SIDES = ("act", "acc")
 
 
 class Vector(wiring.Component):
-    """Read one word a cycle, fold each reduction in every lane, post-process, write one word a
-    reduction.
+    """Read a word a cycle, fold each reduction in every lane, finish, write a word a reduction.
 
-    The last element of a reduction is issued in cycle ``t``, its result written in ``t + LATENCY``,
-    whatever the operation.  The pipeline after the fold is that of ``VectorLane``.
+    The last element of a reduction is issued in cycle ``t``, its result written in ``t +
+    LATENCY``, whatever the operation.  The pipeline after the fold is that of ``VectorLane``.
 
     Members
     -------
@@ -61,7 +61,7 @@ class Vector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        operands = dict.fromkeys(("source", "tap", "destination", "par"), ADDRESS_BITS)
+        operands = ("source", "tap", "destination", "par")
         m.submodules.walker = walker = NestWalker(VECTOR_LEVELS, 12, operands)
         current = self._issue(m, walker)
         # Folded levels: those below reduction_levels.
@@ -71,18 +71,15 @@ class Vector(wiring.Component):
         ends = (walker.index_last | ~folded).all()
         result = delays(m, walker.valid & ends, "result", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
-        # The instruction travels with its elements, since the next one may follow without a gap.
-        settings = delays(m, current, "settings", self.LATENCY)
-        layout = layouts.VECTOR
-        now = [layout(stage) for stage in settings]
         par = delays(m, walker.par, "par", PARAMETERS_READ)
         destination = delays(m, walker.destination, "destination", self.LATENCY)
+        to_acc = delays(m, current.destination, "to_acc", self.LATENCY)[-1]
         m.d.comb += [
             self.par.enable.eq(result[PARAMETERS_READ]),
             self.par.address.eq(par[PARAMETERS_READ]),
             self.tab.enable.eq(result[FINISHED]),
-            self.act_write.enable.eq(result[self.LATENCY] & ~now[self.LATENCY].destination),
-            self.acc_write.enable.eq(result[self.LATENCY] & now[self.LATENCY].destination),
+            self.act_write.enable.eq(result[self.LATENCY] & ~to_acc),
+            self.acc_write.enable.eq(result[self.LATENCY] & to_acc),
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
             self.control.done.eq(result[self.LATENCY] & last[self.LATENCY]),
@@ -90,13 +87,7 @@ class Vector(wiring.Component):
         for side in SIDES:
             port = getattr(self, f"{side}_write")
             m.d.comb += port.address.eq(destination[self.LATENCY])
-        flags = {
-            "valid": delays(m, walker.valid, "valid", FOLDED)[FOLDED - 1],
-            "begins": delays(m, begins, "begins", FOLDED)[FOLDED - 1],
-            "index_zero": delays(m, walker.index_zero[0], "index_zero", 2)[2],
-            "index_odd": delays(m, walker.index_odd, "index_odd", 2)[2],
-        }
-        self._lanes(m, now, flags)
+        self._lanes(m, current, self._settings(m, walker, current, begins))
         return m
 
     def _issue(self, m: Module, walker: NestWalker) -> Value:
@@ -129,28 +120,52 @@ class Vector(wiring.Component):
         ]
         return current
 
-    def _lanes(self, m: Module, now: list[Value], flags: dict[str, Value]) -> None:
+    def _settings(
+        self, m: Module, walker: NestWalker, current: Value, begins: Value
+    ) -> dict[str, Value]:
+        """What the lanes share.  It travels with the elements: instructions follow without gaps."""
+        requantized = current.finish == Finish.REQUANTIZE
+        shift = Mux(current.finish == Finish.SHIFT, current.shift, 0)
+        arrival: dict[str, tuple[Value, int]] = {
+            "from_acc": (current.source, 1),
+            "multiplier": (current.multiplier, 1),
+            "immediate": (Mux(walker.index_zero[0], current.m0, current.m1), 1),
+            "index_odd": (walker.index_odd, 1),
+            "is_mac": (current.fold == Fold.MAC, FOLDED - 1),
+            "begins": (begins, FOLDED - 1),
+            "fold": (current.fold, FOLDED - 1),
+            "half": ((1 << shift) >> 1, FOLDED),
+            "shift": (shift, FOLDED + 1),
+            "requantized": (requantized, LIMITED),
+            "limited": (requantized | ~current.destination, LIMITED),
+            "zero_point": (current.zero_point, LIMITED),
+            "low": (current.low, LIMITED),
+            "high": (current.high, LIMITED),
+        }
+        return {
+            name: delays(m, value, name, cycles)[-1] for name, (value, cycles) in arrival.items()
+        }
+
+    def _lanes(self, m: Module, current: Value, settings: dict[str, Value]) -> None:
         lanes = self._config.block
+        table = delays(m, current.tab_address[8:], "table", FINISHED)[-1]
+        lookup = delays(m, current.lookup, "lookup", LOOKED_UP)[-1]
         results = []
         for lane in range(lanes):
             m.submodules[f"lane{lane}"] = unit = VectorLane()
-            small = self.act_read.data.word_select(lane, 8).as_signed()
-            wide = self.acc_read.data.word_select(lane, 32).as_signed()
             m.d.comb += [
-                unit.element.eq(Mux(now[1].source, wide, small)),
+                unit.act.eq(self.act_read.data.word_select(lane, 8).as_signed()),
+                unit.acc.eq(self.acc_read.data.word_select(lane, 32).as_signed()),
                 unit.tap.eq(self.tap.data.word_select(lane, 8).as_signed()),
                 unit.bias.eq(self.par.data.word_select(lane, 32).as_signed()),
                 unit.scale.eq(self.par.data.word_select(lanes + lane, 32)),
-                *(getattr(unit, name).eq(flag) for name, flag in flags.items()),
+                *(getattr(unit, name).eq(value) for name, value in settings.items()),
             ]
-            unit.configure(m, now)
             # Table: 128 + q is q with its top bit turned over.
-            q = unit.finished[:8]
-            row = Cat(q[:7], ~q[7], now[FINISHED].tab_address[8:])
-            m.d.comb += self.tab.address[lane].eq(row)
+            q = unit.finished
+            m.d.comb += self.tab.address[lane].eq(Cat(q[:7], ~q[7], table))
             kept = delayed(m, unit.finished, f"kept{lane}")
-            looked_up = Mux(now[LOOKED_UP].lookup, self.tab.data[lane], kept[:8])
-            results.append((looked_up, kept))
+            results.append((Mux(lookup, self.tab.data[lane], kept[:8]), kept))
         m.d.comb += [
             self.act_write.data.eq(Cat(*(small for small, _ in results))),
             self.acc_write.data.eq(Cat(*(wide for _, wide in results))),

@@ -1,26 +1,28 @@
 """One lane of the vector unit: multiply, fold, finish.
 
-Cycles count from the issue of an element: 0 read, 1 word arrives, 2 multiply, 3 fold, then for a
-reduction's last element 4 add the bias or shift, 5 to 11 requantise, 12 zero point and limits, 13
-table.
+Cycles count from the issue of an element: 0 read, 1 word arrives, 2 multiply, 3 fold; then for a
+reduction's last element 4 add the bias, or half a unit before a shift; 5 to 12 requantise, while 5
+shifts; 12 limits; 13 table.
 """
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from dovetail.isa.instructions import Finish, Fold, Multiplier
+from dovetail.isa.instructions import Fold, Multiplier
 
 from .pipeline import delayed, delays
-from .requantize import Requantize
+from .requantize import RESULT_BITS, Requantize
 
-__all__ = ["FINISHED", "FOLDED", "LOOKED_UP", "PARAMETERS_READ", "VectorLane"]
+__all__ = ["FINISHED", "FOLDED", "LIMITED", "LOOKED_UP", "PARAMETERS_READ", "VectorLane"]
 
 FOLDED = 4
 """Cycle in which the folded value is in its register."""
-PARAMETERS_READ = FOLDED - 1
-"""Cycle in which PAR is read, for use in cycle ``FOLDED``."""
-FINISHED = FOLDED + 1 + Requantize.LATENCY + 1
+PARAMETERS_READ = FOLDED - 2
+"""Cycle in which PAR is read: its word is in a register in cycle ``FOLDED``."""
+LIMITED = FOLDED + 1 + Requantize.LATENCY
+"""Cycle in which the zero point is added, and the limits applied."""
+FINISHED = LIMITED + 1
 """Cycle in which the finished value is in its register."""
 LOOKED_UP = FINISHED + 1
 """Cycle in which the table's answer has arrived, and the result is written."""
@@ -29,35 +31,41 @@ LOOKED_UP = FINISHED + 1
 class VectorLane(wiring.Component):
     """Multiply and fold one element a cycle; finish each folded value.
 
+    Resources: a 16x24 and a 24x24 multiplier.
+
     Members
     -------
-    element : In(signed(32)), tap : In(signed(8))
-        Cycle 1.
-    index_zero, index_odd : In(1)
-        Of level 0; cycle 2.
-    valid, begins : In(1)
-        Whether there is an element, and it is its reduction's first; cycle 3.
+    act : In(signed(8)), acc : In(signed(32)), from_acc : In(1), tap : In(signed(8))
+        The element is that of ACC or of ACT; cycle 1.
+    multiplier : In(2), immediate : In(signed(24)), index_odd : In(1)
+        Where the multiplier comes from, the immediate one for this element, and whether the
+        level-0 index is odd; cycle 1.
+    is_mac, begins : In(1), fold : In(3)
+        Whether products are folded, whether this is its reduction's first element, and how to
+        fold; cycle 3.
     bias : In(signed(32)), scale : In(32)
-        Cycle 4.
+        Cycle 3.
+    half : In(31), shift : In(5)
+        What is added before a shift, and the shift (both 0 for none); cycles 4, 5.
+    requantized, limited : In(1), zero_point, low, high : In(signed(8))
+        Whether the result is the requantised value, whether it has limits, and these; cycle 12.
     finished : Out(signed(32))
         Cycle ``FINISHED``.
     """
 
-    element: In(signed(32))
+    act: In(signed(8))
+    acc: In(signed(32))
+    from_acc: In(1)
     tap: In(signed(8))
-    index_zero: In(1)
+    multiplier: In(2)
+    immediate: In(signed(24))
     index_odd: In(1)
-    valid: In(1)
+    is_mac: In(1)
     begins: In(1)
+    fold: In(3)
     bias: In(signed(32))
     scale: In(32)
-    is_mac: In(1)
-    multiplier: In(2)
-    m0: In(signed(24))
-    m1: In(signed(24))
-    fold: In(3)
-    shift_finish: In(1)
-    requantize_finish: In(1)
+    half: In(31)
     shift: In(5)
     requantized: In(1)
     limited: In(1)
@@ -66,87 +74,83 @@ class VectorLane(wiring.Component):
     high: In(signed(8))
     finished: Out(signed(32))
 
-    def configure(self, m: Module, now: list[Value]) -> None:
-        """Give the lane the settings of the instruction in each cycle; ``now[k]`` is that in cycle
-        ``k``.
-        """
-        last = FINISHED - 1
-        m.d.comb += [
-            self.multiplier.eq(now[2].multiplier),
-            self.m0.eq(now[2].m0),
-            self.m1.eq(now[2].m1),
-            self.is_mac.eq(now[2].fold == Fold.MAC),
-            self.fold.eq(now[3].fold),
-            self.requantize_finish.eq(now[FOLDED].finish == Finish.REQUANTIZE),
-            self.shift_finish.eq(now[FOLDED].finish == Finish.SHIFT),
-            self.shift.eq(now[FOLDED].shift),
-            self.requantized.eq(now[last].finish == Finish.REQUANTIZE),
-            self.limited.eq((now[last].finish == Finish.REQUANTIZE) | ~now[last].destination),
-            self.zero_point.eq(now[last].zero_point),
-            self.low.eq(now[last].low),
-            self.high.eq(now[last].high),
-        ]
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # 2: multiply.
-        element = delayed(m, self.element, "element2")
-        tap = delayed(m, self.tap, "tap2")
-        before = delayed(m, element, "before")
-        factor = Signal(signed(24))
+        # 1: choose the multiplier; what is in the element's register now is the element before.
+        element = Signal(signed(32), name="element2", reset_less=True)
+        m.d.sync += element.eq(Mux(self.from_acc, self.acc, _extended(self.act, 32)))
+        chosen = Signal(signed(24))
         with m.Switch(self.multiplier):
             with m.Case(Multiplier.TAP):
-                m.d.comb += factor.eq(tap)
+                m.d.comb += chosen.eq(_extended(self.tap, 24))
             with m.Case(Multiplier.IMMEDIATE):
-                m.d.comb += factor.eq(Mux(self.index_zero, self.m0, self.m1))
+                m.d.comb += chosen.eq(self.immediate)
             with m.Default():
-                m.d.comb += factor.eq(Mux(self.index_odd, before[:24].as_signed(), 0))
-        product = delayed(m, element[:16].as_signed() * factor, "product")
-        plain = delayed(m, element, "element3")
-        is_mac = delayed(m, self.is_mac, "is_mac3")
+                m.d.comb += chosen.eq(Mux(self.index_odd, element[:24].as_signed(), 0))
+        factor = delayed(m, chosen, "factor2")
 
-        # 3: fold.
+        # 2: multiply.
+        product = delayed(m, (element[:16].as_signed() * factor)[:32], "product")
+        plain = delayed(m, element, "element3")
+
+        # 3: fold.  The elements of a reduction come in consecutive cycles.
         value = Signal(signed(32))
-        m.d.comb += value.eq(Mux(is_mac, product, plain))
+        m.d.comb += value.eq(Mux(self.is_mac, product, plain))
         folded = Signal(signed(32), reset_less=True)
         smaller = value < folded
-        with m.If(self.valid):
-            with m.If(self.begins):
-                m.d.sync += folded.eq(value)
-            with m.Else(), m.Switch(self.fold):
-                with m.Case(Fold.SUB):
-                    m.d.sync += folded.eq(folded - value)
-                with m.Case(Fold.MAX):
-                    m.d.sync += folded.eq(Mux(smaller, folded, value))
-                with m.Case(Fold.MIN):
-                    m.d.sync += folded.eq(Mux(smaller, value, folded))
-                with m.Default():
-                    m.d.sync += folded.eq(folded + value)
+        with m.If(self.begins):
+            m.d.sync += folded.eq(value)
+        with m.Else(), m.Switch(self.fold):
+            with m.Case(Fold.SUB):
+                m.d.sync += folded.eq(folded - value)
+            with m.Case(Fold.MAX):
+                m.d.sync += folded.eq(Mux(smaller, folded, value))
+            with m.Case(Fold.MIN):
+                m.d.sync += folded.eq(Mux(smaller, value, folded))
+            with m.Default():
+                m.d.sync += folded.eq(folded + value)
+        bias = delayed(m, self.bias, "bias4")
+        scale = delayed(m, self.scale, "scale4")
 
-        # 4: bias, or shift half up.
-        total = Signal(signed(32), reset_less=True)
-        half = Signal(31)
-        m.d.comb += half.eq((1 << self.shift) >> 1)
-        with m.If(self.requantize_finish):
-            m.d.sync += total.eq(folded + self.bias)
-        with m.Elif(self.shift_finish):
-            m.d.sync += total.eq((folded + half) >> self.shift)
-        with m.Else():
-            m.d.sync += total.eq(folded)
-        scale = delayed(m, self.scale, "scale5")
-
-        # 5 to 11: requantise.
+        # 4 to 12: requantise.
         m.submodules.requantize = requantize = Requantize()
-        m.d.comb += [requantize.value.eq(total), requantize.scale.eq(scale)]
-        kept = delays(m, total, "total", Requantize.LATENCY)[-1]
+        total = Signal(signed(32), reset_less=True)
+        m.d.sync += total.eq(folded + bias)
+        m.d.comb += [
+            requantize.value.eq(total),
+            requantize.scale.eq(delayed(m, scale, "scale5")),
+            requantize.zero_point.eq(self.zero_point),
+        ]
 
-        # 12: zero point, limits.
-        moved = Signal(signed(32))
-        m.d.comb += moved.eq(Mux(self.requantized, requantize.result + self.zero_point, kept))
-        with m.If(self.limited & (moved < self.low)):
-            m.d.sync += self.finished.eq(self.low)
-        with m.Elif(self.limited & (moved > self.high)):
-            m.d.sync += self.finished.eq(self.high)
+        # 4, 5: shift, half up; then wait.
+        raised = delayed(m, folded + self.half, "raised")
+        shifted = delayed(m, (raised >> self.shift)[:32].as_signed(), "shifted")
+        waiting = delays(m, shifted, "waiting", LIMITED - FOLDED - 2)
+        # Before the limits: capped to the width of a requantised value.
+        before, cap = waiting[-2], (1 << (RESULT_BITS - 1)) - 1
+        capped = Signal(signed(RESULT_BITS), reset_less=True)
+        with m.If(before > cap):
+            m.d.sync += capped.eq(cap)
+        with m.Elif(before < ~cap):
+            m.d.sync += capped.eq(~cap)
         with m.Else():
-            m.d.sync += self.finished.eq(moved)
+            m.d.sync += capped.eq(before)
+
+        # 12: limits.
+        near, clipped = Signal(signed(RESULT_BITS)), Signal(signed(8))
+        m.d.comb += near.eq(Mux(self.requantized, requantize.result, capped))
+        with m.If(near < self.low):
+            m.d.comb += clipped.eq(self.low)
+        with m.Elif(near > self.high):
+            m.d.comb += clipped.eq(self.high)
+        with m.Else():
+            m.d.comb += clipped.eq(near[:8])
+        result = Mux(self.limited, _extended(clipped, 32), waiting[-1])
+        m.d.comb += self.finished.eq(delayed(m, result.as_signed(), "finished13"))
         return m
+
+
+def _extended(value: Value, bits: int) -> Value:
+    """``value`` with its sign in all upper bits: a choice, which simulates faster than copies."""
+    upper = bits - len(value)
+    return Cat(value, Mux(value[-1], (1 << upper) - 1, 0)[:upper]).as_signed()

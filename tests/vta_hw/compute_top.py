@@ -1,6 +1,6 @@
 """The compute units under test: GEMM, VECTOR and their memories, wired as in the accelerator."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -30,7 +30,7 @@ class ComputeTop(wiring.Component):
         LOAD's side of each memory.
     read_act, read_acc : In(ReadPort)
         STORE's side of ACT, and a reader of ACC that only testbenches have.
-    requantize_values, requantize_scales, requantize_results
+    requantize_values, requantize_scales, requantize_zero_point, requantize_results
         ``REQUANTIZE_LANES`` requantisers.
     """
 
@@ -47,6 +47,7 @@ class ComputeTop(wiring.Component):
                 "read_acc": In(ReadPort(width[Memory.ACC])),
                 "requantize_values": In(data.ArrayLayout(32, lanes)),
                 "requantize_scales": In(data.ArrayLayout(32, lanes)),
+                "requantize_zero_point": In(signed(8)),
                 "requantize_results": Out(data.ArrayLayout(16, lanes)),
             }
         )
@@ -95,6 +96,7 @@ class ComputeTop(wiring.Component):
             m.d.comb += [
                 unit.value.eq(self.requantize_values[lane]),
                 unit.scale.eq(self.requantize_scales[lane]),
+                unit.zero_point.eq(self.requantize_zero_point),
                 self.requantize_results[lane].eq(unit.result),
             ]
         return m

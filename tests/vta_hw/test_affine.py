@@ -20,7 +20,7 @@ LIMIT = 1 << ADDRESS_BITS
 def test_walked_nests_have_the_addresses_and_flags_of_their_indices() -> None:
     """Nests of any shape, one after the other with gaps and without, in every cycle."""
     rng = np.random.default_rng(1)
-    walker = NestWalker(LEVELS, EXTENT_BITS, dict.fromkeys(OPERANDS, ADDRESS_BITS))
+    walker = NestWalker(LEVELS, EXTENT_BITS, OPERANDS)
     simulator = Simulator(walker)
     simulator.add_clock(1e-6)
 
