@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
+import click
 import numpy as np
 import onnx
 import pytest
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.cli.output import FILE_WIDTH
+from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors
 from dovetail.isa.assembly import assemble
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.runtime.module import Module
@@ -386,3 +387,17 @@ def test_what_cannot_be_written_is_said(module_file: Path, tmp_path: Path) -> No
         pytest.skip("the superuser can write everywhere")
     tmp_path.chmod(0o500)
     refused(invoke("disassemble", module_file, "-o", tmp_path / "x.s"), "Permission denied")
+
+
+@pytest.mark.parametrize(("name", "clear"), [("amaranth.hdl", True), ("dovetail.absent", False)])
+def test_a_package_that_is_not_installed_is_named(name: str, clear: bool) -> None:
+    @click.command()
+    @clear_errors
+    def command() -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    result = CliRunner().invoke(command)
+    if clear:
+        refused(result, "this command needs amaranth, which is not installed")
+    else:
+        assert isinstance(result.exception, ModuleNotFoundError)

@@ -31,7 +31,10 @@ human = Console(
 
 
 def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn every DovetailError into its message and exit code 1, never a traceback."""
+    """Turn every DovetailError into its message and exit code 1, never a traceback.
+
+    Likewise a package that is not installed, which the extra ``hw`` brings.
+    """
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -39,6 +42,14 @@ def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except DovetailError as error:
             raise click.ClickException(str(error)) from None
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").split(".")[0]
+            if missing in ("", "dovetail"):
+                raise
+            raise click.ClickException(
+                f"this command needs {missing}, which is not installed; "
+                "install the extra: pip install 'dovetail[hw]'"
+            ) from None
 
     return wrapped
 
