@@ -2,22 +2,14 @@
 replayed.
 """
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 from ..errors import CompilerError
-from ..tensor.ir import (
-    Affine,
-    Kernel,
-    Loop,
-    LoopKind,
-    Product,
-    Ref,
-    Scaled,
-    Stage,
-    Total,
-    Value,
-    var,
-)
+from ..tensor.ir import Affine, Kernel, Loop, LoopKind, Ref, Stage, var
+from ..tensor.rewrite import map_refs
+from ..tensor.tiles import tile_loops
 
 __all__ = [
     "Bind",
@@ -72,14 +64,19 @@ class Cache:
 
         for y.outer serial: for y.inner: b[y.outer * 8 + y.inner]   ->   ... b[y.inner]
 
-    For a buffer that every iteration writes before it reads it, or that is loaded anew for each.
+    The serial loops are those that all stages share (``tensor.tiles``).  For a buffer that every
+    iteration writes before it reads it, or that is loaded anew for each.
     """
 
     buffer: str
 
 
 Primitive = Split | Reorder | Bind | Cache
-KINDS = {cls.__name__.lower(): cls for cls in (Split, Reorder, Bind, Cache)}
+KINDS: dict[str, type[Primitive]] = {
+    cls.__name__.lower(): cls for cls in (Split, Reorder, Bind, Cache)
+}
+FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in KINDS.values()}
+"""The names of each primitive's fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,17 @@ class Schedule:
     def then(self, primitive: Primitive) -> "Schedule":
         """The schedule with one more primitive.
 
-        Raises ScheduleError when it does not apply.
+        Raises ScheduleError when it does not apply, or changes the tiles that a buffer is cached
+        for.
         """
-        return Schedule(apply(self.kernel, primitive), (*self.trace, primitive))
+        kernel = apply(self.kernel, primitive)
+        cached = [each.buffer for each in self.trace if isinstance(each, Cache)]
+        if cached and tile_loops(kernel) != tile_loops(self.kernel):
+            raise ScheduleError(
+                f"{primitive} changes the tiles of kernel {kernel.name}, for one of which "
+                f"{cached[0]} is cached; put it before the cache"
+            )
+        return Schedule(kernel, (*self.trace, primitive))
 
     @property
     def record(self) -> list[dict[str, object]]:
@@ -103,30 +108,43 @@ class Schedule:
 
 
 def _to_record(primitive: Primitive) -> dict[str, object]:
-    fields = asdict(primitive)
+    values = asdict(primitive)
     if isinstance(primitive, Bind):
-        fields["kind"] = primitive.kind.value
-    return {"primitive": type(primitive).__name__.lower(), **fields}
+        values["kind"] = primitive.kind.value
+    return {"primitive": type(primitive).__name__.lower(), **values}
 
 
-def from_record(record: dict[str, object]) -> Primitive:
+def from_record(record: Mapping[str, object]) -> Primitive:
     """The primitive of one entry of ``Schedule.record``.
 
     Raises ScheduleError when it is none.
     """
-    fields = dict(record)
-    cls = KINDS.get(str(fields.pop("primitive", "")))
+    values = dict(record)
+    kind = str(values.pop("primitive", ""))
+    cls = KINDS.get(kind)
     if cls is None:
         raise ScheduleError(f"no schedule primitive in {record}; there are: {', '.join(KINDS)}")
-    if "names" in fields:
-        fields["names"] = tuple(fields["names"])  # type: ignore[arg-type]
-    if "kind" in fields:
-        fields["kind"] = LoopKind(fields["kind"])
-    try:
-        primitive: Primitive = cls(**fields)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ScheduleError(f"{record}: {error}") from None
-    return primitive
+    required = FIELDS[cls]
+    if set(values) != set(required):
+        raise ScheduleError(
+            f"{record}: found the fields {sorted(values)}; {kind} requires {sorted(required)}"
+        )
+    return cls(**{name: _field(record, name, values[name]) for name in required})
+
+
+def _field(record: Mapping[str, object], name: str, value: object) -> Any:
+    """The value of a primitive's field from JSON."""
+    match name, value:
+        case "factor", int() if not isinstance(value, bool):
+            return value
+        case "names", list() | tuple() if all(isinstance(each, str) for each in value):
+            return tuple(value)
+        case "kind", str() if value in {kind.value for kind in LoopKind}:
+            return LoopKind(value)
+        case "loop" | "stage" | "buffer", str():
+            return value
+        case _:
+            raise ScheduleError(f"{record}: {name} cannot be {value!r}")
 
 
 def apply(kernel: Kernel, primitive: Primitive) -> Kernel:
@@ -166,6 +184,9 @@ def _split(stage: Stage, name: str, factor: int) -> Stage:
             f"split: {factor} does not divide the {extent} iterations of {name!r} in {stage.name}"
         )
     outer, inner = f"{name}.outer", f"{name}.inner"
+    taken = {outer, inner} & set(stage.extents)
+    if taken:
+        raise ScheduleError(f"split: stage {stage.name} already has a loop {min(taken)!r}")
     loops: list[Loop] = []
     for loop in stage.loops:
         if loop.name == name:
@@ -175,42 +196,8 @@ def _split(stage: Stage, name: str, factor: int) -> Stage:
     reduction = stage.reduction
     if name in reduction:
         reduction = (reduction - {name}) | {outer, inner}
-    return _substituted(stage, name, var(outer) * factor + var(inner), tuple(loops), reduction)
-
-
-def _substituted(
-    stage: Stage, name: str, value: Affine, loops: tuple[Loop, ...], reduction: frozenset[str]
-) -> Stage:
-    finish = stage.finish
-    if finish:
-        finish = replace(
-            finish,
-            bias=finish.bias.substitute(name, value),
-            scale=finish.scale.substitute(name, value),
-        )
-    return replace(
-        stage,
-        loops=loops,
-        reduction=reduction,
-        target=stage.target.substitute(name, value),
-        value=_substitute(stage.value, name, value),
-        finish=finish,
-    )
-
-
-def _substitute(value: Value, name: str, index: Affine) -> Value:
-    match value:
-        case Ref():
-            return value.substitute(name, index)
-        case Product(left=left, right=right):
-            return Product(left.substitute(name, index), right.substitute(name, index))
-        case Scaled(ref=ref):
-            return replace(value, ref=ref.substitute(name, index))
-        case Total(left=left_term, right=right_term):
-            return Total(
-                replace(left_term, ref=left_term.ref.substitute(name, index)),
-                replace(right_term, ref=right_term.ref.substitute(name, index)),
-            )
+    value = var(outer) * factor + var(inner)
+    return map_refs(stage, lambda ref: ref.substitute(name, value), tuple(loops), reduction)
 
 
 def _reorder(stage: Stage, names: tuple[str, ...]) -> Stage:
@@ -228,22 +215,20 @@ def _bind(stage: Stage, names: tuple[str, ...], kind: LoopKind) -> Stage:
 
 
 def _cache(kernel: Kernel, name: str) -> Kernel:
-    serial = {
-        loop.name for stage in kernel.stages for loop in stage.loops if loop.kind is LoopKind.SERIAL
-    }
-    extents = {n: e for stage in kernel.stages for n, e in stage.extents.items()}
     refs = [ref for stage in kernel.stages for ref in stage.refs if ref.buffer.name == name]
     if not refs:
         raise ScheduleError(f"cache: kernel {kernel.name} has no buffer {name!r}")
-    local = [_without(ref, serial) for ref in refs]
+    serial = {loop.name for loop in tile_loops(kernel)}
+    _check_reloaded(kernel, name)
     for axis in range(len(refs[0].indices)):
         dropped = {_terms(ref.indices[axis], serial) for ref in refs}
         if len(dropped) > 1:
             raise ScheduleError(
                 f"cache: {name} is not indexed alike in every stage of {kernel.name}"
             )
+    extents = {n: e for stage in kernel.stages for n, e in stage.extents.items()}
     shape = tuple(
-        1 + max(indices[axis].limits(extents)[1] for indices in local)
+        1 + max(_without(ref, serial)[axis].limits(extents)[1] for ref in refs)
         for axis in range(len(refs[0].indices))
     )
     small = replace(refs[0].buffer, shape=shape)
@@ -251,15 +236,35 @@ def _cache(kernel: Kernel, name: str) -> Kernel:
     def cached(ref: Ref) -> Ref:
         return Ref(small, _without(ref, serial)) if ref.buffer.name == name else ref
 
-    stages = []
+    return replace(kernel, stages=tuple(map_refs(stage, cached) for stage in kernel.stages))
+
+
+def _check_reloaded(kernel: Kernel, name: str) -> None:
+    """Every tile must load ``name`` anew, or write all that it reads of it, before it reads."""
+    written: Ref | None = None
+    read = False
     for stage in kernel.stages:
-        value = stage.value
-        if isinstance(value, Product):
-            value = Product(cached(value.left), cached(value.right))
-        elif isinstance(value, Ref):
-            value = cached(value)
-        stages.append(replace(stage, target=cached(stage.target), value=value))
-    return replace(kernel, stages=tuple(stages))
+        for ref in stage.refs[1:]:
+            if ref.buffer.name != name:
+                continue
+            read = True
+            if written is not None and ref.indices != written.indices:
+                raise ScheduleError(
+                    f"cache: stage {stage.name} reads {ref}, written as {written}; required the "
+                    "same element, so that no tile reads another's"
+                )
+        if stage.target.buffer.name == name:
+            if read:
+                raise ScheduleError(
+                    f"cache: stage {stage.name} writes {name} after it is read; required a "
+                    "buffer that every tile writes first"
+                )
+            written = stage.target
+    if written is not None and not read:
+        raise ScheduleError(
+            f"cache: {name} is the result of {kernel.name}, which holds all tiles; required a "
+            "buffer that the kernel reads"
+        )
 
 
 def _terms(index: Affine, names: set[str]) -> tuple[tuple[str, int], ...]:
