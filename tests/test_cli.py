@@ -143,6 +143,22 @@ def test_a_model_can_be_profiled_without_compiling_it_first(digits_model: Path) 
     assert json.loads(done.stdout)["cycles"] > 0
 
 
+@pytest.mark.parametrize("target", ["vta:tiny", "cpu"])
+def test_two_processes_compile_to_the_same_bytes(
+    digits_model: Path, tmp_path: Path, target: str
+) -> None:
+    files = []
+    for seed in ("1", "2"):
+        path = tmp_path / f"{seed}.dvt"
+        command = [sys.executable, "-m", "dovetail.compiler", "compile", digits_model]
+        command += ["--target", target, "-o", path]
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
+        subprocess.run(command, env=environment, capture_output=True, check=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert str(digits_model.parent).encode() not in files[0]
+
+
 def test_the_cpu_gives_the_same_bytes(digits_model: Path, tmp_path: Path, image: Path) -> None:
     outputs = []
     for target, device in (("cpu", "cpu"), ("vta:tiny", "sim")):
