@@ -13,7 +13,7 @@ class DramMap:
 
     def __init__(self, config: HardwareConfig) -> None:
         self._align = max(config.burst_bytes, config.block * config.block, 8 * config.block, 64)
-        self._parts: list[tuple[int, bytes]] = []
+        self._parts: dict[bytes, int] = {}
         self.size = 0
         """Bytes handed out."""
 
@@ -24,15 +24,15 @@ class DramMap:
         return address
 
     def add(self, array: NDArray[np.generic]) -> int:
-        """Address of a constant."""
+        """Address of a constant; equal ones share one."""
         data = np.ascontiguousarray(array).tobytes()
-        address = self.reserve(len(data))
-        self._parts.append((address, data))
-        return address
+        if data not in self._parts:
+            self._parts[data] = self.reserve(len(data))
+        return self._parts[data]
 
     def image(self) -> bytes:
         """All of it, zeros where nothing is known."""
         image = bytearray(self.size)
-        for address, data in self._parts:
+        for data, address in self._parts.items():
             image[address : address + len(data)] = data
         return bytes(image)

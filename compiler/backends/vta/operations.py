@@ -4,7 +4,7 @@ The operations are listed in an order in which they could run one after the othe
 loaded just before the first tile that needs it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,19 +13,23 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load, Store
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import Memory, Unit
 
 from ...schedule.primitives import Schedule
-from ...tensor.ir import LoopKind
+from ...tensor.ir import Loop, LoopKind, Stage
 from ...tensor.lower import Activation, LoweredLayer
+from ...tensor.tiles import tile_loops
 from .constants import DramMap
-from .place import Ring
-from .tensorize import Bases, gemm, is_gemm, vector
+from .place import Grant, Ring
+from .tensorize import tensorize
 
 __all__ = ["Builder", "UnitOperation"]
 
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
+
+WEIGHT_AXES = ("c", "k", "ky", "kx")
+"""The loops over the blocks of weights, in the order of their array's axes."""
 
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
@@ -98,27 +102,42 @@ class Builder:
         self._add(store, layer)
 
     def add_layer(self, number: int, layer: LoweredLayer, schedule: Schedule) -> None:
-        """Append the operations of a layer."""
-        stages = schedule.kernel.stages
-        serial = [loop for loop in stages[0].loops if loop.kind is LoopKind.SERIAL]
-        groups = next(loop.extent for loop in serial if loop.name == "c.outer")
+        """Append the operations of a layer: for each tile, the instructions of each stage."""
+        kernel = schedule.kernel
         bases = {x.name: self.places[x.name] for x in (*layer.inputs, layer.output)}
         self._load_shared(number, layer, bases)
         for load in self._halo(layer.output):
             self._add(load, number)
-        weights = layer.constants.get("weights")
-        rest = [loop for loop in serial if loop.name != "c.outer"]
-        for group in range(groups):
-            if weights is not None:
-                part = np.split(weights, groups)[group]
-                bases["weights"] = self._load(number, layer, Memory.WGT, part)
-            for indices in product(*(range(loop.extent) for loop in rest)):
-                at = {"c.outer": group}
-                at |= {loop.name: i for loop, i in zip(rest, indices, strict=True)}
-                bases["acc"] = self._next_acc()
-                for stage in stages:
-                    make = gemm if is_gemm(stage) else vector
-                    self._add(make(stage, at, Bases(bases)), number)
+        loops = tile_loops(kernel)
+        matches = [tensorize(stage, self.config.block) for stage in kernel.stages]
+        rest = [
+            [loop for loop in stage.loops[len(loops) :] if loop.kind is LoopKind.SERIAL]
+            for stage in kernel.stages
+        ]
+        weights: dict[tuple[int, ...], Grant] = {}
+        for tile in _iterations(loops):
+            bases["acc"] = self._next_acc()
+            for match, own in zip(matches, rest, strict=True):
+                for inner in _iterations(own):
+                    at = tile | inner
+                    if match.unit is Unit.GEMM:
+                        bases["weights"] = self._weights(number, layer, match.stage, at, weights)
+                    self._add(match.instruction(at, bases), number)
+
+    def _weights(
+        self,
+        number: int,
+        layer: LoweredLayer,
+        stage: Stage,
+        at: dict[str, int],
+        loaded: dict[tuple[int, ...], Grant],
+    ) -> int:
+        """First word of the weights of one iteration of the serial loops; loads them if need be."""
+        part = tuple(at.get(f"{axis}.outer", 0) for axis in WEIGHT_AXES)
+        if part not in loaded or not self._rings[Memory.WGT].holds(loaded[part]):
+            weights = _part(layer.constants["weights"], stage, part)
+            loaded[part] = self._load(number, layer, Memory.WGT, weights)
+        return loaded[part].start
 
     def _add(self, instruction: Instruction, number: int) -> None:
         self.operations.append(UnitOperation(instruction, number))
@@ -130,29 +149,30 @@ class Builder:
             bias = constants["bias"].astype(np.int32)
             scale = constants["scale"].astype(np.float32)
             words = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
-            bases["bias"] = bases["scale"] = self._load(number, layer, Memory.PAR, words)
+            bases["bias"] = self._load(number, layer, Memory.PAR, words).start
+            bases["scale"] = bases["bias"]
         if "taps" in constants:
-            bases["taps"] = self._load(number, layer, Memory.TAP, constants["taps"])
+            bases["taps"] = self._load(number, layer, Memory.TAP, constants["taps"]).start
         if "table" in constants:
-            bases["table"] = self._load(number, layer, Memory.TAB, constants["table"])
+            bases["table"] = self._load(number, layer, Memory.TAB, constants["table"]).start
 
     def _load(
         self, number: int, layer: LoweredLayer, memory: Memory, array: NDArray[np.generic]
-    ) -> int:
+    ) -> Grant:
         """Load a constant into the next place of its ring; return that place."""
         size = self.config.word_bytes(memory)
         words = array.nbytes // size
-        base = self._rings[memory].take(words, layer.kernel.name)
+        grant = self._rings[memory].take(words, layer.kernel.name)
         address = self.dram.add(array)
         for start, count in _pieces(words, MOST_WORDS):
             load = Load(
                 memory=memory,
-                sram_address=(base + start) % self.config.depth(memory),
+                sram_address=(grant.start + start) % self.config.depth(memory),
                 dram_address=address + start * size,
                 count_x=count,
             )
             self._add(load, number)
-        return base
+        return grant
 
     def _halo(self, output: Activation) -> Iterator[Load]:
         """Fill the halo: what lies before the first data row, between rows, and after the last."""
@@ -189,6 +209,21 @@ class Builder:
         bank = self._acc_bank
         self._acc_bank = (bank + 1) % self.config.acc_banks
         return bank * self.config.bank_words(Memory.ACC)
+
+
+def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
+    """Every iteration of ``loops``, the last one varying fastest."""
+    names = [loop.name for loop in loops]
+    for indices in product(*(range(loop.extent) for loop in loops)):
+        yield dict(zip(names, indices, strict=True))
+
+
+def _part(weights: NDArray[np.generic], stage: Stage, part: tuple[int, ...]) -> NDArray[np.generic]:
+    """The tiles that one iteration of the serial loops reads: ``part`` of each split axis."""
+    extents = stage.extents
+    for axis, (name, place) in enumerate(zip(WEIGHT_AXES, part, strict=True)):
+        weights = np.split(weights, extents.get(f"{name}.outer", 1), axis)[place]
+    return weights
 
 
 def _pieces(total: int, most: int) -> Iterator[tuple[int, int]]:

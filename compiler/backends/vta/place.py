@@ -8,10 +8,10 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
+from ...tensor.ir import Scope
 from ...tensor.lower import Activation, LoweredLayer
-from .tensorize import is_gemm
 
-__all__ = ["Ring", "place_activations"]
+__all__ = ["Grant", "Ring", "place_activations"]
 
 NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
@@ -82,7 +82,8 @@ def place_activations(
 def _tensors(layers: Sequence[LoweredLayer], source: Activation) -> list[_Tensor]:
     readers: dict[str, set[tuple[int, Unit]]] = {}
     for number, layer in enumerate(layers):
-        unit = Unit.GEMM if any(map(is_gemm, layer.kernel.stages)) else Unit.VECTOR
+        scopes = {ref.buffer.scope for stage in layer.kernel.stages for ref in stage.refs}
+        unit = Unit.GEMM if Scope.WGT in scopes else Unit.VECTOR
         for activation in layer.inputs:
             readers.setdefault(activation.name, set()).add((number, unit))
     made = [(source, -1), *((layer.output, number) for number, layer in enumerate(layers))]
@@ -169,15 +170,23 @@ def _pack(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Words that a ring gave out: the first, and how many it had given out before."""
+
+    start: int
+    before: int
+
+
 class Ring:
     """Space of a memory given out in turn; addresses wrap, as the hardware's do."""
 
     def __init__(self, config: HardwareConfig, memory: Memory) -> None:
         self._memory, self._depth = memory, config.depth(memory)
-        self._next = 0
+        self._given = 0
 
-    def take(self, words: int, layer: str) -> int:
-        """First word of the next ``words``.
+    def take(self, words: int, layer: str) -> Grant:
+        """The next ``words``.
 
         Raises DoesNotFitError when the memory has fewer in all.
         """
@@ -186,6 +195,10 @@ class Ring:
                 f"layer {layer!r}: {self._memory.value} scratchpad: {words} words required, "
                 f"{self._depth} available; use a configuration with a deeper {self._memory.name}"
             )
-        start = self._next
-        self._next = (start + words) % self._depth
-        return start
+        grant = Grant(self._given % self._depth, self._given)
+        self._given += words
+        return grant
+
+    def holds(self, grant: Grant) -> bool:
+        """Whether nothing that ``grant`` covers was given out again."""
+        return self._given - grant.before <= self._depth

@@ -64,7 +64,17 @@ def test_a_tensor_too_large_for_act_names_its_layer() -> None:
 
 def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
     ring = Ring(TINY, Memory.WGT)
-    assert [ring.take(50, "layer") for _ in range(4)] == [0, 50, 100, 22]
+    assert [ring.take(50, "layer").start for _ in range(4)] == [0, 50, 100, 22]
+
+
+def test_a_ring_holds_a_grant_until_its_words_are_given_out_again() -> None:
+    ring = Ring(TINY, Memory.WGT)
+    first = ring.take(TINY.wgt_depth // 2, "layer")
+    second = ring.take(TINY.wgt_depth // 2, "layer")
+    assert ring.holds(first)
+    ring.take(1, "layer")
+    assert not ring.holds(first)
+    assert ring.holds(second)
 
 
 def test_a_ring_refuses_more_than_it_has() -> None:
@@ -104,3 +114,9 @@ def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() ->
     bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
     assert bank["t2"] != bank["t3"]
     assert bank["t2"] != bank["t1"]
+
+
+def test_equal_constants_share_their_place() -> None:
+    dram = DramMap(TINY)
+    first, other, again = (dram.add(np.full(8, value, np.int8)) for value in (1, 2, 1))
+    assert first == again != other
