@@ -73,18 +73,29 @@ OFFERS = {
 
 async def _watch_offers(dut: Any) -> None:
     """Hold AR, AW and W to the rule that an offer stays as it is until it is accepted."""
-    before: dict[str, list[int]] = {}
+    channels = [
+        (
+            channel,
+            getattr(dut, f"memory__{channel}valid"),
+            getattr(dut, f"memory__{channel}ready"),
+            [getattr(dut, f"memory__{name}") for name in names],
+        )
+        for channel, names in OFFERS.items()
+    ]
+    waiting: dict[str, list[int]] = {}
     while True:
         await FallingEdge(dut.clk)
         await ReadOnly()
-        for channel, names in OFFERS.items():
-            valid = getattr(dut, f"memory__{channel}valid").value == 1
-            ready = getattr(dut, f"memory__{channel}ready").value == 1
-            offer = [int(getattr(dut, f"memory__{name}").value) for name in names] if valid else []
-            assert channel not in before or offer == before[channel], f"{channel} changed on offer"
-            before.pop(channel, None)
-            if valid and not ready:
-                before[channel] = offer
+        for channel, valid, ready, signals in channels:
+            offered = valid.value == 1
+            accepted = offered and ready.value == 1
+            if not offered or (accepted and channel not in waiting):
+                assert channel not in waiting, f"{channel} withdrew its offer"
+                continue
+            offer = [int(signal.value) for signal in signals]
+            assert offer == waiting.pop(channel, offer), f"{channel} changed its offer"
+            if not accepted:
+                waiting[channel] = offer
 
 
 def random_pauses(rng: np.random.Generator) -> Iterator[bool]:

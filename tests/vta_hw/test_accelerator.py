@@ -261,7 +261,7 @@ async def fail(bench: Bench, name: str, failure: Failure) -> None:
 
 @pytest.mark.parametrize("memory", AXI_MEMORIES)
 def test_random_programs_leave_memory_as_the_semantics_say(memory: str) -> None:
-    simulate(make_accelerator, random_programs, seed=71, memory=memory, programs=5)
+    simulate(make_accelerator, random_programs, seed=71, memory=memory, programs=3)
 
 
 @pytest.mark.parametrize("memory", AXI_MEMORIES)

@@ -65,7 +65,7 @@ async def random_commands(dut: Any) -> None:
     await start_clock(dut)
     offered: dict[str, tuple[int, int, int] | None] = {"ar": None, "aw": None}
     commands: list[Command] = []
-    for cycle in range(3000):
+    for cycle in range(2000):
         for channel, offer in offered.items():
             if offer is None and rng.integers(0, 6) == 0:
                 beats = int(rng.choice([1, 2, 16, 256]))
@@ -143,6 +143,6 @@ def check_beats(
     )
 
 
-@pytest.mark.parametrize("seed", range(61, 66))
+@pytest.mark.parametrize("seed", range(61, 64))
 def test_every_beat_and_answer_comes_in_the_cycle_of_the_formula(seed: int) -> None:
     simulate(make_dram, random_commands, seed=seed)

@@ -60,7 +60,7 @@ def expected_writes(state: MachineState, instruction: Load) -> dict[int, bytes]:
 async def random_blocks(dut: Any) -> None:
     """Blocks for every memory, padded or not, strides of both signs, one after the other."""
     rng, state, _ = await begin(dut)
-    for _ in range(60):
+    for _ in range(30):
         instruction = random_load(rng)
         written = await run_load(dut, instruction)
         found = {

@@ -40,7 +40,7 @@ async def run_store(dut: Any, instruction: Store, limit: int = 20_000) -> int:
 async def random_blocks(dut: Any) -> None:
     """Blocks of every shape, rows overlapping or not, one after the other."""
     rng, state, dram = await begin(dut)
-    for _ in range(40):
+    for _ in range(16):
         instruction = random_store(rng)
         await run_store(dut, instruction)
         semantics.store(state, instruction)
