@@ -81,13 +81,14 @@ class Intrinsic:
 
 def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     """All of them, for an accelerator with blocks of ``lanes``."""
-    anywhere = {"target": (Scope.ACT, Scope.ACC), "source": (Scope.ACT, Scope.ACC)}
-    pair = {**anywhere, "other": (Scope.ACT, Scope.ACC)}
+    anywhere = (Scope.ACT, Scope.ACC)
+    multiplied = {"target": anywhere}
     source = _vector("source", "int8", Scope.ACT, lanes)
     other = _vector("other", "int8", Scope.ACT, lanes)
     taps = Product(source, _vector("taps", "int8", Scope.TAP, lanes))
     total = Total(Scaled(source, 1), Scaled(other, 1))
     folds = (Fold.NONE, Fold.SUM, Fold.MAX)
+    moved = {"target": anywhere, "source": anywhere}
     vector = (VECTOR_LEVELS, _emit_vector)
     return (
         Intrinsic(
@@ -101,13 +102,31 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
             _emit_gemm,
         ),
         Intrinsic(
-            "vector.fold", Unit.VECTOR, _meaning(source, lanes), anywhere, folds, True, *vector
+            "vector.fold",
+            Unit.VECTOR,
+            _meaning(source, "int8", lanes),
+            moved,
+            folds,
+            True,
+            *vector,
         ),
         Intrinsic(
-            "vector.taps", Unit.VECTOR, _meaning(taps, lanes), anywhere, folds[:2], True, *vector
+            "vector.taps",
+            Unit.VECTOR,
+            _meaning(taps, "int32", lanes),
+            multiplied,
+            folds[:2],
+            True,
+            *vector,
         ),
         Intrinsic(
-            "vector.pair", Unit.VECTOR, _meaning(total, lanes), pair, folds[:1], True, *vector
+            "vector.pair",
+            Unit.VECTOR,
+            _meaning(total, "int32", lanes),
+            multiplied,
+            folds[:1],
+            True,
+            *vector,
         ),
     )
 
@@ -116,9 +135,9 @@ def _vector(name: str, dtype: str, scope: Scope, lanes: int) -> Ref:
     return Ref(Buffer(name, (lanes,), dtype, scope), (var("l"),))
 
 
-def _meaning(value: Value, lanes: int) -> Stage:
-    """``target[l] = value[l]`` for every lane ``l``."""
-    target = _vector("target", "int8", Scope.ACT, lanes)
+def _meaning(value: Value, dtype: str, lanes: int) -> Stage:
+    """``target[l] = value[l]`` for every lane ``l``; int8 in ACT, or int32 in ACC."""
+    target = _vector("target", dtype, Scope.ACT if dtype == "int8" else Scope.ACC, lanes)
     loops = (Loop("l", lanes, LoopKind.LANE),)
     return Stage("vector", loops, frozenset(), target, Fold.NONE, value)
 

@@ -97,6 +97,8 @@ def _match(stage: Stage, intrinsic: Intrinsic) -> Match:
             raise _MismatchError(f"{ref} lies in {ref.buffer.scope.value}")
     if (stage.finish or stage.table) and not intrinsic.finishes:
         raise _MismatchError("it cannot finish its result")
+    if not stage.finish and stage.target.buffer.dtype == "int8" and not _stays_int8(stage):
+        raise _MismatchError("an int8 result that may be out of range needs a finish")
     if stage.finish:
         operands |= {"bias": stage.finish.bias, "scale": stage.finish.scale}
     words = {
@@ -107,6 +109,12 @@ def _match(stage: Stage, intrinsic: Intrinsic) -> Match:
     if "other" in words and words["other"].terms != words["source"].terms:
         raise _MismatchError(f"{operands['source']} and {operands['other']} do not move alike")
     return Match(stage, intrinsic, _levels(stage, intrinsic), operands, words)
+
+
+def _stays_int8(stage: Stage) -> bool:
+    """Whether the result is one of the int8 values read; others would be clipped, not wrapped."""
+    value = stage.value
+    return isinstance(value, Ref) and value.buffer.dtype == "int8" and stage.fold is not Fold.SUM
 
 
 def _lanes(stage: Stage, meaning: Stage) -> dict[str, str]:
