@@ -1,244 +1,336 @@
-"""The memory port and the DRAM model, burst by burst (docs/timing.md, "Reading DRAM" to "DRAM
-model").
+"""The memory port and the DRAM model, burst by burst.
 
-Each burst is taken into an address register, accepted by the memory, and then its beats follow a
-formula. Actions are done one at a time, in order of their cycle; what an action depends on always
-happened in an earlier cycle, so the caller only has to interleave them with the rest of the machine
-by time.
+Source: docs/timing.md, "Reading DRAM" to "DRAM model".
+
+A burst is taken into an address register, accepted by the memory, and then its beats follow a
+formula.  The machine asks for everything up to a cycle; what it must know at once ends the asking
+early.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.config import DramTiming, HardwareConfig
-from dovetail.isa.footprint import dram_rows
-from dovetail.isa.instructions import Load, Store
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 
-__all__ = ["NEVER", "MemoryPort", "Transfer", "cut_bursts"]
+__all__ = ["NEVER", "Listener", "MemoryPort", "Source", "Transfer"]
 
 NEVER = 1 << 62
 """A cycle that is not known to come."""
 
 
-def cut_bursts(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:
-    """Each burst of the instruction, in order: (first byte address, beats)."""
-    size, bus = config.burst_bytes, config.bus_bytes
-    bursts = []
-    for start, length in dram_rows(instruction, config):
-        end = start + length
-        while start < end:
-            stop = min((start // size + 1) * size, end)
-            bursts.append((start & 0xFFFFFFFF, (stop - start) // bus))
-            start = stop
-    return bursts
+class Source(IntEnum):
+    """Who asks for bursts; of two errors in one cycle, the smaller one's counts."""
+
+    FETCH = 1
+    LOAD = 2
+    STORE = 3
 
 
 @dataclass(slots=True)
 class Transfer:
-    """A LOAD or STORE at work: its bursts, and the first data beat of each one accepted so far."""
+    """A LOAD or STORE at work.
+
+    index: of the instruction.  beats: of each burst, in order.
+    offer: LOAD: cycle from which its next burst is offered.  STORE: from which it can fill the next
+    slot. outside: number of the first burst that leaves the window; NEVER for none. taken: bursts
+    taken into the address register. starts: cycle of the first beat of each burst that the memory
+    has accepted. ready, takes: STORE: cycle from which each filled burst is offered, and in which
+    it was taken.
+    """
 
     index: int
-    bursts: list[tuple[int, int]]
+    beats: tuple[int, ...]
     offer: int
-    """Cycle from which the next burst is offered."""
+    outside: int = NEVER
     taken: int = 0
     starts: list[int] = field(default_factory=list)
-    takes: list[int] = field(default_factory=list)
-    """STORE: cycle in which each burst was taken."""
     ready: list[int] = field(default_factory=list)
-    """STORE: from when each filled burst is offered."""
-    outside: int = -1
-    """First burst that leaves the window; -1 for none."""
+    takes: list[int] = field(default_factory=list)
 
     @property
-    def beats_accepted(self) -> int:
-        """Beats of the bursts accepted."""
-        return sum(beats for _, beats in self.bursts[: len(self.starts)])
+    def beats_moved(self) -> int:
+        """Beats of the bursts that the memory has accepted."""
+        return sum(self.beats[: len(self.starts)])
 
     def beat_cycles(self, interval: int) -> NDArray[np.int64]:
-        """Cycle of every beat of the bursts accepted."""
-        counts = np.array([beats for _, beats in self.bursts[: len(self.starts)]], np.int64)
+        """Cycle of every beat of the bursts that the memory has accepted."""
+        counts = np.array(self.beats[: len(self.starts)], np.int64)
         first = np.repeat(np.array(self.starts, np.int64), counts)
         within = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
         return first + within * interval
 
 
-class MemoryPort:
-    """AR and AW registers in front of the DRAM's command queue.
+class Listener(Protocol):
+    """What the port tells the machine."""
 
-    next: the cycle of the next action, ``NEVER`` when there is none; ``act`` does it.
+    def asked(self, cycle: int) -> int:
+        """FETCH's burst was taken in ``cycle``; return from when the next one is offered."""
+        ...
+
+    def fetched(self, index: int, cycle: int) -> None:
+        """The last beat of instruction ``index`` comes in ``cycle``."""
+        ...
+
+    def loaded(self, transfer: Transfer, cycle: int) -> None:
+        """The last beat of a LOAD comes in ``cycle``."""
+        ...
+
+    def stored(self, transfer: Transfer, cycle: int) -> None:
+        """The last response to a STORE comes in ``cycle``."""
+        ...
+
+    def outside(self, source: Source, index: int, cycle: int) -> None:
+        """In ``cycle`` a burst was to be taken that leaves the window."""
+        ...
+
+
+class MemoryPort:
+    """The registers in front of AR and AW, and the DRAM's queue of commands.
+
+    load, store: the transfer at work, set by the machine.
+    fetch_offer: cycle from which FETCH offers its next burst, that of instruction ``fetch_index``.
+    fetch_outside: first instruction that lies outside the window.
     """
 
-    def __init__(
-        self,
-        config: HardwareConfig,
-        timing: DramTiming,
-        window: tuple[int, int],
-        fetched: Callable[[int, int], None],
-        loaded: Callable[[Transfer, int], None],
-        stored: Callable[[Transfer, int], None],
-        outside: Callable[[str, int, int], None],
-    ) -> None:
-        self.config, self.timing, self.window = config, timing, window
-        self._fetched, self._loaded, self._stored, self._outside = fetched, loaded, stored, outside
+    __slots__ = (
+        "_config",
+        "_ends",
+        "_last_accept",
+        "_last_end",
+        "_last_writes",
+        "_listener",
+        "_read_at",
+        "_reading",
+        "_timing",
+        "_words_per_beat",
+        "_write_at",
+        "_writing",
+        "fetch_index",
+        "fetch_offer",
+        "fetch_outside",
+        "last_answer",
+        "load",
+        "stopped",
+        "store",
+    )
+
+    def __init__(self, config: HardwareConfig, timing: DramTiming, listener: Listener) -> None:
+        self._config, self._timing, self._listener = config, timing, listener
         self.load: Transfer | None = None
         self.store: Transfer | None = None
-        self.fetch_address = 0
-        self.fetch_offer = NEVER
         self.fetch_index = 0
-        self._fetch_beats = 64 // config.bus_bytes
-        # Address registers: what is valid, and from when; or from when they are empty.
-        self._read: tuple[Transfer | None, int] | None = None
-        self._read_at = 0
-        self._write: Transfer | None = None
-        self._write_at = 0
-        # The memory: ends of the commands accepted (the last few), and the last one's direction.
-        self._ends: deque[int] = deque(maxlen=timing.queue_bursts)
-        self._last_accept = -1
-        self._last_end = NEVER
-        self._last_is_write = False
-        self.last_answer = -1
-        """Cycle of the latest last beat or write response of any burst accepted."""
+        self.fetch_offer = NEVER
+        self.fetch_outside = NEVER
         self.stopped = False
         """Whether no more bursts are taken."""
+        self.last_answer = -1
+        """Cycle of the latest last beat of a read, or response to a write, accepted so far."""
+        # Address registers: valid from ``_at``, or empty from then on.
+        self._reading: Source | None = None
+        self._read_at = 0
+        self._writing = False
+        self._write_at = 0
+        # Commands accepted: the ends of the last ``queue_bursts``, and the last one's direction.
+        self._ends = deque([-1] * timing.queue_bursts, timing.queue_bursts)
+        self._last_accept = self._last_end = -1
+        self._last_writes: bool | None = None
 
-    def next(self) -> int:
-        """Cycle of the next action."""
-        room = self._room()
-        if self._read is not None:
-            read = max(self._read_at, room)
-        elif self.stopped:
-            read = NEVER
-        else:
-            offer = self.fetch_offer
-            load = self.load
-            if load is not None and load.taken < len(load.bursts) and load.offer < offer:
-                offer = load.offer
-            read = max(self._read_at, offer)
-        if self._write is not None:
-            write = max(self._write_at, room)
-        elif self.stopped:
-            write = NEVER
-        else:
-            store = self.store
-            write = NEVER
-            if store is not None and store.taken < len(store.ready):
-                write = max(self._write_at, store.ready[store.taken])
-        return read if read <= write else write
+    def run(self, limit: int) -> bool:
+        """Do all that happens up to cycle ``limit``.
+
+        Returns True, perhaps with some of it left to do, when the listener was told something;
+        nothing in a cycle earlier than what it was told is left.
+        """
+        while True:
+            cycle = self._read_load(limit) if self._only_loads() else -1
+            if cycle >= 0:
+                assert self.load is not None
+                self._listener.loaded(self.load, cycle)
+                return True
+            room = self._room()
+            read, write = self._next_read(room), self._next_write(room)
+            now = read if read <= write else write
+            if now > limit or now == NEVER:
+                return False
+            told = accepted = False
+            if read == now:
+                accepted = self._reading is not None
+                told = self._accept_read(now) if accepted else self._take_read(now)
+            if write == now and not (accepted and self._writing):
+                told |= self._accept_write(now) if self._writing else self._take_write(now)
+            if told:
+                return True
 
     def _room(self) -> int:
         """First cycle in which the memory can accept another command."""
-        soonest = self._last_accept + 1
-        if len(self._ends) == self.timing.queue_bursts:
-            return max(soonest, self._ends[0] + 1)
-        return soonest
+        return max(self._last_accept, self._ends[0]) + 1
 
-    def act(self, cycle: int) -> None:
-        """Do the actions of ``cycle``, the one ``next`` gave: at most one on either address
-        channel.
-        """
-        room = self._room() <= cycle
-        accept_read = self._read is not None and self._read_at <= cycle and room
-        accept_write = (
-            self._write is not None and self._write_at <= cycle and room and not accept_read
-        )
-        taking = not self.stopped
-        if self._read is None and self._read_at <= cycle and taking:
-            self._take_read(cycle)
-        elif accept_read:
-            self._accept_read(cycle)
-        if self._write is None and self._write_at <= cycle and taking:
-            self._take_write(cycle)
-        elif accept_write:
-            self._accept_write(cycle)
-
-    def _take_read(self, cycle: int) -> None:
+    def _next_read(self, room: int) -> int:
+        """Cycle in which a read is accepted or taken next."""
+        if self._reading is not None:
+            return max(self._read_at, room)
+        if self.stopped:
+            return NEVER
+        offer = self.fetch_offer
         load = self.load
-        if self.fetch_offer <= cycle:
-            address = (self.fetch_address + 64 * self.fetch_index) & 0xFFFFFFFF
-            if not self.window[0] <= address <= address + 63 <= self.window[1]:
-                self._outside("fetch", self.fetch_index, cycle)
-                self.fetch_offer = NEVER
-                return
-            self._read = (None, self.fetch_index)
-            self.fetch_index += 1
-            self.fetch_offer = NEVER
-            self._fetched(-1, cycle)
-        elif load is not None and load.taken < len(load.bursts) and load.offer <= cycle:
-            if load.taken == load.outside:
-                self._outside("load", load.index, cycle)
-                load.offer = NEVER
-                return
-            self._read = (load, load.taken)
-            load.taken += 1
-            load.offer = cycle + 1
-        else:
-            return
-        self._read_at = cycle + 1
+        if load is not None and load.taken < len(load.beats) and load.offer < offer:
+            offer = load.offer
+        return max(self._read_at, offer)
 
-    def _take_write(self, cycle: int) -> None:
+    def _next_write(self, room: int) -> int:
+        """Cycle in which a write is accepted or taken next."""
+        if self._writing:
+            return max(self._write_at, room)
         store = self.store
-        if store is None or store.taken >= len(store.ready) or store.ready[store.taken] > cycle:
-            return
-        if store.taken == store.outside:
-            self._outside("store", store.index, cycle)
-            store.ready[store.taken] = NEVER
-            return
-        self._write = store
-        store.taken += 1
-        store.takes.append(cycle)
-        self._write_at = cycle + 1
+        if self.stopped or store is None or store.taken == len(store.ready):
+            return NEVER
+        return max(self._write_at, store.ready[store.taken])
 
-    def _start(self, cycle: int, beats: int, *, write: bool) -> tuple[int, int]:
-        """First and last beat of a command accepted in ``cycle``."""
-        timing = self.timing
-        start = cycle + timing.latency_cycles
-        if self._last_end != NEVER:
-            turn = timing.turnaround_cycles if write != self._last_is_write else 0
+    def _take_read(self, now: int) -> bool:
+        load = self.load
+        if self.fetch_offer <= now:
+            if self.fetch_index >= self.fetch_outside:
+                # Nothing else is taken in this cycle.
+                self.fetch_offer, self._read_at = NEVER, now + 1
+                self._listener.outside(Source.FETCH, self.fetch_index, now)
+                return True
+            self._reading, self._read_at = Source.FETCH, now + 1
+            self.fetch_index += 1
+            self.fetch_offer = self._listener.asked(now)
+            return False
+        assert load is not None
+        if load.taken == load.outside:
+            load.offer = NEVER
+            self._listener.outside(Source.LOAD, load.index, now)
+            return True
+        self._reading, self._read_at = Source.LOAD, now + 1
+        load.taken += 1
+        load.offer = now + 1
+        return False
+
+    def _take_write(self, now: int) -> bool:
+        store = self.store
+        assert store is not None
+        if store.taken == store.outside:
+            store.ready[store.taken] = NEVER
+            self._listener.outside(Source.STORE, store.index, now)
+            return True
+        self._writing, self._write_at = True, now + 1
+        store.taken += 1
+        store.takes.append(now)
+        return False
+
+    def _accept(self, now: int, beats: int, *, writes: bool) -> int:
+        """The memory accepts a command; return the cycle of its last beat."""
+        timing = self._timing
+        start = now + timing.latency_cycles
+        if self._last_writes is not None:
+            turn = timing.turnaround_cycles if writes != self._last_writes else 0
             start = max(start, self._last_end + 1 + turn)
         end = start + (beats - 1) * timing.beat_interval_cycles
         self._ends.append(end)
-        self._last_accept, self._last_end, self._last_is_write = cycle, end, write
-        return start, end
+        self._last_accept, self._last_end, self._last_writes = now, end, writes
+        return end
 
-    def _accept_read(self, cycle: int) -> None:
-        assert self._read is not None
-        transfer, number = self._read
-        self._read, self._read_at = None, cycle + 1
-        beats = self._fetch_beats if transfer is None else transfer.bursts[number][1]
-        start, end = self._start(cycle, beats, write=False)
+    def _accept_read(self, now: int) -> bool:
+        source, self._reading, self._read_at = self._reading, None, now + 1
+        if source is Source.FETCH:
+            end = self._accept(now, INSTRUCTION_BYTES // self._config.bus_bytes, writes=False)
+            self.last_answer = max(self.last_answer, end)
+            self._listener.fetched(self.fetch_index - 1, end)
+            return True
+        load = self.load
+        assert load is not None
+        beats = load.beats[len(load.starts)]
+        end = self._accept(now, beats, writes=False)
         self.last_answer = max(self.last_answer, end)
-        if transfer is None:
-            self._fetched(number, end)
-            return
-        transfer.starts.append(start)
-        if len(transfer.starts) == len(transfer.bursts):
-            self._loaded(transfer, end)
+        load.starts.append(end - (beats - 1) * self._timing.beat_interval_cycles)
+        if len(load.starts) == len(load.beats):
+            self._listener.loaded(load, end)
+            return True
+        return False
 
-    def _accept_write(self, cycle: int) -> None:
-        assert self._write is not None
-        transfer = self._write
-        self._write, self._write_at = None, cycle + 1
-        number = len(transfer.starts)
-        start, end = self._start(cycle, transfer.bursts[number][1], write=True)
-        self.last_answer = max(self.last_answer, end + self.timing.response_cycles)
-        transfer.starts.append(start)
-        self.fill(transfer, end + 1)
-        if len(transfer.starts) == len(transfer.bursts):
-            self._stored(transfer, end + self.timing.response_cycles)
+    def _accept_write(self, now: int) -> bool:
+        self._writing, self._write_at = False, now + 1
+        store = self.store
+        assert store is not None
+        beats = store.beats[len(store.starts)]
+        end = self._accept(now, beats, writes=True)
+        answer = end + self._timing.response_cycles
+        self.last_answer = max(self.last_answer, answer)
+        store.starts.append(end - (beats - 1) * self._timing.beat_interval_cycles)
+        self.fill(store, end + 1)
+        if len(store.starts) == len(store.beats):
+            self._listener.stored(store, answer)
+            return True
+        return False
 
     def fill(self, store: Transfer, slot_free: int) -> None:
-        """Fill the next burst's slot, which is free from ``slot_free``; ``offer`` is when filling
-        can go on.
-        """
+        """STORE fills a slot, free from ``slot_free``, with its next burst, if it has one left."""
         number = len(store.ready)
-        if number == len(store.bursts):
+        if number == len(store.beats):
             return
-        words = store.bursts[number][1] * self.config.bus_bytes // self.config.block
-        begin = max(store.offer, slot_free)
-        store.offer = begin + words
-        store.ready.append(begin + words + 1)
+        words = store.beats[number] * self._config.bus_bytes // self._config.block
+        store.offer = max(store.offer, slot_free) + words
+        store.ready.append(store.offer + 1)
+
+    # LOAD alone at the port -------------------------------------------------------------------
+
+    def _only_loads(self) -> bool:
+        """Whether only LOAD has anything to do here."""
+        load = self.load
+        return (
+            load is not None
+            and self.fetch_offer == NEVER
+            and self._reading is not Source.FETCH
+            and not self._writing
+            and not self.stopped
+            and (self.store is None or self.store.taken == len(self.store.ready))
+        )
+
+    def _read_load(self, limit: int) -> int:
+        """LOAD's bursts up to ``limit``; return the cycle of its last beat, or -1 while unknown."""
+        load, timing, ends = self.load, self._timing, self._ends
+        assert load is not None
+        beats, starts = load.beats, load.starts
+        latency, interval = timing.latency_cycles, timing.beat_interval_cycles
+        reading, at = self._reading is not None, self._read_at
+        accepted, before = self._last_accept, self._last_end + 1
+        if self._last_writes is None:
+            before = 0
+        elif self._last_writes:
+            before += timing.turnaround_cycles
+        number, stop = len(starts), min(len(beats), load.outside)
+        first = number
+        while number < stop or reading:
+            if not reading:
+                now = at if at >= load.offer else load.offer
+                if now > limit:
+                    break
+                reading, at = True, now + 1
+                load.offer = at
+            now = ends[0] if ends[0] > accepted else accepted
+            now = at if at > now else now + 1
+            if now > limit:
+                break
+            start = now + latency
+            if start < before:
+                start = before
+            starts.append(start)
+            before = start + (beats[number] - 1) * interval + 1
+            ends.append(before - 1)
+            number += 1
+            accepted = now
+            reading, at = False, now + 1
+        load.taken = number + reading
+        self._reading, self._read_at = Source.LOAD if reading else None, at
+        if number == first:
+            return -1
+        self._last_accept, self._last_end, self._last_writes = accepted, before - 1, False
+        self.last_answer = max(self.last_answer, before - 1)
+        return before - 1 if number == len(beats) else -1

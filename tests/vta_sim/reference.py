@@ -1,8 +1,8 @@
-"""The accelerator and its DRAM stepped cycle by cycle: the rules of docs/timing.md, one after the other.
+"""The accelerator and its DRAM stepped cycle by cycle: the rules of docs/timing.md, literally.
 
-Slow and simple on purpose; nothing is shared with the simulator that is tested against it.  In a cycle every
-rule sees the registers as they were at its start; what it changes goes to ``later`` and shows in the next one.
-After a run that was stopped the scratchpads are not those of the hardware.
+Slow and simple on purpose; nothing is shared with the simulator that is tested against it.  In a
+cycle every rule sees the registers as they were at its start; what it changes goes to ``later`` and
+shows in the next one. After a run that was stopped the scratchpads are not those of the hardware.
 """
 
 from collections import deque
@@ -27,7 +27,8 @@ from dovetail.isa.instructions import (
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
-from tests.vta_sim.reference_memory import Burst, ReferenceMemory, bursts_of
+
+from .reference_memory import Burst, ReferenceMemory, bursts_of
 
 __all__ = ["Reference", "ReferenceResult"]
 

@@ -1,4 +1,7 @@
-"""Address registers and DRAM of the stepped reference: docs/timing.md, "Reading DRAM" to "DRAM model"."""
+"""Address registers and DRAM of the stepped reference.
+
+Source: docs/timing.md, "Reading DRAM" to "DRAM model".
+"""
 
 from collections import deque
 from collections.abc import Callable
