@@ -101,7 +101,8 @@ class LoweredLayer:
 def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str, Activation]:
     """Every activation of the layers, with the halo that all its readers together need.
 
-    Raises UnsupportedOperatorError when two readers need different halo values.
+    Raises UnsupportedOperatorError when two readers need different halo values, or a tensor is of
+    more than one image.
     """
     activations = {
         name: _plain(graph, name, lanes)
@@ -150,14 +151,24 @@ def _largest(*halos: Pads) -> Pads:
 
 
 def _plain(graph: Graph, name: str, lanes: int) -> Activation:
-    shape = graph.types[name].shape
-    if len(shape) == 4:
-        return Activation(name, shape[3], shape[1], shape[2], lanes)
-    return Activation(name, shape[-1], 1, 1, lanes)
+    kind = graph.types[name]
+    match kind.shape:
+        case (1, height, width, channels):
+            return Activation(name, channels, height, width, lanes)
+        case (*ones, channels) if all(size == 1 for size in ones):
+            return Activation(name, channels, 1, 1, lanes)
+        case _:
+            raise UnsupportedOperatorError(
+                f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
+                "accelerator runs one image at a time"
+            )
 
 
 def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> LoweredLayer:
-    """The kernel of ``layer``."""
+    """The kernel of ``layer``.
+
+    Raises UnsupportedOperatorError when the accelerator cannot run its operator.
+    """
     inputs = tuple(activations[name] for name in layer.inputs)
     output = activations[layer.output]
     match layer.nodes[0].operator:
