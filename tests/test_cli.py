@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors
+from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors, human
 from dovetail.isa.assembly import assemble
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.runtime.module import Module
@@ -27,6 +27,12 @@ PROGRAM = """
 load  memory=act sram_address=0 dram_address=0 count_x=12 post=store
 store sram_address=0 dram_address=64 count_x=12 wait=load
 """
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As wide as a file, on whatever terminal the tests run."""
+    monkeypatch.setattr(human, "_width", FILE_WIDTH)
 
 
 def invoke(*arguments: object) -> Result:

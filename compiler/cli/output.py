@@ -1,7 +1,6 @@
 """How the command line speaks: results on standard output, all else on standard error."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ FILE_WIDTH = 120
 
 human = Console(
     stderr=True,
-    width=None if sys.stderr.isatty() or "COLUMNS" in os.environ else FILE_WIDTH,
+    width=None if sys.stderr.isatty() else FILE_WIDTH,
     highlight=False,
 )
 
