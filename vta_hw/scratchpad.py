@@ -3,6 +3,9 @@
 A bank is the high bits of a word address.  The issue logic lets units work at the same time only in
 different banks, so each bank simply serves whichever unit enables it.  Addresses wrap: bits above
 the depth are dropped.
+
+What a read gives whose word is written in the same cycle is not defined, and no unit uses it: GEMM
+replaces the one word it may read so, and tokens and banks keep all others apart.
 """
 
 from collections.abc import Sequence
@@ -18,6 +21,10 @@ from dovetail.isa.memories import Memory
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
 __all__ = ["BankedScratchpad", "SimpleScratchpad", "TablePort", "TableScratchpad"]
+
+
+NO_COLLISIONS = {"no_rw_check": 1}
+"""Tells Yosys not to build what makes a read beside a write of the same word give the old value."""
 
 
 class BankedScratchpad(wiring.Component):
@@ -62,7 +69,7 @@ class BankedScratchpad(wiring.Component):
         word_bits = (self._words - 1).bit_length()
         outputs = []
         for bank in range(self._banks):
-            block = BlockMemory(shape=unsigned(self._width), depth=self._words, init=[])
+            block = _block_memory(self._width, self._words)
             m.submodules[f"{self._name}_bank{bank}"] = block
             read, write = block.read_port(), block.write_port()
             outputs.append(read.data)
@@ -85,6 +92,10 @@ class BankedScratchpad(wiring.Component):
             m.d.sync += bank_now.eq(port.address[word_bits : word_bits + bank_bits])
             m.d.comb += port.data.eq(Array(outputs)[bank_now] if bank_bits else outputs[0])
         return m
+
+
+def _block_memory(width: int, depth: int) -> BlockMemory:
+    return BlockMemory(shape=unsigned(width), depth=depth, init=[], attrs=NO_COLLISIONS)
 
 
 def _select(choices: list[tuple[Value, Value]]) -> tuple[Value, Value]:
@@ -114,7 +125,7 @@ class SimpleScratchpad(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        block = BlockMemory(shape=unsigned(self._width), depth=self._depth, init=[])
+        block = _block_memory(self._width, self._depth)
         m.submodules[f"{self._name}_bank0"] = block
         read, write = block.read_port(), block.write_port()
         m.d.comb += [
@@ -170,7 +181,7 @@ class TableScratchpad(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         for lane in range(self._lanes):
-            block = BlockMemory(shape=unsigned(8), depth=self._depth, init=[])
+            block = _block_memory(8, self._depth)
             m.submodules[f"tab_lane{lane}"] = block
             read, write = block.read_port(), block.write_port()
             m.d.comb += [
