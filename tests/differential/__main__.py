@@ -1,6 +1,8 @@
 """``python -m tests.differential --config tiny --programs 200 --seed 1``."""
 
 import sys
+from collections import Counter
+from dataclasses import dataclass, field
 
 import click
 from rich.console import Console
@@ -8,49 +10,113 @@ from rich.progress import track
 from rich.table import Table
 
 from dovetail.isa.assembly import disassemble
-from dovetail.isa.configs import find_config
-from tests.differential.compare import Difference, compare
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import CONFIGS
+from dovetail.isa.registers import ErrorCode
+from tests.differential.compare import BACKENDS, Difference, compare
+from tests.differential.configs import VARIANTS, differential_config
+from tests.differential.faults import with_fault
 from tests.differential.generate import Case, generate
 from tests.differential.minimise import minimise
 
 BATCH = 25
+FAULT_EVERY = 5
+"""One program in so many runs again, with a fault."""
 
 
-@click.command()
-@click.option("--config", default="tiny", show_default=True)
-@click.option("--programs", default=200, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-def main(config: str, programs: int, seed: int) -> None:
-    """Run random programs on semantics, simulator and RTL; exit 1 when they differ anywhere."""
-    hardware = find_config(config)
-    console = Console(stderr=True)
-    instructions = 0
-    failures: list[tuple[Case, Difference]] = []
-    total = [0, 0, 0]
-    batches = range(0, programs, BATCH)
-    for start in track(batches, description=f"{config}, seed {seed}", console=console):
-        cases = [generate(hardware, seed, n) for n in range(start, min(programs, start + BATCH))]
-        instructions += sum(len(case.instructions) for case in cases)
-        for case, found in zip(cases, compare(cases), strict=True):
-            counts = (found.bytes_wrong, found.cycles_wrong, found.counters_wrong)
-            total = [a + b for a, b in zip(total, counts, strict=True)]
-            if found:
-                failures.append((case, found))
-    table = Table(title=f"semantics = simulator = RTL, {config}, seed {seed}")
+@dataclass(slots=True)
+class Totals:
+    """What ran, and what differed."""
+
+    programs: int = 0
+    instructions: int = 0
+    differences: list[int] = field(default_factory=lambda: [0, 0, 0])
+    stops: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[Case, Difference]] = field(default_factory=list)
+
+    def add(self, case: Case, found: Difference) -> None:
+        """Count one program."""
+        self.programs += 1
+        self.instructions += len(case.instructions)
+        counts = (found.bytes_wrong, found.cycles_wrong, found.counters_wrong)
+        self.differences = [a + b for a, b in zip(self.differences, counts, strict=True)]
+        if found.error_code:
+            self.stops[ErrorCode(found.error_code).name] += 1
+        if found:
+            self.failures.append((case, found))
+
+
+def _cases(hardware: HardwareConfig, seed: int, numbers: range, backends: list[str]) -> list[Case]:
+    cases = [generate(hardware, seed, number) for number in numbers]
+    if {"sim", "rtl"} <= set(backends):
+        cases += [
+            with_fault(case, seed, number // FAULT_EVERY)
+            for case, number in zip(cases, numbers, strict=True)
+            if number % FAULT_EVERY == 0
+        ]
+    return cases
+
+
+def _print(totals: Totals, title: str) -> None:
+    table = Table(title=title)
     for heading in (
-        *("programs", "instructions", "byte differences", "cycle differences"),
+        *("programs", "instructions", "stopped", "byte differences", "cycle differences"),
         "counter differences",
     ):
         table.add_column(heading, justify="right")
-    table.add_row(*map(str, (programs, instructions, *total)))
-    Console().print(table)
-    if failures:
-        case, found = failures[0]
-        console.print(f"{len(failures)} programs differ; the first: {found.first}")
+    stopped = sum(totals.stops.values())
+    counts = (totals.programs, totals.instructions, stopped, *totals.differences)
+    table.add_row(*map(str, counts))
+    console = Console()
+    console.print(table)
+    if stopped:
+        causes = ", ".join(f"{name} {count}" for name, count in sorted(totals.stops.items()))
+        console.print(f"stopped, alike on all: {causes}" if not totals.failures else causes)
+
+
+@click.command()
+@click.option(
+    "--config",
+    default="tiny",
+    show_default=True,
+    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}.",
+)
+@click.option("--programs", default=200, show_default=True, help="Sound programs.")
+@click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--backends",
+    default=",".join(BACKENDS),
+    show_default=True,
+    help="Those to compare, at least two.",
+)
+def main(config: str, programs: int, seed: int, backends: str) -> None:
+    """Run random programs on semantics, simulator and RTL; exit 1 when they differ anywhere.
+
+    Every fifth program runs again with a fault, which must stop simulator and RTL alike.
+    """
+    chosen = backends.split(",")
+    if len(chosen) < 2 or not set(chosen) <= set(BACKENDS):
+        raise click.BadParameter(f"{backends!r}; required two or more of {','.join(BACKENDS)}")
+    hardware = differential_config(config)
+    console = Console(stderr=True)
+    totals = Totals()
+    batches = range(0, programs, BATCH)
+    for start in track(batches, description=f"{config}, seed {seed}", console=console):
+        numbers = range(start, min(programs, start + BATCH))
+        cases = _cases(hardware, seed, numbers, chosen)
+        for case, found in zip(cases, compare(cases, chosen), strict=True):
+            totals.add(case, found)
+    _print(totals, f"{' = '.join(chosen)}, {config}, seed {seed}")
+    if totals.failures:
+        case, found = totals.failures[0]
+        console.print(f"{len(totals.failures)} programs differ; the first: {found.first}")
         console.print("looking for the smallest part of it that differs")
-        small = minimise(case)
-        (found,) = compare([small])
-        console.print(f"{found.first}; {small.timing}")
+        small = minimise(case, chosen)
+        (found,) = compare([small], chosen)
+        console.print(f"{found.first}; {small.timing}; watchdog {small.watchdog}")
+        console.print(f"window {small.window[0]:#x} to {small.window[1]:#x}")
+        for index, word in small.damage.items():
+            console.print(f"instruction {index} is in DRAM as {word[::-1].hex()}")
         click.echo(disassemble(small.instructions), nl=False)
         sys.exit(1)
 

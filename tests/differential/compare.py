@@ -7,82 +7,130 @@ import numpy as np
 
 from dovetail.isa import semantics
 from dovetail.isa.memories import Memory
+from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw.simulate import RtlJob, RtlResult, run_programs
 from dovetail.vta_sim.machine import SimResult, simulate
 
 from .generate import Case
 
-__all__ = ["Difference", "compare"]
+__all__ = ["BACKENDS", "Difference", "compare"]
 
-WATCHDOG = 50_000
+BACKENDS = ("semantics", "sim", "rtl")
+CYCLE_LIMIT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How the backends differ on one case; all zero and empty when they agree."""
+    """How the backends differ on one case; all zero and empty when they agree.
+
+    error_code: how the run ended.
+    """
 
     bytes_wrong: int
     cycles_wrong: int
     counters_wrong: int
     first: str
+    error_code: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.bytes_wrong or self.cycles_wrong or self.counters_wrong)
 
 
-def compare(cases: Sequence[Case]) -> list[Difference]:
-    """Semantics, simulator and RTL on every case (of one configuration)."""
-    jobs = [
-        RtlJob(
-            case.initial(),
-            case.program_address,
-            len(case.instructions),
-            case.window,
-            case.timing,
-            WATCHDOG,
-            dump=True,
-            cycle_limit=1 << 22,
-        )
-        for case in cases
+def compare(cases: Sequence[Case], backends: Sequence[str] = BACKENDS) -> list[Difference]:
+    """Run every case (of one configuration) on ``backends``, names of ``BACKENDS``.
+
+    A case that the machine stops has no meaning in the semantics: what the simulator and the RTL
+    leave in DRAM is compared, and when and why they stop.
+    """
+    rtls: Sequence[RtlResult | None] = [None] * len(cases)
+    if "rtl" in backends:
+        rtls = run_programs(cases[0].config, [_job(case) for case in cases])
+    return [
+        _compare(case, _simulate(case) if "sim" in backends else None, rtl, backends)
+        for case, rtl in zip(cases, rtls, strict=True)
     ]
-    results = run_programs(cases[0].config, jobs)
-    return [_compare(case, rtl) for case, rtl in zip(cases, results, strict=True)]
 
 
-def _compare(case: Case, rtl: RtlResult) -> Difference:
-    expected = case.initial()
-    for instruction in case.instructions:
-        semantics.execute(expected, instruction)
-    sim = simulate(
+def _job(case: Case) -> RtlJob:
+    return RtlJob(
         case.initial(),
         case.program_address,
         len(case.instructions),
         case.window,
         case.timing,
-        WATCHDOG,
+        case.watchdog,
+        dump=True,
+        cycle_limit=CYCLE_LIMIT,
     )
+
+
+def _simulate(case: Case) -> SimResult:
+    return simulate(
+        case.initial(),
+        case.program_address,
+        len(case.instructions),
+        case.window,
+        case.timing,
+        case.watchdog,
+    )
+
+
+def _compare(
+    case: Case, sim: SimResult | None, rtl: RtlResult | None, backends: Sequence[str]
+) -> Difference:
     notes: list[str] = []
-    wrong = _bytes("simulator", sim.state, expected, notes)
-    wrong += _bytes("rtl", rtl.state, expected, notes)
-    cycles = _cycles(sim, rtl, notes)
-    counters = [name for name, value in sim.counters.items() if value != rtl.counters[name]]
-    for name in counters:
-        notes.append(f"{name}: simulator {sim.counters[name]}, rtl {rtl.counters[name]}")
-    return Difference(wrong, cycles, len(counters), notes[0] if notes else "")
+    runs = {"simulator": sim, "rtl": rtl}
+    wrong = cycles = counters = 0
+    code = 0
+    for name, run in runs.items():
+        if run is None:
+            continue
+        code = run.error_code
+        if ErrorCode(code) not in case.outcomes or run.finished == bool(code):
+            allowed = " or ".join(sorted(outcome.name for outcome in case.outcomes))
+            ended = ErrorCode(code).name if code or run.finished else "no end"
+            notes.append(f"{name}: {ended} at instruction {run.error_index}; required {allowed}")
+            cycles += 1
+    whole = all(run is None or run.finished for run in runs.values())
+    if "semantics" in backends and whole:
+        expected = case.initial()
+        for instruction in case.instructions:
+            semantics.execute(expected, instruction)
+        for name, run in runs.items():
+            if run is not None:
+                wrong += _bytes(name, run.state, "semantics", expected, notes, scratchpads=True)
+    elif sim is not None and rtl is not None:
+        wrong += _bytes("rtl", rtl.state, "simulator", sim.state, notes, scratchpads=whole)
+    if sim is not None and rtl is not None:
+        cycles += _cycles(sim, rtl, notes)
+        for name, value in sim.counters.items():
+            if value != rtl.counters[name]:
+                notes.append(f"{name}: simulator {value}, rtl {rtl.counters[name]}")
+                counters += 1
+    return Difference(wrong, cycles, counters, notes[0] if notes else "", code)
 
 
-def _bytes(who: str, state: MachineState, expected: MachineState, notes: list[str]) -> int:
+def _bytes(
+    who: str,
+    state: MachineState,
+    reference: str,
+    expected: MachineState,
+    notes: list[str],
+    *,
+    scratchpads: bool,
+) -> int:
     """Bytes in which ``state`` is not what it must be."""
     wrong = 0
+    memories = tuple(Memory) if scratchpads else ()
     for name, got, want in (
         ("dram", state.dram, expected.dram),
-        *((m.value, state.words(m), expected.words(m)) for m in Memory),
+        *((m.value, state.words(m), expected.words(m)) for m in memories),
     ):
         places = np.argwhere(got != want)
         if len(places):
             at = tuple(int(i) for i in places[0])
-            notes.append(f"{who}: {name}[{at}] = {got[at]}, semantics {want[at]}")
+            notes.append(f"{who}: {name}{list(at)} = {got[at]}, {reference} {want[at]}")
         wrong += len(places)
     return wrong
 

@@ -1,0 +1,56 @@
+"""The configurations that random programs run on: the named ones, and some at the limits."""
+
+from dataclasses import replace
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.isa.errors import ConfigError
+
+__all__ = ["VARIANTS", "differential_config"]
+
+NARROW = replace(
+    find_config("tiny"),
+    name="narrow",
+    queue_depth=2,
+    fetch_ahead=2,
+    store_slots=2,
+    token_max=1,
+    act_banks=1,
+    acc_banks=1,
+)
+"""Queues of two, one bank, one token: everything waits for everything."""
+
+MIXED = replace(
+    find_config("tiny"),
+    name="mixed",
+    block=8,
+    act_depth=256,
+    wgt_depth=16,
+    acc_depth=32,
+    par_depth=8,
+    tap_depth=16,
+    tab_depth=256,
+    act_banks=8,
+    acc_banks=2,
+    queue_depth=8,
+    fetch_ahead=16,
+    burst_beats=64,
+    store_slots=8,
+    token_max=2,
+)
+"""Two beats a word, long bursts, small memories of many banks: every address wraps."""
+
+VARIANTS = {config.name: config for config in (NARROW, MIXED)}
+
+
+def differential_config(name: str) -> HardwareConfig:
+    """The variant or the named configuration called ``name``.
+
+    Raises ConfigError when there is none.
+    """
+    if name in VARIANTS:
+        return VARIANTS[name]
+    if name in CONFIGS:
+        return CONFIGS[name]
+    listed = ", ".join((*CONFIGS, *VARIANTS))
+    raise ConfigError(f"no configuration is called {name!r}; there are: {listed}")

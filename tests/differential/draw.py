@@ -1,0 +1,243 @@
+"""Random legal instructions that touch the same few words again and again."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.footprint import nest, outer_extent, scratchpad_writes, with_bank_masks
+from dovetail.isa.instructions import (
+    Finish,
+    Fold,
+    Gemm,
+    Instruction,
+    Load,
+    Multiplier,
+    Store,
+    Vector,
+)
+from dovetail.isa.memories import Memory
+
+__all__ = ["DATA_BYTES", "DRAM_BASE", "Draw"]
+
+DRAM_BASE = 0x1000
+DATA_BYTES = 1 << 14
+"""DRAM that programs read and write freely; parameters and the program lie after it."""
+ITERATIONS = 120
+LONG_ITERATIONS = 1500
+LONG = 0.03
+"""Share of loop nests that may have ``LONG_ITERATIONS``."""
+EXCESS = 0.25
+"""Share of instructions that name more banks than they touch."""
+TRANSFER_BYTES = 4096
+
+
+class Draw:
+    """Random instructions of one configuration; every one is legal and has a defined result."""
+
+    def __init__(self, config: HardwareConfig, rng: np.random.Generator) -> None:
+        self.config, self.rng = config, rng
+        self.spans = {
+            memory: min(config.depth(memory), 64 if memory is not Memory.TAB else 512)
+            for memory in Memory
+        }
+
+    def instruction(self) -> Instruction:
+        """One of the four, with all banks it needs in its masks, sometimes more."""
+        drawn = (self.load, self.gemm, self.vector, self.store)[self.integer(0, 3)]()
+        masked = with_bank_masks(drawn, self.config)
+        if self.rng.random() >= EXCESS:
+            return masked
+        more = {
+            name: getattr(masked, name) | self.integer(0, (1 << banks) - 1)
+            for name, banks in (
+                ("act_read_banks", self.config.act_banks),
+                ("act_write_banks", self.config.act_banks),
+                ("acc_banks", self.config.acc_banks),
+            )
+            if hasattr(masked, name) and self.rng.random() < 0.6
+        }
+        return replace(masked, **more)  # type: ignore[arg-type]
+
+    def integer(self, low: int, high: int) -> int:
+        """Uniform, both ends included."""
+        return int(self.rng.integers(low, high + 1))
+
+    def address(self, memory: Memory) -> int:
+        """Mostly in a small span around the start of a bank, so that addresses meet, and wrap."""
+        span = self.spans[memory]
+        if self.rng.random() < 0.1:
+            return self.integer(0, self.config.depth(memory) - 1)
+        bank = self.config.bank_words(memory) * self.integer(0, self.config.banks(memory) - 1)
+        return (bank + self.integer(-span // 4, span)) % self.config.depth(memory)
+
+    def extents(self, levels: int) -> tuple[int, ...]:
+        """Extents of ``levels`` levels; mostly few iterations."""
+        long = self.rng.random() < LONG
+        limit = self.integer(1, LONG_ITERATIONS if long else ITERATIONS)
+        most = 300 if long else 9
+        extents, product = [1] * levels, 1
+        for level in self.rng.permutation(levels):
+            extents[level] = self.integer(1, max(1, min(most, limit // product)))
+            product *= extents[level]
+        return tuple(extents)
+
+    def strides(self, count: int, most: int = 9) -> tuple[int, ...]:
+        """``count`` strides, often 0, at times negative."""
+        return tuple(
+            0 if self.rng.random() < 0.3 else self.integer(-most, most) for _ in range(count)
+        )
+
+    def block(self, size: int, base: int, room: int) -> tuple[int, int, int, int, int, int]:
+        """Counts x, y, z, address and strides of words of ``size`` bytes within ``room`` bytes from
+        ``base``.
+        """
+        while True:
+            x, y, z = self.integer(1, 24), self.integer(1, 4), self.integer(1, 3)
+            stride_y, stride_z = size * self.integer(-30, 30), size * self.integer(-60, 60)
+            corners = [
+                a * stride_y * (y - 1) + b * stride_z * (z - 1) for a in (0, 1) for b in (0, 1)
+            ]
+            low, high = min(corners), max(corners) + x * size
+            if high - low <= room and x * y * z * size <= TRANSFER_BYTES:
+                start = self.integer(0, (room - (high - low)) // size) * size - low
+                return x, y, z, base + start, stride_y, stride_z
+
+    def load(self) -> Load:
+        """A LOAD to any memory; to PAR from where DRAM holds parameters."""
+        config = self.config
+        memory = list(Memory)[self.integer(0, len(Memory) - 1)]
+        size = config.word_bytes(memory)
+        base, room = DRAM_BASE, DATA_BYTES
+        if memory is Memory.PAR:
+            base, room = DRAM_BASE + DATA_BYTES, size * config.par_depth
+        while True:
+            x, y, z, address, stride_y, stride_z = self.block(size, base, room)
+            pads = [self.integer(0, 3) if self.rng.random() < 0.4 else 0 for _ in range(4)]
+            if self.rng.random() < 0.1:
+                x, pads = self.integer(0, 1) * x, [self.integer(1, 4) for _ in range(4)]
+                y = 0 if x else y
+            load = Load(
+                memory=memory,
+                sram_address=self.address(memory),
+                dram_address=address,
+                count_x=x,
+                count_y=y,
+                count_z=z,
+                dram_stride_y=stride_y,
+                dram_stride_z=stride_z,
+                sram_stride_y=self.integer(-40, 40),
+                sram_stride_z=self.integer(-120, 120),
+                pad_x_before=pads[0],
+                pad_x_after=pads[1],
+                pad_y_before=pads[2],
+                pad_y_after=pads[3],
+                pad_value=self.integer(0, 127) if memory is Memory.PAR else self.integer(-128, 127),
+            )
+            cells = scratchpad_writes(load, config)[0].addresses
+            if len(cells) and len(np.unique(cells)) == len(cells):
+                return load
+
+    def store(self) -> Store:
+        """A STORE into the data that programs share."""
+        x, y, z, address, stride_y, stride_z = self.block(
+            self.config.word_bytes(Memory.ACT), DRAM_BASE, DATA_BYTES
+        )
+        return Store(
+            dram_address=address,
+            sram_address=self.address(Memory.ACT),
+            count_x=x,
+            count_y=y,
+            count_z=z,
+            dram_stride_y=stride_y,
+            dram_stride_z=stride_z,
+            sram_stride_y=self.integer(-40, 40),
+            sram_stride_z=self.integer(-120, 120),
+        )
+
+    def gemm(self) -> Gemm:
+        """Any loop nest; every hundredth is a long matrix product."""
+        if self.rng.random() < 0.01:
+            return self._product()
+        extent = self.extents(6)
+        reduction = self.integer(0, 63)
+        acc = list(self.strides(6))
+        if self.rng.random() < 0.7:
+            acc = [0 if reduction >> level & 1 else stride for level, stride in enumerate(acc)]
+        return Gemm(
+            act_address=self.address(Memory.ACT),
+            wgt_address=self.address(Memory.WGT),
+            acc_address=self.address(Memory.ACC),
+            extent=extent,
+            act_stride=self.strides(6),
+            wgt_stride=self.strides(6),
+            acc_stride=tuple(acc),
+            reduction=reduction,
+            accumulate=self.rng.random() < 0.3,
+        )
+
+    def _product(self) -> Gemm:
+        """Rows by columns by a long reduction, every result in a word of its own."""
+        words = self.config.acc_depth // 2
+        columns = self.integer(1, 2)
+        rows = self.integer(1, max(1, words // columns))
+        return Gemm(
+            act_address=self.address(Memory.ACT),
+            wgt_address=self.address(Memory.WGT),
+            acc_address=self.address(Memory.ACC),
+            extent=(self.integer(1, 16), self.integer(1, 20), rows, columns, 1, 1),
+            act_stride=(1, self.integer(1, 20), self.integer(-3, 3), 0, 0, 0),
+            wgt_stride=(1, self.integer(-20, 20), 0, self.integer(-9, 9), 0, 0),
+            acc_stride=(0, 0, 1, rows, 0, 0),
+            reduction=0b11,
+            accumulate=self.rng.random() < 0.3,
+        )
+
+    def vector(self) -> Vector:
+        """Any fold, finish and look-up that reads no word after writing it."""
+        while True:
+            fold = Fold(self.integer(0, len(Fold) - 1))
+            source, destination = ((Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2))
+            limits = sorted(self.integer(-128, 127) for _ in range(2))
+            wide = self.rng.random() < 0.6
+            vector = Vector(
+                source=source,
+                destination=destination,
+                source_address=self.address(source),
+                destination_address=self.address(destination),
+                extent=self.extents(5),
+                source_stride=self.strides(5),
+                destination_stride=self.strides(4),
+                reduction_levels=self.integer(1, 5),
+                fold=fold,
+                multiplier=Multiplier(self.integer(0, 2)) if fold is Fold.MAC else Multiplier.TAP,
+                finish=Finish(self.integer(0, 2)),
+                lookup=destination is Memory.ACT and self.rng.random() < 0.3,
+                zero_point=self.integer(-128, 127),
+                low=-128 if wide else limits[0],
+                high=127 if wide else limits[1],
+                shift=self.integer(0, 31),
+                m0=self.integer(-(1 << 23), (1 << 23) - 1),
+                m1=self.integer(-(1 << 23), (1 << 23) - 1),
+                par_address=self.integer(0, self.config.par_depth - 1),
+                par_stride=self.strides(4),
+                tap_address=self.integer(0, self.config.tap_depth - 1),
+                tap_stride=self.strides(5),
+                tab_address=256 * self.integer(0, self.config.tab_depth // 256 - 1),
+            )
+            if not _reads_own_writes(vector, self.config):
+                return vector
+
+
+def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
+    """Whether a word is read after an earlier result of the same instruction was written to it."""
+    if vector.source is not vector.destination:
+        return False
+    depth = config.depth(vector.source)
+    outer = outer_extent(vector)
+    writes = nest(vector.destination_address, outer, vector.destination_stride, depth)
+    reads = nest(vector.source_address, vector.extent, vector.source_stride, depth)
+    first = np.full(depth, len(writes))
+    np.minimum.at(first, writes, np.arange(len(writes)))
+    result = np.arange(len(reads)) // (len(reads) // len(writes))
+    return bool((first[reads] < result).any())
