@@ -40,6 +40,11 @@ def default_schedule(kernel: Kernel, limits: Limits) -> Schedule:
             f"layer {kernel.name!r}: wgt scratchpad: {reduced} tiles required for one block of "
             f"output channels, {limits.wgt_words} available; use a configuration with a deeper WGT"
         )
+    if has_sums and limits.acc_words < 1:
+        raise DoesNotFitError(
+            f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
+            f"{limits.acc_words} available; use a configuration with a deeper ACC"
+        )
     tile = _tile(extents, reduced, limits, split_channels=has_sums)
     schedule = Schedule(kernel)
     outer, inner = [], []

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UnsupportedOperatorError
 from ..graph.interpreter import evaluate
 from ..graph.ops import Add
 
@@ -36,28 +37,64 @@ class FixedPointAdd:
 def find_fixed_point(add: Add) -> FixedPointAdd:
     """The form with the fewest differing pairs among those near the exact ratios; none, if
     possible.
+
+    A candidate that differs as often on the pairs that the best so far gets wrong is not better.
+    Raises UnsupportedOperatorError when a ratio is too large for the vector unit's arithmetic.
     """
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
     wanted = evaluate(add, [a, b])
     best: FixedPointAdd | None = None
-    for shift in _shifts(add):
+    hard = np.ones(wanted.shape, bool)
+    steps = sorted(
+        product((0, 1, -1, 2, -2), (0, 1, -1, 2, -2)), key=lambda d: abs(d[0]) + abs(d[1])
+    )
+    for shift, (d0, d1) in product(_shifts(add), steps):
         unit = 1 << shift
-        m0, m1 = round(add.a_ratio * unit), round(add.b_ratio * unit)
-        center = -round((add.a_ratio * add.a_zero_point + add.b_ratio * add.b_zero_point) * unit)
-        steps = sorted(
-            product((0, 1, -1, 2, -2), (0, 1, -1, 2, -2)), key=lambda d: abs(d[0]) + abs(d[1])
-        )
-        for (d0, d1), move in product(steps, (0, 1, -1, 8, -8, 32, -32)):
-            drift = -(d0 * add.a_zero_point + d1 * add.b_zero_point)
-            form = (m0 + d0, m1 + d1, center + drift + move)
-            wrong = int(np.count_nonzero(_evaluate(add, form, shift, a, b) != wanted))
-            if best is None or wrong < best.inexact_pairs:
-                best = FixedPointAdd(*form, shift, wrong)
-            if not wrong:
-                return best
+        m0, m1 = round(add.a_ratio * unit) + d0, round(add.b_ratio * unit) + d1
+        form = (m0, m1, _best_offset(add, (m0, m1), shift, a, b, wanted))
+        if best is not None:
+            few = _evaluate(add, form, shift, a[hard], b[hard]) != wanted[hard]
+            if np.count_nonzero(few) >= best.inexact_pairs:
+                continue
+        differs = _evaluate(add, form, shift, a, b) != wanted
+        wrong = int(np.count_nonzero(differs))
+        if best is None or wrong < best.inexact_pairs:
+            best = FixedPointAdd(*form, shift, wrong)
+        if not wrong:
+            return best
     assert best is not None
     return best
+
+
+def _best_offset(
+    add: Add,
+    multipliers: tuple[int, int],
+    shift: int,
+    a: NDArray[np.int8],
+    b: NDArray[np.int8],
+    wanted: NDArray[np.int8],
+) -> int:
+    """The offset for which most pairs round to ``wanted``.
+
+    A pair is right while its sum stays within half a unit of the wanted value, or beyond it where
+    that is clipped; so each allows an interval of offsets, and the best lies in most of them.
+    """
+    m0, m1 = multipliers
+    unit = 1 << shift
+    products = m0 * a.astype(np.int64) + m1 * b.astype(np.int64)
+    center = (wanted.astype(np.int64) - add.zero_point) * unit - products
+    lows = (center - unit // 2)[wanted > add.low]
+    highs = (center + unit // 2)[wanted < add.high]
+    if not len(lows) or not len(highs):
+        return -round((add.a_ratio * add.a_zero_point + add.b_ratio * add.b_zero_point) * unit)
+    first, last = int(highs.min()), int(lows.max())
+    if last < first:
+        return (last + first) // 2
+    lows, highs = np.sort(lows[lows >= first]), np.sort(highs[highs <= last])
+    offsets = np.unique(np.concatenate([lows, lows + 1, highs, highs - 1]))
+    inside = np.searchsorted(lows, offsets, "right") - np.searchsorted(highs, offsets, "left")
+    return int(offsets[np.argmax(inside)])
 
 
 def _shifts(add: Add) -> list[int]:
@@ -66,11 +103,16 @@ def _shifts(add: Add) -> list[int]:
     largest = max(abs(add.a_ratio), abs(add.b_ratio))
     fitting = [
         shift
-        for shift in range(30, 0, -1)
+        for shift in range(30, -1, -1)
         if largest * (1 << shift) + 2 <= MULTIPLIER_LIMIT
         and size * (1 << shift) + (1 << 16) <= ACCUMULATOR_LIMIT
     ]
-    return fitting[:TRIES] or [0]
+    if not fitting:
+        raise UnsupportedOperatorError(
+            f"{add}: the ratios of the scales need more than 24-bit multipliers and int32 sums; "
+            "quantise the operands and the result with scales nearer to each other"
+        )
+    return fitting[:TRIES]
 
 
 def _evaluate(

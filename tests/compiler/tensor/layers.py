@@ -1,6 +1,6 @@
 """Random layers of every kind, lowered, with arrays in the blocked layout."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,8 @@ class Network:
     graph: Graph
     partition: Partition
     activations: dict[str, Activation]
-    layers: tuple[LoweredLayer, ...]
-    values: dict[str, Array]
+    layers: tuple[LoweredLayer, ...] = field(repr=False)
+    values: dict[str, Array] = field(repr=False)
 
     def arrays(self, layer: LoweredLayer) -> dict[str, Array]:
         """Every buffer of a layer's kernel: inputs and constants filled, the rest with rubbish."""

@@ -51,7 +51,7 @@ def _residual(lanes: int, seed: int) -> Network:
     """conv, conv, then the sum of the second's result and the input."""
     builder = image_builder((1, 5, 4, 6))
     y = convolution(builder, convolution(builder, "x", 6), 6)
-    total = builder.node(Add(0.7312, 0.5193, 3, -4, 1, -100, 127), (y, "x"), "total", "add")
+    total = builder.node(Add(0.7364182, 0.5120533, 3, -4, 1, -100, 127), (y, "x"), "total", "add")
     return lower_graph(builder.build((total,)), lanes, seed)
 
 
