@@ -67,8 +67,8 @@ def random_primitive(data: st.DataObject, kernel: Kernel) -> Primitive:
             names = data.draw(st.permutations([each.name for each in stage.loops]))
             return Reorder(stage.name, tuple(names))
         case 2:
-            names = data.draw(st.sets(st.sampled_from(sorted(stage.extents)), min_size=1))
-            return Bind(tuple(sorted(names)), data.draw(st.sampled_from(LoopKind)))
+            bound = data.draw(st.sets(st.sampled_from(sorted(stage.extents)), min_size=1))
+            return Bind(tuple(sorted(bound)), data.draw(st.sampled_from(LoopKind)))
         case _:
             return Cache(data.draw(st.sampled_from(cacheable(kernel))))
 
