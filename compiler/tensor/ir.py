@@ -235,7 +235,9 @@ class Stage:
     others.
 
     loops: from the outermost.  reduction: names of the loops that fold.  table: int8[256, lanes],
-    or None. Raises GraphError when a name is unknown, or an index leaves its buffer.
+    or None.
+    Raises GraphError when an index names no loop, is one too many or too few for its buffer, or
+    leaves it.
     """
 
     name: str
@@ -252,7 +254,18 @@ class Stage:
         if len(extents) != len(self.loops):
             raise GraphError(f"stage {self.name}: two loops have one name")
         for ref in self.refs:
+            if len(ref.indices) != len(ref.buffer.shape):
+                raise GraphError(
+                    f"stage {self.name}: {ref} has {len(ref.indices)} indices; its buffer has "
+                    f"{len(ref.buffer.shape)} dimensions"
+                )
             for axis, index in enumerate(ref.indices):
+                unknown = {name for name, _ in index.terms} - set(extents)
+                if unknown:
+                    raise GraphError(
+                        f"stage {self.name}: {ref} is indexed by {min(unknown)!r}; required one "
+                        f"of its loops: {', '.join(extents)}"
+                    )
                 low, high = index.limits(extents)
                 if low < 0 or high >= ref.buffer.shape[axis]:
                     raise GraphError(
