@@ -58,9 +58,11 @@ def trace(result: SimResult) -> tuple[TraceEntry, ...]:
         unit = Unit(int(code))
         fetched, queued = int(result.fetched[index]), int(result.dispatched[index])
         start, end = int(result.accepted[index]), int(result.ended[index])
+        # Dispatched in the cycle after it was fetched, it is at hand in the one after that.
+        there = fetched + 2
         waited = {
-            Wait.FETCH: max(0, fetched + 1 - free[unit]),
-            Wait.QUEUE: max(0, queued - max(fetched, free[unit] - 1)),
+            Wait.FETCH: max(0, there - free[unit]),
+            Wait.QUEUE: max(0, queued + 1 - max(there, free[unit])),
             Wait.TOKEN: int(result.waited_token[index]),
             Wait.PORT: int(result.waited_port[index]),
         }

@@ -1,0 +1,151 @@
+"""The fast ways of computing give what ``dovetail.isa.semantics`` gives, for any instruction."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dovetail.isa import semantics
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import find_config
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store
+from dovetail.isa.memories import Memory
+from dovetail.isa.state import MachineState
+from dovetail.vta_sim import compute
+from dovetail.vta_sim.bursts import cut_beats
+from dovetail.vta_sim.memory import NEVER, Transfer
+from dovetail.vta_sim.store import StoreWrite
+from tests.differential.generate import generate
+
+CONFIGS = ("tiny", "zynq7020")
+
+
+def copy(state: MachineState) -> MachineState:
+    """The same words and bytes in other arrays."""
+    other = MachineState.zeros(state.config, state.dram.copy(), state.dram_base)
+    for memory in Memory:
+        words = state.words(memory)
+        other.write_words(memory, np.arange(len(words)), words)
+    return other
+
+
+def execute(state: MachineState, instruction: Instruction) -> None:
+    """One instruction, as the simulator does it."""
+    if isinstance(instruction, Store):
+        beats = tuple(cut_beats(instruction, state.config))
+        transfer = Transfer(0, beats, 0, starts=[0] * len(beats), takes=[0] * len(beats))
+        StoreWrite(state, instruction, transfer).write(NEVER, 1)
+    else:
+        compute.apply(state, instruction)
+
+
+def assert_same(state: MachineState, instruction: Instruction) -> None:
+    """Both ways have the same effect on every memory."""
+    fast, slow = copy(state), copy(state)
+    execute(fast, instruction)
+    semantics.execute(slow, instruction)
+    np.testing.assert_array_equal(fast.dram, slow.dram, err_msg=str(instruction))
+    for memory in Memory:
+        np.testing.assert_array_equal(
+            fast.words(memory), slow.words(memory), err_msg=f"{memory} {instruction}"
+        )
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_random_instructions(name: str) -> None:
+    for number in range(25):
+        case = generate(find_config(name), 7, number)
+        state = case.initial()
+        for instruction in case.instructions:
+            assert_same(state, instruction)
+
+
+def convolutions(config: HardwareConfig, seed: int, count: int) -> Iterator[Gemm]:
+    """Loop nests as compilers make them: kernel, channel blocks, rows, columns, output blocks."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        kernel, inputs, outputs = rng.integers(1, 4), rng.integers(1, 5), rng.integers(1, 4)
+        width, height = rng.integers(1, 8), rng.integers(1, 5)
+        step = rng.integers(1, 3)
+        line = step * width + kernel
+        yield Gemm(
+            act_address=int(rng.integers(config.act_depth)),
+            wgt_address=int(rng.integers(config.wgt_depth)),
+            acc_address=int(rng.integers(config.acc_depth)),
+            extent=tuple(map(int, (kernel, kernel, inputs, width, height, outputs))),
+            act_stride=tuple(map(int, (1, line, 50, step, step * line, 0))),
+            wgt_stride=tuple(map(int, (1, kernel, kernel**2, 0, 0, kernel**2 * inputs))),
+            acc_stride=tuple(map(int, (0, 0, 0, 1, width, width * height))),
+            reduction=7,
+            accumulate=bool(rng.random() < 0.3),
+        )
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_convolutions(name: str) -> None:
+    config = find_config(name)
+    state = generate(config, 8, 0).initial()
+    for gemm in convolutions(config, 3, 60):
+        assert_same(state, gemm)
+        # Reduced levels that move ACC, and levels that meet at one address.
+        assert_same(state, replace(gemm, reduction=5))
+        assert_same(state, replace(gemm, acc_stride=(0, 0, 0, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("tiles", [63, 64, 65, 4095])
+@pytest.mark.parametrize("value", [-128, 127])
+def test_largest_sums_are_exact(tiles: int, value: int) -> None:
+    """64 tiles of 16 products reach 2**24, from where float32 is not enough."""
+    state = MachineState.zeros(find_config("zynq7020"), np.zeros(64, np.uint8))
+    state.act[...], state.wgt[...] = value, -128
+    state.wgt[:, ::2, ::3] = 1
+    gemm = Gemm(
+        act_address=0,
+        wgt_address=0,
+        acc_address=0,
+        extent=(tiles, 2, 1, 1, 1, 1),
+        act_stride=(1, 5, 0, 0, 0, 0),
+        wgt_stride=(1, 0, 0, 0, 0, 0),
+        acc_stride=(0, 1, 0, 0, 0, 0),
+        reduction=1,
+    )
+    assert_same(state, gemm)
+
+
+def test_sums_wrap_at_32_bits() -> None:
+    state = MachineState.zeros(find_config("tiny"), np.zeros(64, np.uint8))
+    state.act[...], state.wgt[...] = -128, -128
+    state.acc[...] = np.iinfo(np.int32).max - 5
+    gemm = next(convolutions(state.config, 1, 1))
+    assert_same(state, replace(gemm, accumulate=True))
+
+
+def test_blocks_that_wrap_round_their_memory() -> None:
+    config = find_config("tiny")
+    state = generate(config, 9, 0).initial()
+    load = Load(
+        memory=Memory.ACT,
+        sram_address=config.act_depth - 10,
+        dram_address=state.dram_base + 64,
+        count_x=4,
+        count_y=5,
+        dram_stride_y=32,
+        sram_stride_y=6,
+        pad_x_before=1,
+        pad_x_after=1,
+        pad_value=-3,
+    )
+    assert_same(state, load)
+    assert_same(state, replace(load, sram_address=0))
+    assert_same(state, replace(load, sram_address=100, sram_stride_y=-6, dram_stride_y=-16))
+    store = Store(
+        dram_address=state.dram_base + 256,
+        sram_address=config.act_depth - 10,
+        count_x=4,
+        count_y=5,
+        dram_stride_y=-32,
+        sram_stride_y=6,
+    )
+    assert_same(state, store)
+    assert_same(state, replace(store, sram_address=0, dram_stride_y=16))
