@@ -12,14 +12,14 @@ from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
-from ...schedule.defaults import Limits, default_schedule
+from ...schedule.defaults import Limits
 from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
 from .constants import DramMap
 from .operations import Builder, UnitOperation
 from .order import order
-from .place import place_activations
+from .plan import plan_layers
 from .tokens import insert_tokens
 
 __all__ = ["CompiledProgram", "compile_partition", "limits_of"]
@@ -64,20 +64,23 @@ def compile_partition(
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     observe("lower", lambda: "\n\n".join(str(layer.kernel) for layer in layers))
-    schedules = tuple(default_schedule(layer.kernel, limits_of(config)) for layer in layers)
-    observe("schedule", lambda: "\n\n".join(str(schedule.kernel) for schedule in schedules))
     source, result = activations[partition.source], activations[partition.result]
-    places = place_activations(layers, source, config)
-    observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in places.items()))
+    plan = plan_layers(layers, source, config, limits_of(config))
+    observe("schedule", lambda: "\n\n".join(str(each.kernel) for each in plan.schedules))
+    observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
 
     dram = DramMap(config)
-    input_address = dram.reserve(_blocked_bytes(source))
-    output_address = dram.reserve(_blocked_bytes(result))
-    builder = Builder(config, places, dram)
-    builder.load_input(source, input_address)
-    for number, (layer, schedule) in enumerate(zip(layers, schedules, strict=True)):
-        builder.add_layer(number, layer, schedule)
-    builder.store_output(result, output_address, len(layers) - 1)
+    addresses = {
+        name: dram.reserve(_blocked_bytes(activations[name]))
+        for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
+    }
+    builder = Builder(config, plan, dram, addresses)
+    if source.name not in plan.streamed:
+        builder.load_input(source, addresses[source.name])
+    for number, layer in enumerate(layers):
+        builder.add_layer(number, layer)
+    if result.name not in plan.streamed:
+        builder.store_output(result, addresses[result.name], len(layers) - 1)
     observe("operations", lambda: _text(builder.operations))
     operations = order(builder.operations, config)
     observe("order", lambda: _text(operations))
@@ -93,12 +96,12 @@ def compile_partition(
         program,
         image.ljust(dram.size, b"\0"),
         program_address,
-        input_address,
+        addresses[source.name],
         source,
-        output_address,
+        addresses[result.name],
         result,
         layers,
-        schedules,
+        plan.schedules,
         tuple(operation.layer for operation in operations),
     )
 

@@ -4,7 +4,7 @@ The operations are listed in an order in which they could run one after the othe
 loaded just before the first tile that needs it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,23 +13,27 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load, Store
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import Memory
 
-from ...schedule.primitives import Schedule
 from ...tensor.ir import Loop, LoopKind, Stage
 from ...tensor.lower import Activation, LoweredLayer
 from ...tensor.tiles import tile_loops
 from .constants import DramMap
 from .place import Grant, Ring
-from .tensorize import tensorize
+from .plan import Plan
+from .tensorize import Match, tensorize
+from .windows import Slots
 
 __all__ = ["Builder", "UnitOperation"]
 
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
 
-WEIGHT_AXES = ("c", "k", "ky", "kx")
-"""The loops over the blocks of weights, in the order of their array's axes."""
+WEIGHTS = {
+    "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
+    "taps": (Memory.TAP, ("c", "ky", "kx")),
+}
+"""Constants that are loaded tile by tile: their memory, and the loop over each axis of blocks."""
 
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
@@ -46,8 +50,11 @@ class UnitOperation:
 class Builder:
     """Makes the operations of one layer after the other."""
 
-    def __init__(self, config: HardwareConfig, places: dict[str, int], dram: DramMap) -> None:
-        self.config, self.places, self.dram = config, places, dram
+    def __init__(
+        self, config: HardwareConfig, plan: Plan, dram: DramMap, places: Mapping[str, int]
+    ) -> None:
+        """``places``: DRAM address of every activation that stays in DRAM, by name."""
+        self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.operations: list[UnitOperation] = []
         self._rings = {
             memory: Ring(config, memory)
@@ -66,7 +73,7 @@ class Builder:
             below = bottom if first + count == source.height else 0
             load = Load(
                 memory=Memory.ACT,
-                sram_address=self.places[source.name] + (first + top - above) * source.columns,
+                sram_address=self.plan.places[source.name] + (first + top - above) * source.columns,
                 dram_address=address + first * source.width * size,
                 count_x=source.width,
                 count_y=count,
@@ -88,7 +95,7 @@ class Builder:
         size = self.config.block
         store = Store(
             dram_address=address,
-            sram_address=self.places[result.name]
+            sram_address=self.plan.places[result.name]
             + result.halo[0] * result.columns
             + result.halo[1],
             count_x=result.width,
@@ -101,49 +108,69 @@ class Builder:
         )
         self._add(store, layer)
 
-    def add_layer(self, number: int, layer: LoweredLayer, schedule: Schedule) -> None:
+    def add_layer(self, number: int, layer: LoweredLayer) -> None:
         """Append the operations of a layer: for each tile, the instructions of each stage."""
-        kernel = schedule.kernel
-        bases = {x.name: self.places[x.name] for x in (*layer.inputs, layer.output)}
+        planned = self.plan.layers[number]
+        kernel = planned.kernel
+        bases = {
+            x.name: self.plan.places[x.name]
+            for x in (*layer.inputs, layer.output)
+            if x.name not in planned.windows
+        }
         self._load_shared(number, layer, bases)
-        for load in self._halo(layer.output):
-            self._add(load, number)
+        if layer.output.name in bases:
+            for load in self._halo(layer.output):
+                self._add(load, number)
+        buffers = {
+            name: Slots(window, self.plan.places[number, name], self.dram_places[name])
+            for name, window in planned.windows.items()
+        }
+        output = buffers.pop(layer.output.name, None)
         loops = tile_loops(kernel)
-        matches = [tensorize(stage, self.config.block) for stage in kernel.stages]
-        rest = [
-            [loop for loop in stage.loops[len(loops) :] if loop.kind is LoopKind.SERIAL]
-            for stage in kernel.stages
-        ]
+        stages = [_Stage.of(stage, loops, self.config.block) for stage in kernel.stages]
         weights: dict[tuple[int, ...], Grant] = {}
         for tile in _iterations(loops):
             bases["acc"] = self._next_acc()
-            for match, own in zip(matches, rest, strict=True):
-                for inner in _iterations(own):
+            for name, slots in buffers.items():
+                bases[name], missing = slots.fetch(tile)
+                if missing:
+                    self._add(missing, number)
+            if output:
+                bases[layer.output.name] = output.next()
+            for stage in stages:
+                for inner in _iterations(stage.serial):
                     at = tile | inner
-                    if match.unit is Unit.GEMM:
-                        bases["weights"] = self._weights(number, layer, match.stage, at, weights)
-                    self._add(match.instruction(at, bases), number)
+                    for name in stage.constants:
+                        bases[name] = self._weights(number, layer, name, stage.match, at, weights)
+                    self._add(stage.match.instruction(at, bases), number)
+            if output:
+                self._add(output.put(tile), number)
 
     def _weights(
         self,
         number: int,
         layer: LoweredLayer,
-        stage: Stage,
-        at: dict[str, int],
+        name: str,
+        match: Match,
+        at: Mapping[str, int],
         loaded: dict[tuple[int, ...], Grant],
     ) -> int:
-        """First word of the weights of one iteration of the serial loops; loads them if need be."""
-        part = tuple(at.get(f"{axis}.outer", 0) for axis in WEIGHT_AXES)
-        if part not in loaded or not self._rings[Memory.WGT].holds(loaded[part]):
-            weights = _part(layer.constants["weights"], stage, part)
-            loaded[part] = self._load(number, layer, Memory.WGT, weights)
+        """First word of the weights or taps of one iteration of the serial loops.
+
+        They are loaded if they are not there.
+        """
+        memory, axes = WEIGHTS[name]
+        part = tuple(at.get(f"{axis}.outer", 0) for axis in axes)
+        if part not in loaded or not self._rings[memory].holds(loaded[part]):
+            weights = _part(layer.constants[name], match.stage, dict(zip(axes, part, strict=True)))
+            loaded[part] = self._load(number, layer, memory, weights)
         return loaded[part].start
 
     def _add(self, instruction: Instruction, number: int) -> None:
         self.operations.append(UnitOperation(instruction, number))
 
     def _load_shared(self, number: int, layer: LoweredLayer, bases: dict[str, int]) -> None:
-        """Load what all tiles of a layer use: parameters, taps, table."""
+        """Load what all tiles of a layer use: parameters and table."""
         constants = layer.constants
         if "bias" in constants:
             bias = constants["bias"].astype(np.int32)
@@ -151,8 +178,6 @@ class Builder:
             words = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
             bases["bias"] = self._load(number, layer, Memory.PAR, words).start
             bases["scale"] = bases["bias"]
-        if "taps" in constants:
-            bases["taps"] = self._load(number, layer, Memory.TAP, constants["taps"]).start
         if "table" in constants:
             bases["table"] = self._load(number, layer, Memory.TAB, constants["table"]).start
 
@@ -179,7 +204,7 @@ class Builder:
         if output.fill is None:
             return
         top, left, bottom, right = output.halo
-        base, columns = self.places[output.name], output.columns
+        base, columns = self.plan.places[output.name], output.columns
         runs = (
             (0, top * columns + left, 1),
             (top * columns + left + output.width, left + right, output.height - 1),
@@ -211,6 +236,25 @@ class Builder:
         return bank * self.config.bank_words(Memory.ACC)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A stage as an intrinsic, and its serial loops inside those of the tiles."""
+
+    match: Match
+    serial: tuple[Loop, ...]
+    constants: tuple[str, ...]
+    """Those of ``WEIGHTS`` that it reads."""
+
+    @staticmethod
+    def of(stage: Stage, tiles: Sequence[Loop], lanes: int) -> "_Stage":
+        """Match ``stage``, whose first loops are ``tiles``."""
+        inside = stage.loops[len(tiles) :]
+        serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
+        names = {ref.buffer.name for ref in stage.refs}
+        constants = tuple(name for name in WEIGHTS if name in names)
+        return _Stage(tensorize(stage, lanes), serial, constants)
+
+
 def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
     """Every iteration of ``loops``, the last one varying fastest."""
     names = [loop.name for loop in loops]
@@ -218,11 +262,12 @@ def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
         yield dict(zip(names, indices, strict=True))
 
 
-def _part(weights: NDArray[np.generic], stage: Stage, part: tuple[int, ...]) -> NDArray[np.generic]:
-    """The tiles that one iteration of the serial loops reads: ``part`` of each split axis."""
-    extents = stage.extents
-    for axis, (name, place) in enumerate(zip(WEIGHT_AXES, part, strict=True)):
-        weights = np.split(weights, extents.get(f"{name}.outer", 1), axis)[place]
+def _part(
+    weights: NDArray[np.generic], stage: Stage, part: Mapping[str, int]
+) -> NDArray[np.generic]:
+    """What one iteration of the serial loops reads: of each axis that is split, one part."""
+    for axis, (name, place) in enumerate(part.items()):
+        weights = np.split(weights, stage.extents.get(f"{name}.outer", 1), axis)[place]
     return weights
 
 

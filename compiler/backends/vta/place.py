@@ -11,15 +11,23 @@ from ...errors import DoesNotFitError
 from ...tensor.ir import Scope
 from ...tensor.lower import Activation, LoweredLayer
 
-__all__ = ["Grant", "Ring", "place_activations"]
+__all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
 
 NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
 
 
+class NoRoomError(DoesNotFitError):
+    """ACT is too small for what is there while layer ``layer`` runs."""
+
+    def __init__(self, message: str, layer: int) -> None:
+        super().__init__(message)
+        self.layer = layer
+
+
 @dataclass(frozen=True, slots=True)
-class _Tensor:
-    """An activation that is there from layer ``first`` (which makes it) to layer ``last``.
+class Item:
+    """Words of ACT for an activation, from layer ``first`` (which makes it) to layer ``last``.
 
     readers: layer and unit of each that reads it.
     """
@@ -28,17 +36,13 @@ class _Tensor:
     first: int
     last: int
     readers: frozenset[tuple[int, Unit]]
+    words: int
 
-    @property
-    def words(self) -> int:
-        """Words of ACT it takes."""
-        return self.activation.words
-
-    def lives_with(self, other: "_Tensor") -> bool:
+    def lives_with(self, other: "Item") -> bool:
         """Whether both are there at one time."""
         return self.first <= other.last and other.first <= self.last
 
-    def rivals(self, other: "_Tensor") -> bool:
+    def rivals(self, other: "Item") -> bool:
         """Whether two units may want to read both at one time."""
         return any(
             unit is not other_unit and abs(layer - other_layer) <= NEAR
@@ -48,13 +52,13 @@ class _Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    tensor: _Tensor
+    item: Item
     start: int
 
     @property
     def end(self) -> int:
         """The word after it."""
-        return self.start + self.tensor.words
+        return self.start + self.item.words
 
     def banks(self, config: HardwareConfig) -> set[int]:
         """The banks it lies in."""
@@ -62,24 +66,8 @@ class _Place:
         return set(range(self.start // size, (self.end - 1) // size + 1))
 
 
-def place_activations(
-    layers: Sequence[LoweredLayer], source: Activation, config: HardwareConfig
-) -> dict[str, int]:
-    """First ACT word of every activation, by name; two that live at once never overlap.
-
-    An activation lives from the layer that makes it to the last that reads it.  Where there is
-    room, activations that different units read at the same time lie in different banks, and new
-    ones where nothing was for longest, so that their layer need not wait.  Where there is none,
-    they are packed. Raises DoesNotFitError, naming the layer, when there is no room even so.
-    """
-    tensors = _tensors(layers, source)
-    placed = _spread(tensors, config)
-    if placed is None:
-        placed = _pack(tensors, layers, config)
-    return {place.tensor.activation.name: place.start for place in placed}
-
-
-def _tensors(layers: Sequence[LoweredLayer], source: Activation) -> list[_Tensor]:
+def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list[Item]:
+    """Every activation, living from the layer that makes it to the last that reads it."""
     readers: dict[str, set[tuple[int, Unit]]] = {}
     for number, layer in enumerate(layers):
         scopes = {ref.buffer.scope for stage in layer.kernel.stages for ref in stage.refs}
@@ -88,85 +76,91 @@ def _tensors(layers: Sequence[LoweredLayer], source: Activation) -> list[_Tensor
             readers.setdefault(activation.name, set()).add((number, unit))
     made = [(source, -1), *((layer.output, number) for number, layer in enumerate(layers))]
     return [
-        _Tensor(
+        Item(
             activation,
             first,
             max((layer for layer, _ in readers.get(activation.name, ())), default=first),
             frozenset(readers.get(activation.name, ())),
+            activation.words,
         )
         for activation, first in made
     ]
 
 
-def _spread(tensors: Sequence[_Tensor], config: HardwareConfig) -> list[_Place] | None:
-    """Each tensor at its best place beside those before it; None when one finds no place."""
+def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:
+    """First ACT word of every item; two that live at once never overlap.
+
+    Where there is room, items that different units read at the same time lie in different banks,
+    and new ones where nothing was for longest, so that their layer need not wait.  Where there is
+    none, they are packed. layers: their names.  Raises NoRoomError, naming the layer, when there is
+    no room even so.
+    """
+    return _spread(items, config) or _pack(items, layers, config)
+
+
+def _spread(items: Sequence[Item], config: HardwareConfig) -> list[int] | None:
+    """Each item at its best place beside those before it; None when one finds no place."""
     placed: list[_Place] = []
-    for tensor in tensors:
-        best = min(
-            (
-                (_cost(tensor, start, placed, config), start)
-                for start in _room(tensor, placed, config)
-            ),
-            default=None,
-        )
+    for item in items:
+        rooms = _room(item, placed, config)
+        best = min(((_cost(item, start, placed, config), start) for start in rooms), default=None)
         if best is None:
             return None
-        placed.append(_Place(tensor, best[1]))
-    return placed
+        placed.append(_Place(item, best[1]))
+    return [place.start for place in placed]
 
 
-def _room(tensor: _Tensor, placed: Sequence[_Place], config: HardwareConfig) -> Iterator[int]:
-    """Starts at which nothing that lives with ``tensor`` is in the way: of banks, after others."""
-    busy = [place for place in placed if place.tensor.lives_with(tensor)]
+def _room(item: Item, placed: Sequence[_Place], config: HardwareConfig) -> Iterator[int]:
+    """Starts with nothing in the way that lives with ``item``: of banks, and after others."""
+    busy = [place for place in placed if place.item.lives_with(item)]
     starts = {place.end for place in placed}
     starts |= set(range(0, config.act_depth, config.bank_words(Memory.ACT)))
     for start in starts:
-        end = start + tensor.words
+        end = start + item.words
         if end <= config.act_depth and all(p.end <= start or end <= p.start for p in busy):
             yield start
 
 
 def _cost(
-    tensor: _Tensor, start: int, placed: Sequence[_Place], config: HardwareConfig
+    item: Item, start: int, placed: Sequence[_Place], config: HardwareConfig
 ) -> tuple[int, int]:
     """Banks shared with rivals; then how lately something that lay there was read."""
-    here = _Place(tensor, start)
+    here = _Place(item, start)
     shared, lately = 0, -NEAR
     for place in placed:
         if place.start < here.end and start < place.end:
-            lately = max(lately, place.tensor.last)
-        if place.tensor.rivals(tensor):
+            lately = max(lately, place.item.last)
+        if place.item.rivals(item):
             shared += len(place.banks(config) & here.banks(config))
     return shared, lately
 
 
-def _pack(
-    tensors: Sequence[_Tensor], layers: Sequence[LoweredLayer], config: HardwareConfig
-) -> list[_Place]:
-    """Each tensor at the lowest place, in the order they are made, or else the largest first.
+def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:
+    """Each item at the lowest place, in the order they are given, or else the largest first.
 
-    Raises DoesNotFitError, naming the layer of the first that finds none in the order they are
-    made.
+    Raises NoRoomError for the first that finds none in the order they are given.
     """
-    failed: _Tensor | None = None
+    failed: Item | None = None
     taken = 0
-    for order in (tensors, sorted(tensors, key=lambda tensor: -tensor.words)):
+    for order in (items, sorted(items, key=lambda item: -item.words)):
         placed: list[_Place] = []
-        for tensor in order:
-            start = min(_room(tensor, placed, config), default=None)
+        for item in order:
+            start = min(_room(item, placed, config), default=None)
             if start is None:
-                busy = [place.tensor for place in placed if place.tensor.lives_with(tensor)]
+                busy = [place.item for place in placed if place.item.lives_with(item)]
                 if failed is None:
-                    failed, taken = tensor, sum(other.words for other in busy)
+                    failed, taken = item, sum(other.words for other in busy)
                 break
-            placed.append(_Place(tensor, start))
+            placed.append(_Place(item, start))
         else:
-            return placed
+            starts = {id(place.item): place.start for place in placed}
+            return [starts[id(item)] for item in items]
     assert failed is not None
-    name = layers[failed.first].kernel.name if failed.first >= 0 else failed.activation.name
-    raise DoesNotFitError(
+    name = layers[failed.first] if failed.first >= 0 else failed.activation.name
+    raise NoRoomError(
         f"layer {name!r}: act scratchpad: {failed.words} words required beside {taken} in use, "
-        f"{config.act_depth} available; use a configuration with a deeper ACT, or a smaller input"
+        f"{config.act_depth} available; use a configuration with a deeper ACT, or a smaller input",
+        failed.first,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.backends.vta.constants import DramMap
-from dovetail.compiler.backends.vta.place import Ring, place_activations
+from dovetail.compiler.backends.vta.place import NoRoomError, Ring, activation_items, place
 from dovetail.compiler.errors import DoesNotFitError
 from dovetail.compiler.tensor.ir import Affine, Buffer, Fold, Kernel, Product, Ref, Scope, Stage
 from dovetail.compiler.tensor.lower import Activation, LoweredLayer
@@ -30,6 +30,13 @@ def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer],
     return layers, tensors[0]
 
 
+def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[str, int]:
+    """Places by name."""
+    items = activation_items(layers, source)
+    starts = place(items, [layer.kernel.name for layer in layers], TINY)
+    return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -37,7 +44,7 @@ def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
     sizes = [int(rng.integers(1, TINY.act_depth // 7)) for _ in range(count + 1)]
     reads = [sorted({n, int(rng.integers(max(0, n - 2), n + 1))}) for n in range(count)]
     layers, source = chain(sizes, reads)
-    places = place_activations(layers, source, TINY)
+    places = place_activations(layers, source)
     last = {
         n: max((i for i, r in enumerate(reads) if n in r), default=n - 1) for n in range(count + 1)
     }
@@ -51,15 +58,16 @@ def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
 
 def test_space_of_dead_tensors_is_used_again() -> None:
     layers, source = chain([TINY.act_depth // 2] * 6, [[n] for n in range(5)])
-    assert len(set(place_activations(layers, source, TINY).values())) == 2
+    assert len(set(place_activations(layers, source).values())) == 2
 
 
 def test_a_tensor_too_large_for_act_names_its_layer() -> None:
     depth = TINY.act_depth
     layers, source = chain([400, depth - 300], [[0]])
     message = f"{depth - 300} words required beside 400 in use, {depth} available"
-    with pytest.raises(DoesNotFitError, match=f"'layer0': act scratchpad: {message}"):
-        place_activations(layers, source, TINY)
+    with pytest.raises(NoRoomError, match=f"'layer0': act scratchpad: {message}") as error:
+        place_activations(layers, source)
+    assert error.value.layer == 0
 
 
 def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
@@ -110,7 +118,7 @@ def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() ->
         ),
     )
     layers[:3] = [replace(layer, kernel=Kernel(layer.kernel.name, (gemm,))) for layer in layers[:3]]
-    places = place_activations(layers, source, TINY)
+    places = place_activations(layers, source)
     bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
     assert bank["t2"] != bank["t3"]
     assert bank["t2"] != bank["t1"]

@@ -1,0 +1,190 @@
+"""Activations that stay in DRAM: the part of one that a tile touches, and how it is moved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
+
+from ...tensor.ir import Affine, Kernel, Ref
+from ...tensor.lower import Activation
+from ...tensor.rewrite import map_refs
+from ...tensor.tiles import tile_loops
+
+__all__ = ["SLOTS", "Slots", "Window", "localized", "windows_of"]
+
+SLOTS = 2
+"""Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
+
+Span = tuple[int, int]
+"""First index, and how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a kernel touches of ``activation`` in one tile, and the buffer that holds it.
+
+    shape: blocks, rows and columns of the buffer.
+    origin: block, row and column of the activation, the halo included, at which the buffer begins;
+    an index of the loops over tiles.
+    """
+
+    activation: Activation
+    shape: tuple[int, int, int]
+    origin: tuple[Affine, Affine, Affine]
+
+    @property
+    def words(self) -> int:
+        """Words of the buffer."""
+        blocks, rows, columns = self.shape
+        return blocks * rows * columns
+
+    def place(self, tile: Mapping[str, int]) -> tuple[int, ...]:
+        """``origin`` for one tile."""
+        return tuple(
+            index.constant + sum(factor * tile[name] for name, factor in index.terms)
+            for index in self.origin
+        )
+
+    def load(self, tile: Mapping[str, int], sram: int, dram: int) -> Load:
+        """Fetch the part of one tile, halo included, into the buffer at word ``sram``."""
+        x, (blocks, rows, columns) = self.activation, self._parts(tile)
+        top, left = x.halo[:2]
+        above, height, below = _cut(rows, top, x.height)
+        before, width, after = _cut(columns, left, x.width)
+        first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
+        return Load(
+            memory=Memory.ACT,
+            sram_address=sram,
+            dram_address=dram + self._bytes(blocks[0], *first) if width and height else 0,
+            count_x=width,
+            count_y=height,
+            count_z=blocks[1],
+            dram_stride_y=self._bytes(0, 1, 0),
+            dram_stride_z=self._bytes(1, 0, 0),
+            sram_stride_y=self.shape[2],
+            sram_stride_z=self.shape[1] * self.shape[2],
+            pad_x_before=before,
+            pad_x_after=after,
+            pad_y_before=above,
+            pad_y_after=below,
+            pad_value=x.fill or 0,
+        )
+
+    def store(self, tile: Mapping[str, int], sram: int, dram: int) -> Store:
+        """Put the part of one tile, which has no halo, from the buffer at word ``sram``."""
+        blocks, rows, columns = self._parts(tile)
+        top, left = self.activation.halo[:2]
+        return Store(
+            dram_address=dram + self._bytes(blocks[0], rows[0] - top, columns[0] - left),
+            sram_address=sram,
+            count_x=columns[1],
+            count_y=rows[1],
+            count_z=blocks[1],
+            dram_stride_y=self._bytes(0, 1, 0),
+            dram_stride_z=self._bytes(1, 0, 0),
+            sram_stride_y=self.shape[2],
+            sram_stride_z=self.shape[1] * self.shape[2],
+        )
+
+    def _parts(self, tile: Mapping[str, int]) -> list[Span]:
+        """Of the whole activation, halo included, what the tile touches in each dimension."""
+        return list(zip(self.place(tile), self.shape, strict=True))
+
+    def _bytes(self, block: int, row: int, column: int) -> int:
+        """Place of a word of the activation in DRAM, where it has no halo."""
+        x = self.activation
+        return ((block * x.height + row) * x.width + column) * x.lanes
+
+
+def _cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
+    """How much of ``span`` lies in the halo before, in the data, in the halo after."""
+    start, count = span
+    padding = min(max(before - start, 0), count)
+    data = max(0, min(start + count - before, size) - max(start - before, 0))
+    return padding, data, count - padding - data
+
+
+class Slots:
+    """The buffers of one window, used in turn, and what each holds."""
+
+    def __init__(self, window: Window, sram: int, dram: int) -> None:
+        """``sram``: first word of the buffers, one after the other.  ``dram``: the activation."""
+        self._window, self._sram, self._dram = window, sram, dram
+        self._held: list[tuple[int, ...] | None] = [None] * SLOTS
+        self._last = -1
+
+    def fetch(self, tile: Mapping[str, int]) -> tuple[int, Load | None]:
+        """First word of a buffer with the part of ``tile``; what loads it, if it is not there."""
+        place = self._window.place(tile)
+        if place in self._held:
+            return self._word(self._held.index(place)), None
+        word = self.next()
+        self._held[self._last] = place
+        return word, self._window.load(tile, word, self._dram)
+
+    def next(self) -> int:
+        """First word of the buffer whose turn it is."""
+        self._last = (self._last + 1) % SLOTS
+        return self._word(self._last)
+
+    def put(self, tile: Mapping[str, int]) -> Store:
+        """Store the part of ``tile`` from the buffer that was given out last."""
+        return self._window.store(tile, self._word(self._last), self._dram)
+
+    def _word(self, slot: int) -> int:
+        return self._sram + slot * self._window.words
+
+
+def windows_of(kernel: Kernel, activations: Mapping[str, Activation]) -> dict[str, Window]:
+    """The window of each of ``activations`` that ``kernel`` touches.
+
+    ``kernel`` has its tiles, and buffers of whole activations.
+    """
+    found = {}
+    for stage in kernel.stages:
+        for ref in stage.refs:
+            if ref.buffer.name in activations:
+                found[ref.buffer.name] = _window(kernel, ref, activations[ref.buffer.name])
+    return found
+
+
+def _window(kernel: Kernel, ref: Ref, activation: Activation) -> Window:
+    tiles = {loop.name for loop in tile_loops(kernel)}
+    extents = {name: count for stage in kernel.stages for name, count in stage.extents.items()}
+    shape, origin = [], []
+    for index in ref.indices[:3]:
+        inside, outside = _parted(index, tiles)
+        low, high = inside.limits(extents)
+        shape.append(high - low + 1)
+        origin.append(outside + low)
+    return Window(activation, (shape[0], shape[1], shape[2]), (origin[0], origin[1], origin[2]))
+
+
+def _parted(index: Affine, tiles: set[str]) -> tuple[Affine, Affine]:
+    """``index`` as a sum: its constant and all loops but ``tiles``; only ``tiles``."""
+    inside = tuple(term for term in index.terms if term[0] not in tiles)
+    return Affine(index.constant, inside), Affine(
+        0, tuple(term for term in index.terms if term[0] in tiles)
+    )
+
+
+def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
+    """``kernel`` with the buffer of a window in the place of each of their activations.
+
+    Before each tile the parts it reads must be fetched, and after it those it writes put back.
+    """
+    tiles = {loop.name for loop in tile_loops(kernel)}
+
+    def local(ref: Ref) -> Ref:
+        window = windows.get(ref.buffer.name)
+        if window is None:
+            return ref
+        small = replace(ref.buffer, shape=(*window.shape, ref.buffer.shape[-1]))
+        indices = tuple(
+            _parted(index, tiles)[0] + -origin.constant
+            for index, origin in zip(ref.indices[:3], window.origin, strict=True)
+        )
+        return Ref(small, (*indices, ref.indices[3]))
+
+    return replace(kernel, stages=tuple(map_refs(stage, local) for stage in kernel.stages))
