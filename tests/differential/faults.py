@@ -25,6 +25,8 @@ __all__ = ["FAULTS", "Fault", "with_fault"]
 
 Fault = Callable[[Case, np.random.Generator], Case]
 
+FAR = 0x4000_0000
+"""A byte address, and a multiple of every word's size."""
 STUCK_WATCHDOG = 2500
 """Short enough to wait for, for a program that can never end."""
 
@@ -65,7 +67,7 @@ def _far_address(case: Case, rng: np.random.Generator) -> Case:
     if not places:
         return _illegal_word(case, rng)
     index = int(rng.choice(places))
-    moved = replace(case.instructions[index], dram_address=0x4000_0000)
+    moved = replace(case.instructions[index], dram_address=FAR)  # type: ignore[arg-type]
     instructions = (*case.instructions[:index], moved, *case.instructions[index + 1 :])
     return replace(case, instructions=instructions, outcomes=frozenset({ErrorCode.WINDOW}))
 
