@@ -25,7 +25,7 @@ def test_a_configuration_that_cannot_be_built_is_refused(
     change: dict[str, int], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        replace(TINY, **change)
+        replace(TINY, **change)  # type: ignore[arg-type]
 
 
 def test_a_timing_out_of_range_is_refused() -> None:

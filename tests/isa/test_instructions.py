@@ -20,7 +20,7 @@ from dovetail.isa.memories import Memory, Unit
 from .strategies import instructions
 
 NEST = {f"{name}_stride": (0,) * 6 for name in ("act", "wgt", "acc")}
-GEMM = Gemm(act_address=0, wgt_address=0, acc_address=0, extent=(1,) * 6, **NEST)
+GEMM = Gemm(act_address=0, wgt_address=0, acc_address=0, extent=(1,) * 6, **NEST)  # type: ignore[arg-type]
 VECTOR = Vector(
     source=Memory.ACC,
     destination=Memory.ACC,

@@ -225,24 +225,29 @@ def _requantize(total: int, scale: np.float32) -> int:
     return round(_to_24_bits(_to_24_bits(Fraction(total)) * Fraction(float(scale))))
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    st.integers(-(1 << 31), (1 << 31) - 1),
-    st.floats(2.0**-40, 2.0**8, width=32),
-    st.integers(-128, 127),
-)
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+SENSIBLE = st.floats(2.0**-40, 2.0**8, width=32)
+ANY_SCALE = st.floats(0.0, 3.4028234663852886e38, width=32)
+"""Every scale with a meaning: zero, subnormal, up to the largest."""
+
+
+@settings(max_examples=500, deadline=None)
+@given(INT32, INT32, st.one_of(SENSIBLE, ANY_SCALE), st.data())
 def test_requantisation_rounds_three_times_half_to_even(
-    value: int, scale: float, zero_point: int
+    value: int, bias: int, scale: float, data: st.DataObject
 ) -> None:
+    zero_point = data.draw(st.integers(-128, 127))
+    low, high = sorted(data.draw(st.tuples(*[st.integers(-128, 127)] * 2)))
+    total = (value + bias + (1 << 31)) % (1 << 32) - (1 << 31)
     got = semantics.requantize(
         np.array([value], np.int32),
-        np.zeros(1, np.int32),
+        np.array([bias], np.int32),
         np.array([scale], np.float32),
         zero_point,
-        -128,
-        127,
+        low,
+        high,
     )
-    expected = max(-128, min(127, _requantize(value, np.float32(scale)) + zero_point))
+    expected = max(low, min(high, _requantize(total, np.float32(scale)) + zero_point))
     assert got[0] == expected
 
 
@@ -251,7 +256,12 @@ def test_requantisation_rounds_three_times_half_to_even(
 )
 def test_a_tie_goes_to_the_even_number(value: int, scale: float, expected: int) -> None:
     got = semantics.requantize(
-        np.array([value], np.int32), np.zeros(1, np.int32), np.float32([scale]), 0, -128, 127
+        np.array([value], np.int32),
+        np.zeros(1, np.int32),
+        np.array([scale], np.float32),
+        0,
+        -128,
+        127,
     )
     assert got[0] == expected
 

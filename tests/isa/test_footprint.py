@@ -1,0 +1,177 @@
+"""What an instruction touches: nothing else changes, and nothing else matters."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.isa import semantics
+from dovetail.isa.configs import find_config
+from dovetail.isa.footprint import dram_rows, scratchpad_reads, scratchpad_writes, with_bank_masks
+from dovetail.isa.instructions import (
+    Finish,
+    Fold,
+    Gemm,
+    Instruction,
+    Load,
+    Multiplier,
+    Store,
+    Vector,
+)
+from dovetail.isa.memories import Memory
+from dovetail.isa.state import MachineState
+
+TINY = find_config("tiny")
+DRAM_BYTES = 1 << 12
+RNG = np.random.default_rng
+counts = st.integers(1, 3)
+words = st.integers(0, 1 << 12)
+steps = st.integers(-9, 9)
+sides = st.sampled_from((Memory.ACT, Memory.ACC))
+
+
+def _nest(values: st.SearchStrategy[int], levels: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.tuples(*[values] * levels)
+
+
+@st.composite
+def transfers(draw: st.DrawFn) -> Load | Store:
+    memory = draw(st.sampled_from(Memory))
+    is_load = draw(st.booleans())
+    size = TINY.word_bytes(memory if is_load else Memory.ACT)
+    block = {
+        "sram_address": draw(words),
+        "dram_address": DRAM_BYTES // 2 + size * draw(steps),
+        "count_x": draw(counts),
+        "count_y": draw(counts),
+        "count_z": draw(counts),
+        "dram_stride_y": size * draw(steps),
+        "dram_stride_z": size * draw(steps),
+        "sram_stride_y": draw(steps),
+        "sram_stride_z": draw(steps),
+    }
+    if not is_load:
+        return Store(**block)  # type: ignore[arg-type]
+    pads = {f"pad_{side}": draw(st.integers(0, 2)) for side in ("x_before", "x_after", "y_before")}
+    fill = draw(st.integers(0, 127))
+    return Load(memory=memory, **block, **pads, pad_value=fill)  # type: ignore[arg-type]
+
+
+@st.composite
+def computations(draw: st.DrawFn) -> Gemm | Vector:
+    if draw(st.booleans()):
+        return Gemm(
+            act_address=draw(words),
+            wgt_address=draw(words),
+            acc_address=draw(words),
+            extent=draw(_nest(counts, 6)),
+            act_stride=draw(_nest(steps, 6)),
+            wgt_stride=draw(_nest(steps, 6)),
+            acc_stride=draw(_nest(steps, 6)),
+            reduction=draw(st.integers(0, 63)),
+            accumulate=draw(st.booleans()),
+        )
+    destination = draw(sides)
+    return Vector(
+        source=draw(sides),
+        destination=destination,
+        source_address=draw(words),
+        destination_address=draw(words),
+        extent=draw(_nest(counts, 5)),
+        source_stride=draw(_nest(steps, 5)),
+        destination_stride=draw(_nest(steps, 4)),
+        reduction_levels=draw(st.integers(1, 5)),
+        fold=draw(st.sampled_from(Fold)),
+        multiplier=draw(st.sampled_from(Multiplier)),
+        finish=draw(st.sampled_from(Finish)),
+        lookup=destination is Memory.ACT and draw(st.booleans()),
+        shift=draw(st.integers(0, 31)),
+        m0=draw(st.integers(-999, 999)),
+        m1=draw(st.integers(-999, 999)),
+        par_address=draw(st.integers(0, 63)),
+        par_stride=draw(_nest(steps, 4)),
+        tap_address=draw(words),
+        tap_stride=draw(_nest(steps, 5)),
+        tab_address=draw(st.sampled_from((0, 256))),
+    )
+
+
+def _state(seed: int) -> MachineState:
+    rng = RNG(seed)
+    state = MachineState.zeros(TINY, rng.integers(0, 256, DRAM_BYTES, dtype=np.uint8))
+    for memory in Memory:
+        shape = (TINY.depth(memory), TINY.word_bytes(memory))
+        state.write_words(memory, np.arange(shape[0]), rng.integers(0, 256, shape, dtype=np.uint8))
+    state.par.scale[...] = rng.uniform(1e-6, 1e-2, state.par.scale.shape)
+    return state
+
+
+def _masks(instruction: Instruction) -> tuple[dict[object, np.ndarray], dict[object, np.ndarray]]:
+    """For each memory, and "dram", which words (bytes) are read, and which are written."""
+    masks = []
+    for touches in (scratchpad_reads(instruction, TINY), scratchpad_writes(instruction, TINY)):
+        mask: dict[object, np.ndarray] = {m: np.zeros(TINY.depth(m), bool) for m in Memory}
+        mask["dram"] = np.zeros(DRAM_BYTES, bool)
+        for touch in touches:
+            mask[touch.memory][touch.addresses] = True
+        masks.append(mask)
+    if isinstance(instruction, Load | Store):
+        for start, size in dram_rows(instruction, TINY):
+            masks[isinstance(instruction, Store)]["dram"][start : start + size] = True
+    return masks[0], masks[1]
+
+
+def _contents(state: MachineState) -> dict[object, np.ndarray]:
+    return {**{m: state.words(m).copy() for m in Memory}, "dram": state.dram.copy()}
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.one_of(transfers(), computations()), st.integers(0, 99))
+def test_only_what_is_written_changes(instruction: Instruction, seed: int) -> None:
+    state = _state(seed)
+    before = _contents(state)
+    semantics.execute(state, instruction)
+    _, written = _masks(instruction)
+    for where, after in _contents(state).items():
+        np.testing.assert_array_equal(after[~written[where]], before[where][~written[where]])
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.one_of(transfers(), computations()), st.integers(0, 99))
+def test_only_what_is_read_matters(instruction: Instruction, seed: int) -> None:
+    """With all else replaced, the instruction writes the same."""
+    first, second, other = _state(seed), _state(seed), _state(seed + 1)
+    read, written = _masks(instruction)
+    for memory in Memory:
+        places = np.flatnonzero(~read[memory])
+        second.write_words(memory, places, other.words(memory)[places])
+    second.dram[~read["dram"]] = other.dram[~read["dram"]]
+    semantics.execute(first, instruction)
+    semantics.execute(second, instruction)
+    left, right = _contents(first), _contents(second)
+    for where, mask in written.items():
+        np.testing.assert_array_equal(left[where][mask], right[where][mask])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(transfers(), computations()))
+def test_bank_masks_name_the_banks_of_all_addresses(instruction: Instruction) -> None:
+    masked = with_bank_masks(instruction, TINY)
+    read, written = _masks(instruction)
+    for name, mask in (
+        ("act_read_banks", read[Memory.ACT]),
+        ("act_write_banks", written[Memory.ACT]),
+        ("acc_banks", read[Memory.ACC] | written[Memory.ACC]),
+    ):
+        expected = sum(1 << bank for bank, part in enumerate(np.split(mask, 4)) if part.any())
+        assert getattr(masked, name, 0) == expected
+
+
+def test_a_transfer_without_words_reads_no_row() -> None:
+    assert dram_rows(Load(memory=Memory.ACT, sram_address=0, count_x=0, pad_x_after=1), TINY) == []
+
+
+@pytest.mark.parametrize("stride", [-4, 4])
+def test_rows_wrap_at_the_end_of_the_address_space(stride: int) -> None:
+    load = Load(memory=Memory.ACT, sram_address=0, dram_address=0, count_y=2, dram_stride_y=stride)
+    assert dram_rows(load, TINY) == [(0, 4), (stride % (1 << 32), 4)]
