@@ -195,7 +195,7 @@ def test_a_convolution_is_gemm(tiles: int, deep: int) -> None:
         windows(Fold.SUM, finish=True),
         windows(Fold.SUM, taps=True, finish=True),
     ],
-    ids=str,
+    ids=["copy", "requantize", "requantize and look up", "look up", "max", "mean", "depthwise"],
 )
 def test_folds_and_finishes_are_vector(stage: Stage) -> None:
     assert assert_same(stage, 2).unit.name == "VECTOR"
