@@ -52,15 +52,19 @@ class DramTiming:
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
+    Every size but ``token_max`` is a power of two.
+
     block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs
-    each cycle. bus_bytes: width of the AXI4 data bus; divides ``block``.
-    *_depth: words in each scratchpad, a power of two.
-    act_banks, acc_banks: equal contiguous parts of ACT (at most 8) and ACC (at most 4), a power of
-    two. queue_depth: instructions waiting in front of each unit.
-    fetch_ahead: instructions requested and not yet dispatched.
+        each cycle (4..64).
+    bus_bytes: width of the AXI4 data bus; divides ``block`` (4..16).
+    *_depth: words in each scratchpad.
+    act_banks, acc_banks: equal contiguous parts of ACT (1..8) and ACC (1..4).
+    queue_depth: instructions waiting in front of each unit (2..64).
+    fetch_ahead: instructions requested and not yet dispatched (2..16).
     burst_beats: beats in a burst at most; bursts never cross a multiple of ``burst_beats *
-    bus_bytes``. store_slots: bursts that STORE buffers.
-    token_max: largest value of a token counter.
+        bus_bytes``, which is at most 4096.
+    store_slots: bursts that STORE buffers (2..16).
+    token_max: largest value of a token counter (1..255).
     clock_hz: clock the timing figures are quoted at.
     """
 
@@ -156,14 +160,16 @@ class HardwareConfig:
         return self.depth(memory) // self.banks(memory)
 
     @property
-    def fingerprint(self) -> int:
-        """32-bit identity of everything a program depends on (not the clock, nor the DRAM
-        timing).
-        """
+    def identity(self) -> str:
+        """Everything a program depends on (not the clock, nor the DRAM timing), as text."""
         skip = {"name", "clock_hz", "dram"}
-        text = ",".join(
+        return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)
             if field.name not in skip
         )
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+    @property
+    def fingerprint(self) -> int:
+        """32-bit hash of ``identity``."""
+        return int.from_bytes(hashlib.sha256(self.identity.encode()).digest()[:4], "little")

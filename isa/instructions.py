@@ -44,14 +44,19 @@ NO_UNITS: Units = frozenset()
 
 
 class Fold(IntEnum):
-    """How VECTOR combines the elements of one reduction into its int32 accumulator (wrapping)."""
+    """How VECTOR combines the elements of one reduction into its int32 accumulator (wrapping).
+
+    Elements of ACT are sign-extended to 32 bits.
+    """
 
     ADD = 0
     """Sum of the elements."""
     SUB = 1
     """First element minus all others."""
     MAX = 2
+    """Largest element."""
     MIN = 3
+    """Smallest element."""
     MAC = 4
     """Sum of the elements' low 16 bits (signed) times the multiplier."""
 
@@ -64,7 +69,8 @@ class Multiplier(IntEnum):
     IMMEDIATE = 1
     """``m0`` where the level-0 index is 0, else ``m1``."""
     PAIR = 2
-    """Low 24 bits (signed) of the element before, where the level-0 index is odd; else 0."""
+    """Low 24 bits (signed) of the element before in the same reduction, where the level-0 index is
+    odd; 0 where it is even."""
 
 
 class Finish(IntEnum):

@@ -56,6 +56,7 @@ class ErrorCode(IntEnum):
     """Why a program was stopped."""
 
     NONE = 0
+    """It was not."""
     ILLEGAL_INSTRUCTION = 1
     """Fetched word is not a legal instruction of this configuration."""
     WINDOW = 2

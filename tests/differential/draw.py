@@ -28,8 +28,10 @@ LONG_ITERATIONS = 1500
 LONG = 0.03
 """Share of loop nests that may have ``LONG_ITERATIONS``."""
 EXCESS = 0.25
-"""Share of instructions that name more banks than they touch."""
+"""Share of instructions that may name more banks than they touch, or than there are."""
 TRANSFER_BYTES = 4096
+MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
+"""Of every configuration, however few banks it has."""
 
 
 class Draw:
@@ -49,12 +51,8 @@ class Draw:
         if self.rng.random() >= EXCESS:
             return masked
         more = {
-            name: getattr(masked, name) | self.integer(0, (1 << banks) - 1)
-            for name, banks in (
-                ("act_read_banks", self.config.act_banks),
-                ("act_write_banks", self.config.act_banks),
-                ("acc_banks", self.config.acc_banks),
-            )
+            name: getattr(masked, name) | self.integer(0, (1 << bits) - 1)
+            for name, bits in MASK_BITS.items()
             if hasattr(masked, name) and self.rng.random() < 0.6
         }
         return replace(masked, **more)  # type: ignore[arg-type]

@@ -1,7 +1,10 @@
+from textwrap import dedent
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.isa import assembly
 from dovetail.isa.assembly import assemble, disassemble
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import AssemblyError, ProgramError
@@ -43,6 +46,16 @@ def test_defaults_and_bank_masks_are_filled_in() -> None:
     assert gemm.extent == (2, 1, 1, 1, 1, 1)
     assert gemm == with_bank_masks(gemm, TINY)
     assert gemm.act_read_banks == 0b10
+
+
+def test_the_example_of_the_documentation_is_assembled() -> None:
+    text = assembly.__doc__ or ""
+    example = text.partition("\n\n")[2].partition("\n\nAn instruction")[0]
+    load, gemm = assemble(dedent(example), TINY)
+    assert isinstance(load, Load)
+    assert load.dram_address == 0x1040
+    assert isinstance(gemm, Gemm)
+    assert gemm.reduction == 3
 
 
 def test_fields_with_their_default_are_left_out() -> None:

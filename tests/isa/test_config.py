@@ -1,4 +1,5 @@
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -43,6 +44,12 @@ def test_fingerprints_tell_configurations_apart_but_not_timings() -> None:
     slow = replace(TINY, dram=DramTiming(latency_cycles=99), clock_hz=1)
     assert slow.fingerprint == TINY.fingerprint
     assert replace(TINY, act_depth=512).fingerprint != TINY.fingerprint
+
+
+def test_a_fingerprint_is_made_as_the_manual_says() -> None:
+    digest = sha256(TINY.identity.encode()).digest()
+    assert TINY.identity.startswith("block=4,bus_bytes=4,act_depth=2048,")
+    assert TINY.fingerprint == int.from_bytes(digest[:4], "little")
 
 
 def test_words_have_the_sizes_of_the_manual() -> None:

@@ -1,0 +1,209 @@
+"""Prose and pseudo-code of the manual; ``document`` puts them between the generated tables."""
+
+from .memories import Memory
+
+__all__ = [
+    "BUS",
+    "FORMULA",
+    "LOOPS",
+    "MEMORY_NOTES",
+    "OVERVIEW",
+    "REGISTERS_NOTE",
+    "RULES",
+    "RUNNING",
+    "STOPPING",
+    "SYNCHRONISATION",
+    "UNITS_NOTE",
+]
+
+OVERVIEW = """
+# Instruction set manual
+
+Generated from `isa/` by `make docs`; edit there. Cycles are specified in [timing.md](timing.md).
+
+## Machine
+
+Five units: FETCH reads the program, in order, and puts each instruction into the queue of its unit:
+LOAD, GEMM, VECTOR or STORE. These four work at the same time, each on its own instructions in
+order. Their data lies in six scratchpads on chip and in DRAM. `block` (B below) is the number of
+lanes; it and all other sizes are those of a [configuration](#configurations).
+
+All numbers are two's complement, little-endian; bit 0 is the least significant. A word in DRAM has
+the same bytes as in its scratchpad, at ascending addresses; lane 0 comes first. DRAM addresses are
+32-bit byte addresses, computed modulo 2^32. **Scratchpad addresses are word addresses and are taken
+modulo the depth of their memory**, after all indices are added; depths are powers of two.
+"""
+
+MEMORY_NOTES = {
+    Memory.ACT: ("B int8", "B", "LOAD, VECTOR", "GEMM, VECTOR, STORE"),
+    Memory.WGT: ("B x B int8, `[output lane][input lane]`", "B * B", "LOAD", "GEMM"),
+    Memory.ACC: ("B int32", "4 * B", "LOAD, GEMM, VECTOR", "GEMM, VECTOR"),
+    Memory.PAR: ("B int32 biases, then B float32 scales", "8 * B", "LOAD", "VECTOR"),
+    Memory.TAP: ("B int8", "B", "LOAD", "VECTOR"),
+    Memory.TAB: ("B int8; a table is 256 consecutive words", "B", "LOAD", "VECTOR"),
+}
+
+UNITS_NOTE = """
+Bit i of an instruction's fields `wait` and `post` stands for unit i; its opcode is i + 1.
+"""
+
+SYNCHRONISATION = """
+## Tokens
+
+Every ordered pair of the four units has a counter. An instruction starts when, for each unit in its
+`wait` field, the counter from that unit to its own is at least 1; it takes one from each. When it
+ends it adds one to the counter from its own unit to each unit in its `post` field. An instruction
+that posts does not start while that could make a counter exceed the configuration's `token_max`,
+counting what earlier instructions in flight will post: a poster waits, a counter never saturates.
+All counters are 0 when a program starts; what they hold when it ends is of no account. A unit can
+neither wait for nor post to itself.
+
+LOAD ends when its last word is written, GEMM and VECTOR when their last result is written, STORE
+when memory has answered its last burst. So a token from STORE to LOAD orders DRAM.
+
+A program whose waits are never served, or whose posts never find room, does not end: it runs until
+the watchdog or the host stops it. A queue that is full holds up all instructions behind it, also
+those of other units.
+
+## Banks
+
+ACT and ACC are split into banks of equal size, bank 0 first. An instruction states the banks it
+uses: `act_read_banks`, `act_write_banks`, `acc_banks` (reads and writes), bit i for bank i. It
+starts when no other unit holds one of them in the same role, and holds all to its end. A VECTOR
+instruction also waits while an earlier one that writes a bank it reads is in flight. The masks are
+taken as they are: more banks than needed, also those beyond the last bank, are held all the same.
+Bank locks keep the machine's timing simple; **they are no substitute for tokens**: which of two
+units gets a bank first depends on memory's timing.
+"""
+
+RULES = """
+## Rules for programs
+
+The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION):
+
+- the opcode is not 1 to 4, or a reserved bit is 1;
+- `wait` or `post` names the instruction's own unit;
+- LOAD: `memory` is above 5; `count_z`, the rows or the columns of the padded block are 0;
+- STORE: a count is 0;
+- LOAD and STORE: `dram_address`, `dram_stride_y` or `dram_stride_z` is not a multiple of the bytes
+  of a word;
+- GEMM and VECTOR: an extent is 0;
+- VECTOR: `fold` is above 4, `multiplier` or `finish` above 2, `rounding` not 0, `reduction_levels`
+  not 1 to 5, `lookup` is 1 with destination ACC, `tab_address` is not a multiple of 256, or `low`
+  is above `high`. These rules hold whether or not the instruction uses the field.
+
+What follows has no defined result, and `dovetail assemble` refuses what can be seen in one
+instruction (the second, third and fourth):
+
+- two instructions of different units touch one word, at least one writes it, and no chain of tokens
+  orders them;
+- an instruction touches a bank that its masks do not name;
+- a LOAD addresses one scratchpad word twice;
+- a VECTOR reads a word after the same instruction wrote it;
+- a REQUANTIZE with a scale that is negative, infinite or not a number (0 and subnormal scales are
+  defined: every product is 0);
+- a program that writes over its own instructions.
+
+Instructions of one unit need no tokens between them: they take effect in order.
+"""
+
+FORMULA = """
+## Requantisation
+
+`finish = 1` computes, lane by lane, with `bias` and `scale` from PAR:
+
+    total  = (v + bias) modulo 2^32, as int32
+    a      = total rounded to a float32 (24 significant bits, half to even)
+    p      = a * scale rounded to a float32, half to even
+    result = clip(p rounded to an integer, half to even, + zero_point, low, high)
+
+In integers: write |total| = m * 2^e with m of 24 bits after rounding; multiply m by the 24-bit
+significand of the scale; round the product to 24 bits; shift it right with rounding. A product
+below 2^-126 rounds to 0; one above every int8 limit is clipped, an infinite one too.
+
+In NumPy:
+"""
+
+RUNNING = """
+## Running a program
+
+1. Put program and data into DRAM. Instruction i lies at `PROGRAM_ADDRESS + 64 * i`.
+2. Compare `FINGERPRINT` with the one the program was made for.
+3. Write `PROGRAM_ADDRESS`, `PROGRAM_COUNT`, `WINDOW_BASE`, `WINDOW_LIMIT` and `WATCHDOG`.
+4. Write START to `CONTROL`. Counters, tokens, queues and the last error are cleared; scratchpads
+   keep what they hold. A program of 0 instructions ends at once.
+5. Read `STATUS` until BUSY is 0: then DONE or ERROR is 1. Settings may be written again only now.
+
+FETCH, LOAD and STORE may touch only bytes from `WINDOW_BASE` to `WINDOW_LIMIT`, both included.
+"""
+
+BUS = """
+## Memory bus
+
+An AXI4 manager with 32-bit addresses, `bus_bytes` of data and a 1-bit ID. All bursts are INCR, of
+whole beats, at most `burst_beats` long, and cross no multiple of `burst_beats * bus_bytes`. FETCH
+reads with ID 0, LOAD with ID 1, STORE writes with ID 0; beats of the two read IDs may come
+interleaved, bursts of one ID come in order. Read data and write responses are always accepted at
+once. A burst is written only when all of its data is at hand. WSTRB is all ones, but for the beats
+of a stopped program (below).
+"""
+
+REGISTERS_NOTE = """
+AXI4-Lite, 32-bit registers, 10 bits of byte address. Writes honour WSTRB byte by byte. A write to a
+register that is not listed, or only read, changes nothing; one that is not listed reads as 0, as
+does CONTROL. Every answer is OKAY. After reset all settings and counters are 0 and STATUS is 0.
+"""
+
+STOPPING = """
+## Errors
+
+The first error fixes ERROR_CODE and ERROR_INDEX and stops the machine: no instruction starts after
+it, no burst is announced after it, and write beats first offered after it carry no byte (WSTRB 0).
+When the bursts already announced are answered BUSY falls and ERROR rises. DRAM then holds what was
+written before the error, and the beat on offer in its cycle; scratchpads hold anything.
+
+The index is that of the instruction concerned, counted from 0; for WATCHDOG and STOPPED it is the
+oldest instruction that has not ended, as [timing.md](timing.md) defines it.
+"""
+
+LOOPS = {
+    "load": """
+    rows = pad_y_before + count_y + pad_y_after;  columns = pad_x_before + count_x + pad_x_after
+    for z in count_z: for row in rows: for column in columns:
+        cell = sram_address + z * sram_stride_z + row * sram_stride_y + column
+        y, x = row - pad_y_before, column - pad_x_before
+        if 0 <= y < count_y and 0 <= x < count_x:
+            memory[cell] = DRAM word at
+                dram_address + z * dram_stride_z + y * dram_stride_y + x * word size
+        else:
+            every byte of memory[cell] = pad_value
+""",
+    "gemm": """
+    for i5 in extent5: ... for i0 in extent0:
+        a = act_address + sum(i * act_stride)
+        w = wgt_address + sum(i * wgt_stride)
+        o = acc_address + sum(i * acc_stride)
+        first = not accumulate and every level of `reduction` has index 0
+        for lane l:
+            old = 0 if first else ACC[o][l]
+            ACC[o][l] = old + (sum over k of WGT[w][l][k] * ACT[a][k])      modulo 2^32
+""",
+    "vector": """
+    for the indices i of levels 4 to reduction_levels (outermost first), for each lane l:
+        v = fold, over the indices of levels reduction_levels - 1 to 0 (level 0 fastest), of
+            source[source_address + sum(i * source_stride)][l]              modulo 2^32
+            (MAC: of the element's low 16 bits, signed, times the multiplier;
+             the multiplier TAP is TAP[tap_address + sum(i * tap_stride)][l])
+        r = finish(v), with PAR[par_address + sum(i * par_stride)][l]
+        if the destination is ACT: r = clip(r, low, high)
+        if lookup: r = TAB[tab_address + 128 + r][l]
+        destination[destination_address + sum(i * destination_stride)][l] = r
+
+    The sums for PAR and the destination are over the levels that are not folded.
+""",
+    "store": """
+    for z in count_z: for y in count_y: for x in count_x:
+        DRAM word at dram_address + z * dram_stride_z + y * dram_stride_y + x * word size
+            = ACT[sram_address + z * sram_stride_z + y * sram_stride_y + x]
+""",
+}
