@@ -15,6 +15,7 @@ MODELS = [
     ("ic_resnet8_int8", "large", 50_000),
     ("vww_mbv1_int8", "large", 90_000),
     ("vww_mbv1_int8", "zynq7020", 130_000),
+    ("ad01_int8", "tiny", 120_000),
 ]
 """Model, configuration, most cycles."""
 

@@ -7,12 +7,10 @@ from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Memory
 from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
-from ...schedule.defaults import Limits
 from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
@@ -22,7 +20,7 @@ from .order import order
 from .plan import plan_layers
 from .tokens import insert_tokens
 
-__all__ = ["CompiledProgram", "compile_partition", "limits_of"]
+__all__ = ["CompiledProgram", "compile_partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +43,6 @@ class CompiledProgram:
     layer_of: tuple[int, ...]
 
 
-def limits_of(config: HardwareConfig) -> Limits:
-    """What the schedule may use: one bank of ACC a tile, and half of WGT, or all if need be."""
-    return Limits(acc_words=config.bank_words(Memory.ACC), wgt_words=config.wgt_depth)
-
-
 def compile_partition(
     graph: Graph,
     partition: Partition,
@@ -65,7 +58,7 @@ def compile_partition(
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     observe("lower", lambda: "\n\n".join(str(layer.kernel) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
-    plan = plan_layers(layers, source, config, limits_of(config))
+    plan = plan_layers(layers, source, config)
     observe("schedule", lambda: "\n\n".join(str(each.kernel) for each in plan.schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
 

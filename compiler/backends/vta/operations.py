@@ -29,11 +29,13 @@ __all__ = ["Builder", "UnitOperation"]
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
 
-WEIGHTS = {
+CONSTANTS = {
     "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
     "taps": (Memory.TAP, ("c", "ky", "kx")),
+    "bias": (Memory.PAR, ("c",)),
+    "table": (Memory.TAB, ()),
 }
-"""Constants that are loaded tile by tile: their memory, and the loop over each axis of blocks."""
+"""Memory of each constant, and the loops over the blocks of its first axes."""
 
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
@@ -117,7 +119,10 @@ class Builder:
             for x in (*layer.inputs, layer.output)
             if x.name not in planned.windows
         }
-        self._load_shared(number, layer, bases)
+        constants = _constants(layer)
+        parts = {name for name in constants if name in ("weights", "taps", *planned.parted)}
+        for name in constants.keys() - parts:
+            bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
         if layer.output.name in bases:
             for load in self._halo(layer.output):
                 self._add(load, number)
@@ -127,8 +132,8 @@ class Builder:
         }
         output = buffers.pop(layer.output.name, None)
         loops = tile_loops(kernel)
-        stages = [_Stage.of(stage, loops, self.config.block) for stage in kernel.stages]
-        weights: dict[tuple[int, ...], Grant] = {}
+        stages = [_Stage.of(stage, loops, parts, self.config.block) for stage in kernel.stages]
+        loaded: dict[tuple[object, ...], Grant] = {}
         for tile in _iterations(loops):
             bases["acc"] = self._next_acc()
             for name, slots in buffers.items():
@@ -140,46 +145,23 @@ class Builder:
             for stage in stages:
                 for inner in _iterations(stage.serial):
                     at = tile | inner
-                    for name in stage.constants:
-                        bases[name] = self._weights(number, layer, name, stage.match, at, weights)
+                    for name in stage.parts:
+                        part = _part(name, constants[name], stage.match.stage, at)
+                        if part.key not in loaded or not self._holds(name, loaded[part.key]):
+                            memory = CONSTANTS[name][0]
+                            loaded[part.key] = self._load(number, layer, memory, part.array)
+                        bases[name] = loaded[part.key].start
+                    bases["scale"] = bases.get("bias", 0)
                     self._add(stage.match.instruction(at, bases), number)
             if output:
                 self._add(output.put(tile), number)
 
-    def _weights(
-        self,
-        number: int,
-        layer: LoweredLayer,
-        name: str,
-        match: Match,
-        at: Mapping[str, int],
-        loaded: dict[tuple[int, ...], Grant],
-    ) -> int:
-        """First word of the weights or taps of one iteration of the serial loops.
-
-        They are loaded if they are not there.
-        """
-        memory, axes = WEIGHTS[name]
-        part = tuple(at.get(f"{axis}.outer", 0) for axis in axes)
-        if part not in loaded or not self._rings[memory].holds(loaded[part]):
-            weights = _part(layer.constants[name], match.stage, dict(zip(axes, part, strict=True)))
-            loaded[part] = self._load(number, layer, memory, weights)
-        return loaded[part].start
+    def _holds(self, name: str, grant: Grant) -> bool:
+        """Whether what was loaded there is still there."""
+        return self._rings[CONSTANTS[name][0]].holds(grant)
 
     def _add(self, instruction: Instruction, number: int) -> None:
         self.operations.append(UnitOperation(instruction, number))
-
-    def _load_shared(self, number: int, layer: LoweredLayer, bases: dict[str, int]) -> None:
-        """Load what all tiles of a layer use: parameters and table."""
-        constants = layer.constants
-        if "bias" in constants:
-            bias = constants["bias"].astype(np.int32)
-            scale = constants["scale"].astype(np.float32)
-            words = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
-            bases["bias"] = self._load(number, layer, Memory.PAR, words).start
-            bases["scale"] = bases["bias"]
-        if "table" in constants:
-            bases["table"] = self._load(number, layer, Memory.TAB, constants["table"]).start
 
     def _load(
         self, number: int, layer: LoweredLayer, memory: Memory, array: NDArray[np.generic]
@@ -238,21 +220,40 @@ class Builder:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A stage as an intrinsic, and its serial loops inside those of the tiles."""
+    """A stage as an intrinsic, its serial loops inside those of the tiles, and what it loads.
+
+    parts: constants of which each iteration loads its part.
+    """
 
     match: Match
     serial: tuple[Loop, ...]
-    constants: tuple[str, ...]
-    """Those of ``WEIGHTS`` that it reads."""
+    parts: tuple[str, ...]
 
     @staticmethod
-    def of(stage: Stage, tiles: Sequence[Loop], lanes: int) -> "_Stage":
-        """Match ``stage``, whose first loops are ``tiles``."""
+    def of(stage: Stage, tiles: Sequence[Loop], parts: set[str], lanes: int) -> "_Stage":
+        """Match ``stage``, whose first loops are ``tiles``; ``parts`` are those of the layer."""
         inside = stage.loops[len(tiles) :]
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
         names = {ref.buffer.name for ref in stage.refs}
-        constants = tuple(name for name in WEIGHTS if name in names)
-        return _Stage(tensorize(stage, lanes), serial, constants)
+        return _Stage(tensorize(stage, lanes), serial, tuple(sorted(parts & names)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one iteration reads of a constant; an equal ``key`` means an equal array."""
+
+    key: tuple[object, ...]
+    array: NDArray[np.generic]
+
+
+def _constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
+    """What a layer loads: its constants, biases and scales together as words of PAR."""
+    found = {name: array for name, array in layer.constants.items() if name != "scale"}
+    if "bias" in found:
+        bias = layer.constants["bias"].astype(np.int32)
+        scale = layer.constants["scale"].astype(np.float32)
+        found["bias"] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
+    return found
 
 
 def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
@@ -262,13 +263,14 @@ def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
         yield dict(zip(names, indices, strict=True))
 
 
-def _part(
-    weights: NDArray[np.generic], stage: Stage, part: Mapping[str, int]
-) -> NDArray[np.generic]:
-    """What one iteration of the serial loops reads: of each axis that is split, one part."""
-    for axis, (name, place) in enumerate(part.items()):
-        weights = np.split(weights, stage.extents.get(f"{name}.outer", 1), axis)[place]
-    return weights
+def _part(name: str, array: NDArray[np.generic], stage: Stage, at: Mapping[str, int]) -> _Part:
+    """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
+    key: list[object] = [name]
+    for axis, loop in enumerate(CONSTANTS[name][1]):
+        place = at.get(f"{loop}.outer", 0)
+        array = np.split(array, stage.extents.get(f"{loop}.outer", 1), axis)[place]
+        key.append(place)
+    return _Part(tuple(key), array)
 
 
 def _pieces(total: int, most: int) -> Iterator[tuple[int, int]]:

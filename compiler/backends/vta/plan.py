@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
 from ...schedule.defaults import Limits, default_schedule
 from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer
 from .place import Item, NoRoomError, activation_items, place
-from .stream import StreamedLayer, stream_schedule
+from .stream import StreamedLayer, TileError, stream_schedule
 from .windows import SLOTS
 
 __all__ = ["Plan", "plan_layers"]
@@ -35,9 +38,7 @@ class Plan:
         return tuple(layer.schedule for layer in self.layers)
 
 
-def plan_layers(
-    layers: Sequence[LoweredLayer], source: Activation, config: HardwareConfig, limits: Limits
-) -> Plan:
+def plan_layers(layers: Sequence[LoweredLayer], source: Activation, config: HardwareConfig) -> Plan:
     """Keep all activations on chip, but for the largest of those that do not fit together.
 
     Each round moves at least one more to DRAM, so this ends.
@@ -45,12 +46,29 @@ def plan_layers(
     """
     streamed: frozenset[str] = frozenset()
     items = activation_items(layers, source)
-    plain = tuple(default_schedule(layer.kernel, limits) for layer in layers)
     while True:
         try:
-            return _plan(layers, plain, items, streamed, config, limits)
+            return _plan(layers, items, streamed, config)
         except NoRoomError as problem:
             streamed = _with_largest(layers, items, streamed, problem)
+
+
+def limits_of(config: HardwareConfig) -> Limits:
+    """What a tile may use: one bank of ACC, and half of WGT, so that the next one's are loaded."""
+    return Limits(acc_words=config.bank_words(Memory.ACC), wgt_words=config.wgt_depth // 2)
+
+
+def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
+    """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
+    nothing = np.zeros((1, 0))
+    sizes = {
+        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].nbytes,
+        Memory.TAP: layer.constants.get("taps", nothing).nbytes,
+        Memory.PAR: 2 * layer.constants.get("bias", nothing).nbytes,
+    }
+    return all(
+        size <= config.depth(memory) * config.word_bytes(memory) for memory, size in sizes.items()
+    )
 
 
 def _with_largest(
@@ -84,29 +102,21 @@ def _with_largest(
 
 def _plan(
     layers: Sequence[LoweredLayer],
-    plain: Sequence[Schedule],
     items: Sequence[Item],
     streamed: frozenset[str],
     config: HardwareConfig,
-    limits: Limits,
 ) -> Plan:
     kept = [item for item in items if item.activation.name not in streamed]
     planned, buffers = [], []
     for number, layer in enumerate(layers):
         touched = {x.name: x for x in (*layer.inputs, layer.output) if x.name in streamed}
-        taps = layer.constants.get("taps")
-        splits = taps is not None and taps.nbytes > config.tap_depth * config.block
-        if not touched and not splits:
-            planned.append(StreamedLayer(plain[number], {}))
+        if not touched and _constants_fit(layer, config):
+            planned.append(StreamedLayer(default_schedule(layer.kernel, limits_of(config)), {}))
             continue
         taken = sum(item.words for item in kept if item.first <= number <= item.last)
         try:
-            planned.append(
-                stream_schedule(
-                    layer.kernel, touched, limits, config.tap_depth // 2, config.act_depth - taken
-                )
-            )
-        except DoesNotFitError as error:
+            planned.append(stream_schedule(layer.kernel, touched, config, config.act_depth - taken))
+        except TileError as error:
             raise NoRoomError(str(error), number) from None
         buffers += [
             Item(x, number, number, frozenset(), SLOTS * planned[-1].windows[name].words)

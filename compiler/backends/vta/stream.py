@@ -1,20 +1,34 @@
-"""Schedules of layers of which ACT or TAP cannot hold all: tiles whose parts of it fit."""
+"""Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
 from ...errors import DoesNotFitError
-from ...schedule.defaults import Limits
 from ...schedule.primitives import Bind, Cache, Reorder, Schedule, Split
 from ...tensor.ir import Kernel, LoopKind, Ref, Stage
 from ...tensor.lower import Activation
 from .windows import SLOTS, Window, localized, windows_of
 
-__all__ = ["StreamedLayer", "stream_schedule"]
+__all__ = ["StreamedLayer", "TileError", "stream_schedule"]
 
 AXES = ("c", "y", "x")
+CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
+"""Buffers of which a tile has only its part, and where they lie."""
+
+PARAMETERS = ("bias", "scale")
+"""Buffers of which a tile has only its part too: a word for each channel block, in PAR."""
+
+TILE_CYCLES = 32
+"""Estimate: what one more tile costs, beside what it moves."""
+
+
+class TileError(DoesNotFitError):
+    """Not even the smallest tile fits in what is left of ACT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,102 +37,142 @@ class StreamedLayer:
 
     schedule: Schedule
     windows: Mapping[str, Window]
+    parted: tuple[str, ...] = ()
+    """``PARAMETERS``, when each tile loads its own."""
 
     @property
     def kernel(self) -> Kernel:
-        """The scheduled kernel on the buffers of the windows."""
-        return localized(self.schedule.kernel, self.windows)
+        """The scheduled kernel on the buffers that hold what one tile touches."""
+        return localized(self.schedule.kernel, self.windows, (*CONSTANTS, *self.parted))
 
-    @property
-    def words(self) -> int:
-        """Words of ACT that all buffers take."""
-        return SLOTS * sum(window.words for window in self.windows.values())
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers."""
+
+    sizes: Mapping[str, int]
+    words: int
+    cycles: int
 
 
 def stream_schedule(
-    kernel: Kernel,
-    activations: Mapping[str, Activation],
-    limits: Limits,
-    tap_words: int,
-    act_words: int,
+    kernel: Kernel, activations: Mapping[str, Activation], config: HardwareConfig, act_words: int
 ) -> StreamedLayer:
-    """The tiles that move the fewest words to and from DRAM, with buffers of ``act_words`` at most.
+    """The tiles expected to take the least time, with ``act_words`` of ACT for buffers at most.
 
-    activations: those of the kernel that stay in DRAM, by name.  tap_words: TAP words a tile may
-    use. Raises DoesNotFitError when not even the smallest tile fits.
+    activations: those of the kernel that stay in DRAM, by name.
+    Raises TileError when no tile fits in ``act_words``, DoesNotFitError when none fits elsewhere.
     """
-    touched = [
-        (next(ref for stage in kernel.stages for ref in stage.refs if ref.buffer.name == name))
-        for name in activations
-    ]
-    extents = kernel.stages[0].extents
-    choices = []
-    for tile in _tiles(kernel, limits, tap_words):
-        words = SLOTS * sum(_window_words(ref, extents | tile) for ref in touched)
-        count = prod(extents[axis] // size for axis, size in tile.items())
-        choices.append((words, count, tile))
-    fitting = [choice for choice in choices if choice[0] <= act_words]
+    refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
+    touched = [refs[name] for name in activations]
+    sizes = list(_sizes(kernel, refs, config))
+    tiles = [_estimate(kernel, refs, touched, each, config) for each in sizes]
+    fitting = [tile for tile in tiles if tile.words <= act_words]
     if not fitting:
-        raise DoesNotFitError(
-            f"layer {kernel.name!r}: act scratchpad: {min(choice[0] for choice in choices)} words "
+        raise TileError(
+            f"layer {kernel.name!r}: act scratchpad: {min(tile.words for tile in tiles)} words "
             f"required for the smallest tile, {act_words} available; use a configuration with a "
             "deeper ACT"
         )
-    _, _, tile = min(fitting, key=lambda choice: (choice[0] * choice[1], choice[1]))
-    schedule = _tiled(kernel, tile)
+    best = min(fitting, key=lambda tile: tile.cycles)
+    schedule = _tiled(kernel, best.sizes)
     windows = windows_of(schedule.kernel, activations)
-    for name in sorted(_buffers(kernel) & {"acc", "weights", "taps"}):
+    for name in sorted(refs.keys() & {"acc", *CONSTANTS}):
         schedule = schedule.then(Cache(name))
-    return StreamedLayer(schedule, windows)
+    return StreamedLayer(schedule, windows, _parted(refs))
 
 
-def _window_words(ref: Ref, extents: Mapping[str, int]) -> int:
-    """Words of the part of an activation that ``ref`` runs over, in loops of ``extents``."""
-    spans = (index.limits(extents) for index in ref.indices[:3])
-    return prod(high - low + 1 for low, high in spans)
+def _parted(refs: Mapping[str, Ref]) -> tuple[str, ...]:
+    """``PARAMETERS``, when the layer has some for each channel block."""
+    return PARAMETERS if "bias" in refs and refs["bias"].buffer.shape[0] > 1 else ()
 
 
-def _buffers(kernel: Kernel) -> set[str]:
-    return {ref.buffer.name for stage in kernel.stages for ref in stage.refs}
+def _sizes(
+    kernel: Kernel, refs: Mapping[str, Ref], config: HardwareConfig
+) -> Iterator[dict[str, int]]:
+    """Every tile whose sums fit in a bank of ACC, and its constants in half of their memory.
 
-
-def _tiles(kernel: Kernel, limits: Limits, tap_words: int) -> Iterator[dict[str, int]]:
-    """Every tile that ACC and WGT, or TAP, hold; at least those of one word.
-
-    Raises DoesNotFitError when WGT or TAP cannot hold the weights of one channel block.
+    In all of it, when not even those of one window fit in half.
+    Raises DoesNotFitError when they do not fit at all.
     """
     extents = kernel.stages[0].extents
-    buffers = _buffers(kernel)
-    reduced = prod(extents.get(name, 1) for name in ("k", "ky", "kx"))
-    memory, most = ("wgt", limits.wgt_words) if "weights" in buffers else ("tap", tap_words)
-    constant = bool(buffers & {"weights", "taps"})
-    if constant and reduced > most:
-        raise DoesNotFitError(
-            f"layer {kernel.name!r}: {memory} scratchpad: {reduced} words required for one block "
-            f"of channels, {most} available; use a configuration with a deeper {memory.upper()}"
-        )
+    taps = extents.get("ky", 1) * extents.get("kx", 1)
+    parts = {"k": extents["k"]} if "k" in extents else {}
+    most = 0
+    for name in CONSTANTS.keys() & refs.keys():
+        most = _room(kernel, taps, CONSTANTS[name], config)
+        if parts:
+            parts["k"] = max(d for d in _divisors(extents["k"]) if d * taps <= most)
     for sizes in product(*(_divisors(extents[axis]) for axis in AXES)):
-        if constant and sizes[0] * reduced > most:
+        if _parted(refs) and 2 * sizes[0] > config.par_depth:
             continue
-        if "acc" in buffers and prod(sizes) > limits.acc_words:
+        if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
             continue
-        yield dict(zip(AXES, sizes, strict=True))
+        if most and sizes[0] * parts.get("k", 1) * taps > most:
+            continue
+        yield dict(zip(AXES, sizes, strict=True)) | parts
+
+
+def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> int:
+    """Words of ``memory`` that a tile may use, which must hold the ``taps`` words of a window."""
+    depth = config.depth(memory)
+    if taps > depth:
+        raise DoesNotFitError(
+            f"layer {kernel.name!r}: {memory.value} scratchpad: {taps} words required for one "
+            f"window, {depth} available; use a configuration with a deeper {memory.name}"
+        )
+    return depth // 2 if taps <= depth // 2 else depth
 
 
 def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
-def _tiled(kernel: Kernel, tile: Mapping[str, int]) -> Schedule:
-    """Tiles outside, rows before columns before channels; all else in hardware."""
+def _estimate(
+    kernel: Kernel,
+    refs: Mapping[str, Ref],
+    touched: list[Ref],
+    sizes: Mapping[str, int],
+    config: HardwareConfig,
+) -> _Tile:
+    """Words of ACT; cycles to move everything, to finish the last tile, and for each tile."""
+    extents = kernel.stages[0].extents
+    tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
+    inside = extents | {axis: sizes[axis] for axis in AXES}
+    words = moved = 0
+    for ref in touched:
+        spans = (index.limits(inside) for index in ref.indices[:3])
+        part = prod(high - low + 1 for low, high in spans)
+        words += SLOTS * part
+        again = prod(
+            tiles[axis]
+            for axis in AXES
+            if axis != "c" or any(index.coefficient("c") for index in ref.indices)
+        )
+        moved += part * again * config.word_bytes(Memory.ACT)
+    for name, memory in CONSTANTS.items():
+        if name in refs:
+            held = prod(refs[name].buffer.shape[: -2 if memory is Memory.WGT else -1])
+            fits = held <= config.depth(memory)
+            again = 1 if fits else tiles["y"] * tiles["x"]
+            moved += held * again * config.word_bytes(memory)
+    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    finish = prod(sizes[axis] for axis in AXES)
+    return _Tile(sizes, words, beats + finish + TILE_CYCLES * prod(tiles.values()))
+
+
+def _tiled(kernel: Kernel, sizes: Mapping[str, int]) -> Schedule:
+    """Tiles outside, rows before columns before channels; then parts of k; the rest in hardware."""
     schedule = Schedule(kernel)
-    for axis, size in tile.items():
-        schedule = schedule.then(Split(axis, size))
+    for loop, size in sizes.items():
+        schedule = schedule.then(Split(loop, size))
     outer = tuple(f"{axis}.outer" for axis in ("y", "x", "c"))
     inner = tuple(f"{axis}.inner" for axis in AXES)
     for stage in schedule.kernel.stages:
-        folds, lanes = _rest(stage, (*outer, *inner))
-        schedule = schedule.then(Reorder(stage.name, (*outer, *inner, *folds, *lanes)))
+        parts = tuple(name for name in ("k.outer",) if name in stage.extents)
+        folds, lanes = _rest(stage, (*outer, *parts, *inner))
+        order = (*outer, *parts, *inner, *folds, *lanes)
+        schedule = schedule.then(Reorder(stage.name, order))
         schedule = schedule.then(Bind((*inner, *folds), LoopKind.HARDWARE))
     return schedule
 

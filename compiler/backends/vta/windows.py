@@ -1,12 +1,13 @@
 """Activations that stay in DRAM: the part of one that a tile touches, and how it is moved."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
-from ...tensor.ir import Affine, Kernel, Ref
+from ...tensor.ir import Affine, Kernel, LoopKind, Ref, Stage
 from ...tensor.lower import Activation
 from ...tensor.rewrite import map_refs
 from ...tensor.tiles import tile_loops
@@ -169,14 +170,18 @@ def _parted(index: Affine, tiles: set[str]) -> tuple[Affine, Affine]:
     )
 
 
-def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
-    """``kernel`` with the buffer of a window in the place of each of their activations.
+def localized(kernel: Kernel, windows: Mapping[str, Window], constants: Sequence[str]) -> Kernel:
+    """``kernel`` on buffers that hold only what one iteration of all serial loops touches.
 
-    Before each tile the parts it reads must be fetched, and after it those it writes put back.
+    That is, of the activations of ``windows``, and of the buffers ``constants``.  Before each tile
+    the parts it reads must be fetched, and after it those it writes put back.
     """
     tiles = {loop.name for loop in tile_loops(kernel)}
 
-    def local(ref: Ref) -> Ref:
+    def local(stage: Stage, ref: Ref) -> Ref:
+        if ref.buffer.name in constants:
+            serial = {loop.name for loop in stage.loops if loop.kind is LoopKind.SERIAL}
+            return _shrunk(ref, tuple(_parted(i, serial)[0] for i in ref.indices), stage.extents)
         window = windows.get(ref.buffer.name)
         if window is None:
             return ref
@@ -187,4 +192,11 @@ def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
         )
         return Ref(small, (*indices, ref.indices[3]))
 
-    return replace(kernel, stages=tuple(map_refs(stage, local) for stage in kernel.stages))
+    stages = tuple(map_refs(stage, partial(local, stage)) for stage in kernel.stages)
+    return replace(kernel, stages=stages)
+
+
+def _shrunk(ref: Ref, indices: tuple[Affine, ...], extents: Mapping[str, int]) -> Ref:
+    """``ref`` with other indices, in a buffer just large enough for them."""
+    shape = tuple(index.limits(extents)[1] + 1 for index in indices)
+    return Ref(replace(ref.buffer, shape=shape), indices)

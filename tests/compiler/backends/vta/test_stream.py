@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.backends.vta.emit import compile_partition, limits_of
+from dovetail.compiler.backends.vta.emit import compile_partition
 from dovetail.compiler.backends.vta.plan import Plan, plan_layers
 from dovetail.compiler.backends.vta.stream import stream_schedule
 from dovetail.compiler.backends.vta.windows import Slots, Window
@@ -44,7 +44,7 @@ def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Activation]:
 
 def plan_of(model: onnx.ModelProto, config: HardwareConfig) -> Plan:
     layers, source = lowered(model)
-    return plan_layers(layers, source, config, limits_of(config))
+    return plan_layers(layers, source, config)
 
 
 def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> None:
@@ -124,7 +124,7 @@ def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
         DoesNotFitError,
         match=r"act scratchpad: 90 words required for the smallest tile, 89 available",
     ):
-        stream_schedule(layers[0].kernel, {source.name: source}, limits_of(TINY), 64, 89)
+        stream_schedule(layers[0].kernel, {source.name: source}, TINY, 89)
 
 
 def window() -> Window:
@@ -155,3 +155,21 @@ def test_a_buffer_that_holds_the_part_is_not_filled_again() -> None:
     starts, loads = zip(*(slots.fetch(tile) for tile in tiles), strict=True)
     assert starts == (100, 100, 140, 140, 100, 100)
     assert [load is not None for load in loads] == [True, False] * 3
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "outputs"), [(60, (3, 3), 8), (200, (1, 1), 150), (3, (9, 9), 5)]
+)
+def test_weights_beyond_wgt_are_loaded_in_parts(
+    channels: int, kernel: tuple[int, int], outputs: int
+) -> None:
+    """Of input channels, which accumulate; of output channels; of one window, a half too many."""
+    net = Network(np.random.default_rng(4))
+    x = net.conv(net.input(5, 10, 9), channels, (1, 1))
+    assert_exact(net.model(net.conv(x, outputs, kernel)), TINY, 1)
+
+
+def test_taps_and_parameters_beyond_their_memories_are_loaded_in_parts() -> None:
+    net = Network(np.random.default_rng(4))
+    x = net.conv(net.input(5, 6, 5), 150, (1, 1))
+    assert_exact(net.model(net.conv(x, 150, depthwise=True, activation="Relu")), TINY, 1)
