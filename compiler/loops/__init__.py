@@ -1,0 +1,1 @@
+"""Loop programs: what every backend but the accelerator compiles."""

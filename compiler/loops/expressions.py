@@ -1,0 +1,310 @@
+"""Scalar expressions of loop programs.
+
+    Expr := Constant value dtype | Variable name | Load buffer [ Expr, ... ]
+          | Unary function Expr | Binary function Expr Expr | Select Expr Expr Expr
+          | Cast dtype Expr | Bitcast dtype Expr
+
+Loop variables and indices are int64.  Integer arithmetic wraps; ``div`` of integers truncates,
+``floordiv`` and ``mod`` round down.  Comparisons give bool.  ``and``, ``or``, ``xor`` and ``not``
+work on the bits of integers, and on bool.  A load in the operand of a ``Select`` that is not chosen
+is not done.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Union
+
+from ..dtypes import DType
+from ..errors import GraphError
+
+__all__ = [
+    "COMPARISONS",
+    "Binary",
+    "BinaryFunction",
+    "Bitcast",
+    "Buffer",
+    "Cast",
+    "Constant",
+    "Expr",
+    "Load",
+    "Scope",
+    "Select",
+    "Unary",
+    "UnaryFunction",
+    "Variable",
+    "as_index",
+]
+
+
+class Scope(StrEnum):
+    """Where a buffer lives."""
+
+    GLOBAL = "global"
+    """Memory that outlives the function: parameters, or workspace."""
+    LOCAL = "local"
+    """Memory of one call (of one thread of it), of a size known at compile time."""
+    REGISTER = "register"
+    """Scalars or vectors in registers; every index is constant once loops are unrolled."""
+    SHARED = "shared"
+    """Memory of one block of threads."""
+
+
+class UnaryFunction(StrEnum):
+    """Functions of one operand, which give its dtype, but for the tests, which give bool."""
+
+    NEG = "neg"
+    ABS = "abs"
+    NOT = "not"
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    ASIN = "asin"
+    ACOS = "acos"
+    ATAN = "atan"
+    SINH = "sinh"
+    COSH = "cosh"
+    TANH = "tanh"
+    ASINH = "asinh"
+    ACOSH = "acosh"
+    ATANH = "atanh"
+    ERF = "erf"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    TRUNC = "trunc"
+    RINT = "rint"
+    """To the nearest integer, half to even."""
+    ISNAN = "isnan"
+    ISINF = "isinf"
+
+
+class BinaryFunction(StrEnum):
+    """Functions of two operands of one dtype, which give it, but for comparisons."""
+
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    DIV = "div"
+    FLOORDIV = "floordiv"
+    MOD = "mod"
+    """The sign of the divisor, as in Python."""
+    REM = "rem"
+    """The sign of the dividend, as C's fmod."""
+    POW = "pow"
+    MIN = "min"
+    MAX = "max"
+    """Of floats: NaN when an operand is NaN."""
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    SHL = "shl"
+    SHR = "shr"
+    """Arithmetic for signed dtypes, logical for unsigned."""
+    LT = "lt"
+    LE = "le"
+    EQ = "eq"
+    NE = "ne"
+
+
+COMPARISONS = frozenset(
+    {BinaryFunction.LT, BinaryFunction.LE, BinaryFunction.EQ, BinaryFunction.NE}
+)
+TESTS = frozenset({UnaryFunction.ISNAN, UnaryFunction.ISINF})
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array of ``shape`` elements of ``dtype``, row-major; ``()`` is one element.
+
+    Two buffers with one name in one function are one buffer.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    scope: Scope = Scope.GLOBAL
+
+    def __getitem__(self, indices: "Expr | int | tuple[Expr | int, ...]") -> "Load":
+        chosen = indices if isinstance(indices, tuple) else (indices,)
+        return Load(self, tuple(as_index(index) for index in chosen))
+
+    @property
+    def elements(self) -> int:
+        """Their number."""
+        total = 1
+        for size in self.shape:
+            total *= size
+        return total
+
+
+class _Arithmetic:
+    """Python's operators on expressions; a bare number takes the other operand's dtype."""
+
+    __slots__ = ()
+
+    def __add__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.ADD, self, other)
+
+    def __radd__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.ADD, other, self)
+
+    def __sub__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.SUB, self, other)
+
+    def __rsub__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.SUB, other, self)
+
+    def __mul__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.MUL, self, other)
+
+    def __rmul__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.MUL, other, self)
+
+    def __floordiv__(self, other: "Expr | int") -> "Expr":
+        return _binary(BinaryFunction.FLOORDIV, self, other)
+
+    def __mod__(self, other: "Expr | int") -> "Expr":
+        return _binary(BinaryFunction.MOD, self, other)
+
+    def __lt__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.LT, self, other)
+
+    def __le__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.LE, self, other)
+
+    def __gt__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.LT, other, self)
+
+    def __ge__(self, other: "Expr | int | float") -> "Expr":
+        return _binary(BinaryFunction.LE, other, self)
+
+    def __and__(self, other: "Expr | int") -> "Expr":
+        return _binary(BinaryFunction.AND, self, other)
+
+    def __or__(self, other: "Expr | int") -> "Expr":
+        return _binary(BinaryFunction.OR, self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(_Arithmetic):
+    """``value`` as ``dtype``."""
+
+    value: int | float | bool
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(_Arithmetic):
+    """A loop variable, or the name a ``Let`` gives to a value."""
+
+    name: str
+    dtype: DType = DType.INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Load(_Arithmetic):
+    """An element of a buffer.  Raises GraphError for a wrong number of indices."""
+
+    buffer: Buffer
+    indices: tuple["Expr", ...]
+
+    def __post_init__(self) -> None:
+        if len(self.indices) != len(self.buffer.shape):
+            raise GraphError(
+                f"{self.buffer.name} has {len(self.indices)} indices; its buffer has "
+                f"{len(self.buffer.shape)} dimensions"
+            )
+
+    @property
+    def dtype(self) -> DType:
+        """The buffer's."""
+        return self.buffer.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(_Arithmetic):
+    """``function(operand)``."""
+
+    function: UnaryFunction
+    operand: "Expr"
+
+    @property
+    def dtype(self) -> DType:
+        """The operand's, or bool for a test."""
+        return DType.BOOL if self.function in TESTS else self.operand.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(_Arithmetic):
+    """``function(left, right)``.  Raises GraphError for operands of two dtypes."""
+
+    function: BinaryFunction
+    left: "Expr"
+    right: "Expr"
+
+    def __post_init__(self) -> None:
+        if self.left.dtype != self.right.dtype:
+            raise GraphError(
+                f"{self.function}: operands are {self.left.dtype} and {self.right.dtype}; "
+                "required one dtype; cast one"
+            )
+
+    @property
+    def dtype(self) -> DType:
+        """The operands', or bool for a comparison."""
+        return DType.BOOL if self.function in COMPARISONS else self.left.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Select(_Arithmetic):
+    """``chosen if condition else other``.  Raises GraphError for operands of wrong dtypes."""
+
+    condition: "Expr"
+    chosen: "Expr"
+    other: "Expr"
+
+    def __post_init__(self) -> None:
+        if self.condition.dtype != DType.BOOL or self.chosen.dtype != self.other.dtype:
+            raise GraphError(
+                f"select: operands are {self.condition.dtype}, {self.chosen.dtype} and "
+                f"{self.other.dtype}; required bool and two of one dtype"
+            )
+
+    @property
+    def dtype(self) -> DType:
+        """Of the two operands it chooses from."""
+        return self.chosen.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(_Arithmetic):
+    """``operand`` converted to ``dtype``, as C does; float to integer truncates."""
+
+    dtype: DType
+    operand: "Expr"
+
+
+@dataclass(frozen=True, slots=True)
+class Bitcast(_Arithmetic):
+    """The bits of ``operand`` read as ``dtype``, of the same size."""
+
+    dtype: DType
+    operand: "Expr"
+
+
+Expr = Union[Constant, Variable, Load, Unary, Binary, Select, Cast, Bitcast]  # noqa: UP007
+
+
+def as_index(value: Expr | int) -> Expr:
+    """``value`` as an int64 expression."""
+    return Constant(value, DType.INT64) if isinstance(value, int) else value
+
+
+def _binary(function: BinaryFunction, left: object, right: object) -> Expr:
+    if isinstance(left, int | float):
+        left = Constant(left, right.dtype)  # type: ignore[attr-defined]
+    if isinstance(right, int | float):
+        right = Constant(right, left.dtype)  # type: ignore[attr-defined]
+    return Binary(function, left, right)  # type: ignore[arg-type]
