@@ -14,8 +14,8 @@ from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.launch import Launch
 from dovetail.isa.memories import Memory
-from dovetail.runtime.device import Launch
 
 __all__ = ["LayerProgram", "convolution_launch"]
 

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from dovetail.compiler import compile
 from dovetail.isa.configs import find_config
-from dovetail.runtime.device import Launch
+from dovetail.isa.launch import Launch
 from dovetail.runtime.executor import prepare_launch
 from dovetail.runtime.targets import open_device
 from dovetail.vta_hw.build import build_harness

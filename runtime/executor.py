@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
+from dovetail.isa.launch import Launch
 
-from .device import Launch
 from .errors import DeviceError, InputError, ModuleError
 from .host import pack, run_steps, unpack
 from .launch import account, find_device, run_launch

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 
-from .device import Device, Launch, LaunchResult
+from .device import Device
 from .errors import DeviceError
 from .result import RunResult, Timeline, TimelineEntry
 from .targets import open_device, split_device

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.launch import Launch
 
-from .device import Launch
 from .errors import InputError
 from .launch import account, find_device, run_launch
 from .result import RunResult

@@ -1,50 +1,13 @@
 """The RTL as a device of the runtime; it satisfies ``dovetail.runtime.device`` structurally."""
 
-from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
-
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.state import MachineState
 
 from .build import build_harness
 from .simulate import RtlJob, run_programs
 
-__all__ = ["RtlDevice", "RtlRun"]
-
-
-class _Launch(Protocol):
-    """The part of the runtime's ``Launch`` that is read here."""
-
-    @property
-    def config(self) -> HardwareConfig: ...
-    @property
-    def dram(self) -> NDArray[np.uint8]: ...
-    @property
-    def program_address(self) -> int: ...
-    @property
-    def program_count(self) -> int: ...
-    @property
-    def watchdog(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RtlRun:
-    """What a run left; the meaning of each name is that of the runtime's ``LaunchResult``."""
-
-    finished: bool
-    error_code: int
-    error_index: int
-    dram: NDArray[np.uint8]
-    counters: dict[str, int]
-    dispatched: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    seconds: float
-    waited_token: None = None
-    waited_port: None = None
+__all__ = ["RtlDevice"]
 
 
 class RtlDevice:
@@ -57,7 +20,7 @@ class RtlDevice:
         """
         build_harness(config)
 
-    def run(self, launch: _Launch) -> RtlRun:
+    def run(self, launch: Launch) -> LaunchResult:
         """Run to the end, or to an error; the window is all of the launch's DRAM.
 
         Raises HardwareError when the simulation cannot be built or fails.
@@ -70,7 +33,7 @@ class RtlDevice:
             watchdog=launch.watchdog,
         )
         result = run_programs(launch.config, [job])[0]
-        return RtlRun(
+        return LaunchResult(
             result.finished,
             result.error_code,
             result.error_index,

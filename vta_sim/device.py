@@ -1,54 +1,19 @@
 """The simulator behind the runtime's device protocol."""
 
 import time
-from dataclasses import dataclass
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dovetail.isa.config import HardwareConfig
+from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.state import MachineState
 
 from .machine import simulate
 
-__all__ = ["SimulatedLaunch", "SimulatorDevice"]
-
-
-class _Launch(Protocol):
-    @property
-    def config(self) -> HardwareConfig: ...
-    @property
-    def dram(self) -> NDArray[np.uint8]: ...
-    @property
-    def program_address(self) -> int: ...
-    @property
-    def program_count(self) -> int: ...
-    @property
-    def watchdog(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedLaunch:
-    """The result of a launch; see ``dovetail.runtime.device.LaunchResult``."""
-
-    finished: bool
-    error_code: int
-    error_index: int
-    dram: NDArray[np.uint8]
-    counters: dict[str, int]
-    dispatched: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    waited_token: NDArray[np.int64] | None
-    waited_port: NDArray[np.int64] | None
-    seconds: float
+__all__ = ["SimulatorDevice"]
 
 
 class SimulatorDevice:
     """Runs launches on the cycle-exact simulator."""
 
-    def run(self, launch: _Launch) -> SimulatedLaunch:
+    def run(self, launch: Launch) -> LaunchResult:
         """Run one launch, which is not changed."""
         state = MachineState.zeros(launch.config, launch.dram.copy())
         begin = time.perf_counter()
@@ -60,7 +25,7 @@ class SimulatorDevice:
             watchdog=launch.watchdog,
         )
         seconds = time.perf_counter() - begin
-        return SimulatedLaunch(
+        return LaunchResult(
             done.finished,
             done.error_code,
             done.error_index,
@@ -69,7 +34,7 @@ class SimulatorDevice:
             done.dispatched,
             done.accepted,
             done.ended,
+            seconds,
             done.waited_token,
             done.waited_port,
-            seconds,
         )

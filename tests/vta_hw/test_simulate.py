@@ -11,10 +11,10 @@ from dovetail.isa.config import DramTiming
 from dovetail.isa.configs import find_config
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
-from dovetail.runtime.device import Launch, LaunchResult
 from dovetail.vta_hw.device import RtlDevice
 from dovetail.vta_hw.gemm import Gemm as GemmUnit
 from dovetail.vta_hw.simulate import RtlJob, run_program, run_programs

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dovetail.runtime.device import Device, Launch
+from dovetail.isa.launch import Launch
+from dovetail.runtime.device import Device
 from dovetail.vta_sim.device import SimulatorDevice
 
 from .programs import PROGRAM, TINY, gemm, prepare
