@@ -122,7 +122,7 @@ def convolution_launch(config: HardwareConfig, size: int, channels: int) -> Laye
         program += work[:1] if number == 0 else []
         program += strips[number + 1][:1] if number + 1 < len(strips) else []
         program += work[1:]
-    ordered = insert_tokens(program, config, program_at)
+    ordered = insert_tokens(program, config)
     final = [with_bank_masks(instruction, config) for instruction in ordered]
     check(final, config)
 

@@ -4,7 +4,7 @@ The one source of every address: semantics, bank masks, the dependence analysis 
 use it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from .memories import Memory
 __all__ = [
     "Touch",
     "block_bytes",
+    "distinct",
     "dram_rows",
     "nest",
     "outer_extent",
@@ -44,6 +45,25 @@ def nest(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) ->
     for count, step in zip(extent, stride, strict=True):
         addresses = (np.arange(count, dtype=np.int64)[:, None] * step + addresses).reshape(-1)
     return addresses % depth
+
+
+def distinct(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) -> Addresses:
+    """The addresses of ``nest``, each once, ascending."""
+    found = np.zeros(1, np.int64)
+    steps = sorted((abs(step), count) for count, step in zip(extent, stride, strict=True))
+    for step, count in steps:
+        if not step or count == 1:
+            continue
+        apart = step > found[-1]
+        found = (np.arange(count, dtype=np.int64)[:, None] * step + found).reshape(-1)
+        if not apart:
+            found = np.unique(found)
+    found += base + sum(
+        min(step * (count - 1), 0) for count, step in zip(extent, stride, strict=True)
+    )
+    if found[0] >= 0 and found[-1] < depth:
+        return found
+    return np.unique(found % depth)
 
 
 def outer_extent(vector: Vector) -> tuple[int, ...]:
@@ -103,12 +123,21 @@ def load_cells(load: Load, depth: int) -> tuple[Addresses, NDArray[np.bool_]]:
     return cells % depth, data
 
 
-def scratchpad_reads(instruction: Instruction, config: HardwareConfig) -> list[Touch]:
-    """Every scratchpad read; ACC words that GEMM only overwrites count as read too."""
+Visit = Callable[[int, Sequence[int], Sequence[int], int], Addresses]
+"""``nest``, or ``distinct``."""
+
+
+def scratchpad_reads(
+    instruction: Instruction, config: HardwareConfig, visit: Visit = nest
+) -> list[Touch]:
+    """Every scratchpad read; ACC words that GEMM only overwrites count as read too.
+
+    visit: ``nest``, or ``distinct`` for each word once, ascending.
+    """
     touches: list[Touch] = []
 
     def add(memory: Memory, base: int, extent: Sequence[int], stride: Sequence[int]) -> None:
-        touches.append(Touch(memory, nest(base, extent, stride, config.depth(memory))))
+        touches.append(Touch(memory, visit(base, extent, stride, config.depth(memory))))
 
     match instruction:
         case Gemm(extent=extent):
@@ -125,56 +154,52 @@ def scratchpad_reads(instruction: Instruction, config: HardwareConfig) -> list[T
             if instruction.lookup:
                 add(Memory.TAB, instruction.tab_address, (256,), (1,))
         case Store():
-            words = _block(
-                instruction.sram_address,
-                (instruction.count_z, instruction.count_y, instruction.count_x),
-                (instruction.sram_stride_z, instruction.sram_stride_y, 1),
-            )
-            touches.append(Touch(Memory.ACT, words.reshape(-1) % config.act_depth))
+            counts = (instruction.count_x, instruction.count_y, instruction.count_z)
+            strides = (1, instruction.sram_stride_y, instruction.sram_stride_z)
+            add(Memory.ACT, instruction.sram_address, counts, strides)
         case Load():
             pass
     return touches
 
 
-def scratchpad_writes(instruction: Instruction, config: HardwareConfig) -> list[Touch]:
-    """Every scratchpad write."""
+def scratchpad_writes(
+    instruction: Instruction, config: HardwareConfig, visit: Visit = nest
+) -> list[Touch]:
+    """Every scratchpad write; ``visit`` as for ``scratchpad_reads``."""
     match instruction:
         case Load(memory=memory):
-            cells, _ = load_cells(instruction, config.depth(memory))
-            return [Touch(memory, cells.reshape(-1))]
+            base = instruction.sram_address
+            extent: tuple[int, ...] = (
+                instruction.columns,
+                instruction.rows,
+                instruction.count_z,
+            )
+            stride: tuple[int, ...] = (1, instruction.sram_stride_y, instruction.sram_stride_z)
         case Gemm():
-            addresses = nest(
-                instruction.acc_address,
-                instruction.extent,
-                instruction.acc_stride,
-                config.acc_depth,
-            )
-            return [Touch(Memory.ACC, addresses)]
+            memory, base = Memory.ACC, instruction.acc_address
+            extent, stride = instruction.extent, instruction.acc_stride
         case Vector(destination=memory):
-            addresses = nest(
-                instruction.destination_address,
-                outer_extent(instruction),
-                instruction.destination_stride,
-                config.depth(memory),
-            )
-            return [Touch(memory, addresses)]
+            base = instruction.destination_address
+            extent, stride = outer_extent(instruction), instruction.destination_stride
         case Store():
             return []
+    return [Touch(memory, visit(base, extent, stride, config.depth(memory)))]
 
 
 def _banks(touches: list[Touch], memory: Memory, config: HardwareConfig) -> int:
     mask = 0
     for touch in touches:
         if touch.memory is memory:
-            for bank in np.unique(touch.addresses // config.bank_words(memory)):
+            banks = touch.addresses // config.bank_words(memory)
+            for bank in np.flatnonzero(np.bincount(banks)):
                 mask |= 1 << int(bank)
     return mask
 
 
 def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruction:
     """The instruction with exactly the bank masks its addresses need."""
-    reads = scratchpad_reads(instruction, config)
-    writes = scratchpad_writes(instruction, config)
+    reads = scratchpad_reads(instruction, config, distinct)
+    writes = scratchpad_writes(instruction, config, distinct)
     masks = {
         "act_read_banks": _banks(reads, Memory.ACT, config),
         "act_write_banks": _banks(writes, Memory.ACT, config),

@@ -7,14 +7,14 @@ whatever the timing, leaves what executing the instructions one after the other 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes, with_bank_masks
+from dovetail.isa.footprint import distinct, scratchpad_reads, scratchpad_writes, with_bank_masks
 from dovetail.isa.instructions import Instruction, Load, Vector, legality_problem
 from dovetail.isa.memories import Memory, Unit
 
@@ -53,15 +53,17 @@ def _problem(instruction: Instruction, config: HardwareConfig) -> str | None:
     if with_bank_masks(instruction, config) != instruction:
         return "its bank masks are not those of the banks it touches"
     wide = replace(config, act_depth=WIDEST, acc_depth=WIDEST)
-    touches = scratchpad_reads(instruction, wide) + scratchpad_writes(instruction, wide)
+    touches = scratchpad_reads(instruction, wide, distinct)
+    touches += scratchpad_writes(instruction, wide, distinct)
     for touch in touches:
         last = int(touch.addresses.max())
         if touch.memory in (Memory.ACT, Memory.ACC) and last >= config.depth(touch.memory):
             return f"{touch.memory.value} word {last}; there are {config.depth(touch.memory)}"
     match instruction:
         case Load():
-            (written,) = scratchpad_writes(instruction, config)
-            if len(np.unique(written.addresses)) < len(written.addresses):
+            (written,) = scratchpad_writes(instruction, config, distinct)
+            cells = instruction.columns * instruction.rows * instruction.count_z
+            if len(written.addresses) < cells:
                 return "it writes one word twice"
         case Vector():
             if _reads_own_result(instruction, config):
@@ -148,31 +150,60 @@ def _start(
     last[unit] = index
 
 
+class _Accesses:
+    """The latest instruction of each unit that read, and that wrote, each place from ``first``."""
+
+    def __init__(self, first: int, size: int) -> None:
+        self._first, self._size = first, size
+        self._latest: dict[tuple[Unit, bool], NDArray[np.int32]] = {}
+
+    def conflicts(self, unit: Unit, touch: Touched) -> Iterator[tuple[Unit, int]]:
+        """Each other unit that did what conflicts with ``touch``, and its latest instruction."""
+        places = self._places(touch)
+        for (other, wrote), latest in self._latest.items():
+            if other is not unit and (wrote or touch.writes) and len(places):
+                yield other, int(latest[places].max())
+
+    def note(self, index: int, unit: Unit, touch: Touched) -> None:
+        """Instruction ``index`` of ``unit`` does ``touch``."""
+        kind = unit, touch.writes
+        if kind not in self._latest:
+            self._latest[kind] = np.full(self._size, -1, np.int32)
+        self._latest[kind][self._places(touch)] = index
+
+    def _places(self, touch: Touched) -> NDArray[np.int64]:
+        places = touch.places - self._first
+        if places[0] >= 0 and places[-1] < self._size:
+            return places
+        return places[(places >= 0) & (places < self._size)]
+
+
 def _check_races(
     program: Sequence[Instruction], config: HardwareConfig, before: NDArray[np.int64]
 ) -> None:
-    """Every two conflicting instructions of different units are ordered as in the program."""
-    spaces: dict[Memory | None, list[tuple[int, Touched]]] = {}
+    """Every two conflicting instructions of different units are ordered as in the program.
+
+    A unit works in order: when its latest conflicting instruction has ended, all have.  DRAM that
+    no instruction writes has no conflicts.
+    """
+    touches = [list(touched(instruction, config)) for instruction in program]
+    accesses: dict[Memory | None, _Accesses] = {
+        memory: _Accesses(0, config.depth(memory)) for memory in Memory
+    }
+    stored = [each for touched_ in touches for each in touched_ if each.space is None]
+    stored = [each for each in stored if each.writes]
+    low = min((int(touch.places[0]) for touch in stored), default=0)
+    high = max((int(touch.places[-1]) for touch in stored), default=-1)
+    accesses[None] = _Accesses(low, high + 1 - low)
     for index, instruction in enumerate(program):
-        for touch in touched(instruction, config):
-            spaces.setdefault(touch.space, []).append((index, touch))
-    units = np.array([instruction.unit for instruction in program])
-    for space, entries in spaces.items():
-        owner = np.array([index for index, _ in entries])
-        unit = units[owner]
-        low = np.array([touch.places[0] for _, touch in entries])
-        high = np.array([touch.places[-1] for _, touch in entries])
-        writes = np.array([touch.writes for _, touch in entries])
-        for position, (index, touch) in enumerate(entries):
-            ordered = before[index, unit[:position]] >= owner[:position]
-            suspect = (unit[:position] != unit[position]) & ~ordered
-            suspect &= writes[:position] | touch.writes
-            suspect &= (low[:position] <= high[position]) & (low[position] <= high[:position])
-            for other in np.flatnonzero(suspect):
-                earlier, other_touch = entries[other]
-                if touch.meets(other_touch):
+        unit = instruction.unit
+        for touch in touches[index]:
+            for other, earlier in accesses[touch.space].conflicts(unit, touch):
+                if earlier > before[index, other]:
                     raise CheckError(
-                        f"race in {space.value if space else 'dram'}: instructions {earlier} "
-                        f"({program[earlier].unit.name}) and {index} ({program[index].unit.name}) "
-                        "are not ordered by tokens"
+                        f"race in {touch.space.value if touch.space else 'dram'}: instructions "
+                        f"{earlier} ({other.name}) and {index} ({unit.name}) are not ordered by "
+                        "tokens"
                     )
+        for touch in touches[index]:
+            accesses[touch.space].note(index, unit, touch)

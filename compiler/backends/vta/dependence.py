@@ -15,7 +15,7 @@ from dovetail.isa.memories import Memory
 
 from .regions import Touched, touched
 
-__all__ = ["dependences"]
+__all__ = ["dependences", "permuted"]
 
 
 class _Scratchpad:
@@ -29,11 +29,11 @@ class _Scratchpad:
     def read(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a read; return the operations whose results it reads."""
         self._readers.append((index, self._bits(places)))
-        return set(np.unique(self._writer[places]).tolist())
+        return _values(self._writer[places])
 
     def write(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
-        found = set(np.unique(self._writer[places]).tolist())
+        found = _values(self._writer[places])
         written = self._bits(places)
         kept = []
         for reader, bits in self._readers:
@@ -53,20 +53,48 @@ class _Scratchpad:
 
 
 class _Dram:
-    """Every access so far; few of them are writes."""
+    """Every access to what is written at all."""
 
     def __init__(self) -> None:
-        self._accesses: list[tuple[int, Touched]] = []
+        self._reads = _Accesses()
+        self._writes = _Accesses()
 
     def access(self, index: int, touch: Touched) -> set[int]:
         """Note an access; return the earlier ones it conflicts with."""
-        found = {
-            other
-            for other, earlier in self._accesses
-            if (touch.writes or earlier.writes) and touch.meets(earlier)
-        }
-        self._accesses.append((index, touch))
+        found = self._writes.meeting(touch)
+        if touch.writes:
+            found |= self._reads.meeting(touch)
+        (self._writes if touch.writes else self._reads).add(index, touch)
         return found
+
+
+class _Accesses:
+    """Accesses, and the first and last place of each, by which most are told apart."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, Touched]] = []
+        self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
+
+    def add(self, index: int, touch: Touched) -> None:
+        """Note one."""
+        count = len(self._entries)
+        if count == self._limits.shape[1]:
+            self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
+        self._limits[:, count] = touch.places[0], touch.places[-1]
+        self._entries.append((index, touch))
+
+    def meeting(self, touch: Touched) -> set[int]:
+        """Those that touch one of the places of ``touch``."""
+        low, high = self._limits[:, : len(self._entries)]
+        near = np.flatnonzero((low <= touch.places[-1]) & (high >= touch.places[0]))
+        entries = (self._entries[position] for position in near)
+        return {index for index, other in entries if touch.meets(other)}
+
+
+def _values(array: NDArray[np.int64]) -> set[int]:
+    """The distinct values of an array of long runs."""
+    starts = np.flatnonzero(array[1:] != array[:-1])
+    return {int(array[0]), *array[starts + 1].tolist()}
 
 
 def dependences(program: Sequence[Instruction], config: HardwareConfig) -> list[frozenset[int]]:
@@ -88,3 +116,9 @@ def dependences(program: Sequence[Instruction], config: HardwareConfig) -> list[
                 found |= scratchpads[touch.space].read(index, touch.places)
         result.append(frozenset(found - {index, -1}))
     return result
+
+
+def permuted(before: Sequence[frozenset[int]], order: Sequence[int]) -> list[frozenset[int]]:
+    """The dependences of a program in another order: ``order`` names its instructions in turn."""
+    place = {index: number for number, index in enumerate(order)}
+    return [frozenset(place[earlier] for earlier in before[index]) for index in order]

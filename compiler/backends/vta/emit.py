@@ -15,6 +15,7 @@ from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
 from .constants import DramMap
+from .dependence import dependences, permuted
 from .operations import Builder, UnitOperation
 from .order import order
 from .plan import plan_layers
@@ -75,11 +76,12 @@ def compile_partition(
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     observe("operations", lambda: _text(builder.operations))
-    operations = order(builder.operations, config)
-    observe("order", lambda: _text(operations))
-
-    plain = [with_bank_masks(operation.instruction, config) for operation in operations]
-    program = tuple(insert_tokens(plain, config, dram.size))
+    plain = [with_bank_masks(operation.instruction, config) for operation in builder.operations]
+    before = dependences(plain, config)
+    chosen = order(plain, before, config)
+    plain = [plain[index] for index in chosen]
+    observe("order", lambda: disassemble(plain))
+    program = tuple(insert_tokens(plain, config, permuted(before, chosen)))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
     program_address = dram.reserve(len(program) * INSTRUCTION_BYTES)
@@ -95,7 +97,7 @@ def compile_partition(
         result,
         layers,
         plan.schedules,
-        tuple(operation.layer for operation in operations),
+        tuple(builder.operations[index].layer for index in chosen),
     )
 
 

@@ -1,7 +1,7 @@
-"""The order of the program: a list schedule of all operations over the four units.
+"""The order of the program: a list schedule of all instructions over the four units.
 
-Time is estimated, operation by operation; the order is that of the estimated starts.  Whatever the
-estimates, it keeps every dependence of the operations as given, so their result stays the same.
+Time is estimated, one instruction after the other; the order is that of the estimated starts.
+Whatever the estimates, it keeps every dependence, so the result stays the same.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
-
-from .dependence import dependences
-from .operations import UnitOperation
 
 __all__ = ["order"]
 
@@ -27,14 +23,14 @@ SETUP_CYCLES = 4
 """Estimate: acceptance of a LOAD or STORE to its first address."""
 
 
-def order(operations: Sequence[UnitOperation], config: HardwareConfig) -> list[UnitOperation]:
-    """All operations in the order in which they are expected to start.
+def order(
+    program: Sequence[Instruction], before: Sequence[frozenset[int]], config: HardwareConfig
+) -> list[int]:
+    """All of ``program``, whose dependences are ``before``, in the order of expected starts.
 
-    Of several operations that could start on a unit, the one with the longest way to the end of the
-    program goes first; of several LOADs, the one whose data is needed first.
+    Of several instructions that could start on a unit, the one with the longest way to the end of
+    the program goes first; of several LOADs, the one whose data is needed first.
     """
-    program = [with_bank_masks(operation.instruction, config) for operation in operations]
-    before = dependences(program, config)
     costs = [_cost(instruction, config) for instruction in program]
     urgency = _urgency(before, costs)
     first_use = _first_use(before)
@@ -43,7 +39,7 @@ def order(operations: Sequence[UnitOperation], config: HardwareConfig) -> list[U
         for i, instruction in enumerate(program)
     ]
     starts = _schedule(program, before, costs, ranks)
-    return [operations[i] for i in sorted(range(len(program)), key=lambda i: (starts[i], i))]
+    return sorted(range(len(program)), key=lambda i: (starts[i], i))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import dram_rows, scratchpad_reads, scratchpad_writes
+from dovetail.isa.footprint import distinct, scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
@@ -15,6 +15,10 @@ __all__ = ["Space", "Touched", "touched"]
 
 Space = Memory | None
 """A scratchpad, or DRAM (None)."""
+
+
+DRAM_BYTES = 1 << 32
+"""DRAM addresses wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +43,23 @@ class Touched:
 
 def touched(instruction: Instruction, config: HardwareConfig) -> Iterator[Touched]:
     """Every space the instruction touches; reads come before writes."""
-    for touch in scratchpad_reads(instruction, config):
-        yield Touched(touch.memory, np.unique(touch.addresses), writes=False)
-    for touch in scratchpad_writes(instruction, config):
-        yield Touched(touch.memory, np.unique(touch.addresses), writes=True)
+    for touch in scratchpad_reads(instruction, config, distinct):
+        yield Touched(touch.memory, touch.addresses, writes=False)
+    for touch in scratchpad_writes(instruction, config, distinct):
+        yield Touched(touch.memory, touch.addresses, writes=True)
     if isinstance(instruction, Load | Store):
-        bus = config.bus_bytes
-        rows = [
-            np.arange(start // bus, (start + size) // bus)
-            for start, size in dram_rows(instruction, config)
-        ]
-        if rows:
-            places = np.unique(np.concatenate(rows))
-            yield Touched(None, places, writes=isinstance(instruction, Store))
+        words = _dram_words(instruction, config)
+        if len(words):
+            yield Touched(None, words, writes=isinstance(instruction, Store))
+
+
+def _dram_words(moved: Load | Store, config: HardwareConfig) -> NDArray[np.int64]:
+    """Words of the bus that are moved, ascending."""
+    bus = config.bus_bytes
+    memory = moved.memory if isinstance(moved, Load) else Memory.ACT
+    row = moved.count_x * config.word_bytes(memory) // bus
+    if not row * moved.count_y:
+        return np.empty(0, np.int64)
+    extent = (row, moved.count_y, moved.count_z)
+    stride = (1, moved.dram_stride_y // bus, moved.dram_stride_z // bus)
+    return distinct(moved.dram_address // bus, extent, stride, DRAM_BYTES // bus)

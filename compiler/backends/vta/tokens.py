@@ -15,14 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import Unit
 
-from .regions import Space, touched
+from .dependence import dependences
 
 __all__ = ["insert_tokens"]
 
@@ -38,11 +35,15 @@ class _Token:
 
 
 def insert_tokens(
-    program: Sequence[Instruction], config: HardwareConfig, dram_bytes: int
+    program: Sequence[Instruction],
+    config: HardwareConfig,
+    before: Sequence[frozenset[int]] | None = None,
 ) -> list[Instruction]:
-    """``program`` with waits and posts; every DRAM address is below ``dram_bytes``."""
+    """``program`` with waits and posts; ``before``: its dependences, where they are known."""
+    if before is None:
+        before = dependences(program, config)
     pairs: dict[tuple[Unit, Unit], list[_Token]] = {}
-    for token in _needed_tokens(program, config, dram_bytes):
+    for token in _needed_tokens(program, before):
         pair = program[token.giver].unit, program[token.taker].unit
         pairs.setdefault(pair, []).append(token)
     waits: list[set[Unit]] = [set() for _ in program]
@@ -75,28 +76,20 @@ def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
     return done + under_way
 
 
-class _Accesses:
-    """The latest instruction of each unit that read, and that wrote, each place of a space."""
-
-    def __init__(self, size: int) -> None:
-        self.read: NDArray[np.int64] = np.full((len(Unit), size), -1)
-        self.written: NDArray[np.int64] = np.full((len(Unit), size), -1)
-
-
 def _needed_tokens(
-    program: Sequence[Instruction], config: HardwareConfig, dram_bytes: int
+    program: Sequence[Instruction], before: Sequence[frozenset[int]]
 ) -> list[_Token]:
     """The fewest tokens that order every conflict, were counters without limit."""
-    sizes: dict[Space, int] = {memory: config.depth(memory) for memory in Memory}
-    sizes[None] = dram_bytes // config.bus_bytes + 1
-    accesses = {space: _Accesses(size) for space, size in sizes.items()}
     tokens: list[_Token] = []
     clocks: list[Clock] = []
     latest: Clock = {}
     for index, instruction in enumerate(program):
         unit = instruction.unit
         clock = dict(clocks[latest[unit]]) if unit in latest else {}
-        conflicts = _conflicts(instruction, accesses, config)
+        conflicts: Clock = {}
+        for earlier in before[index]:
+            other = program[earlier].unit
+            conflicts[other] = max(conflicts.get(other, -1), earlier)
         # The latest first: what it implies need not be waited for.
         for other in sorted(conflicts, key=lambda u: conflicts[u], reverse=True):
             giver = conflicts[other]
@@ -108,30 +101,4 @@ def _needed_tokens(
             clock[other] = giver
         clocks.append(clock)
         latest[unit] = index
-        _record(index, instruction, accesses, config)
     return tokens
-
-
-def _conflicts(
-    instruction: Instruction, accesses: dict[Space, _Accesses], config: HardwareConfig
-) -> Clock:
-    """For each unit, its latest instruction that conflicts with ``instruction``."""
-    found: Clock = {}
-    for touch in touched(instruction, config):
-        space = accesses[touch.space]
-        for unit in Unit:
-            last = int(space.written[unit][touch.places].max(initial=-1))
-            if touch.writes:
-                last = max(last, int(space.read[unit][touch.places].max(initial=-1)))
-            if last > found.get(unit, -1):
-                found[unit] = last
-    return found
-
-
-def _record(
-    index: int, instruction: Instruction, accesses: dict[Space, _Accesses], config: HardwareConfig
-) -> None:
-    for touch in touched(instruction, config):
-        space = accesses[touch.space]
-        kind = space.written if touch.writes else space.read
-        kind[instruction.unit, touch.places] = index

@@ -3,26 +3,26 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.backends.vta.operations import UnitOperation
+from dovetail.compiler.backends.vta.dependence import dependences
 from dovetail.compiler.backends.vta.order import order
 from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load
 from dovetail.isa.memories import Memory
 
-from .programs import DATA_BYTES, TINY, executed, random_program, same, simulated
+from .programs import TINY, executed, random_program, same, simulated
 
 
-def reordered(program: list[Instruction]) -> list[UnitOperation]:
-    return order([UnitOperation(i, number) for number, i in enumerate(program)], TINY)
+def reordered(program: list[Instruction]) -> list[int]:
+    return order(program, dependences(program, TINY), TINY)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_new_order_leaves_the_same_result(seed: int) -> None:
     program = random_program(np.random.default_rng(seed), TINY, most=50)
-    operations = reordered(program)
-    assert sorted(operation.layer for operation in operations) == list(range(len(program)))
-    new = [operation.instruction for operation in operations]
+    places = reordered(program)
+    assert sorted(places) == list(range(len(program)))
+    new = [program[place] for place in places]
     assert same(executed(new, TINY), executed(program, TINY))
 
 
@@ -44,9 +44,8 @@ def tile(number: int) -> list[Instruction]:
 
 def test_loads_move_before_the_work_of_earlier_tiles() -> None:
     program = [instruction for number in range(4) for instruction in tile(number)]
-    new = [operation.instruction for operation in reordered(program)]
+    new = [program[place] for place in reordered(program)]
     before, after = (
-        simulated(insert_tokens(each, TINY, DATA_BYTES), TINY).counters["cycles"]
-        for each in (program, new)
+        simulated(insert_tokens(each, TINY), TINY).counters["cycles"] for each in (program, new)
     )
     assert after < before

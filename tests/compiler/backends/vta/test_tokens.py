@@ -11,7 +11,7 @@ from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
-from .programs import DATA_BYTES, TINY, executed, random_program, same, simulated
+from .programs import TINY, executed, random_program, same, simulated
 
 SEEDS = range(60)
 UNLIMITED = replace(TINY, token_max=255)
@@ -47,13 +47,13 @@ def all_tokens(program: list[Instruction]) -> list[tuple[Unit, Unit, int]]:
 def test_a_program_with_inserted_tokens_passes_the_check(seed: int, token_max: int) -> None:
     config = replace(TINY, token_max=token_max)
     plain = random_program(np.random.default_rng(seed), config)
-    check(insert_tokens(plain, config, DATA_BYTES), config)
+    check(insert_tokens(plain, config), config)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_inserted_token_can_be_left_out(seed: int) -> None:
     plain = random_program(np.random.default_rng(seed), UNLIMITED)
-    program = insert_tokens(plain, UNLIMITED, DATA_BYTES)
+    program = insert_tokens(plain, UNLIMITED)
     for giver, taker, number in all_tokens(program):
         with pytest.raises(CheckError, match="race"):
             check(without_token(program, giver, taker, number), UNLIMITED)
@@ -67,7 +67,7 @@ def test_the_simulator_leaves_what_execution_in_order_leaves(
 ) -> None:
     config = replace(TINY, token_max=token_max)
     plain = random_program(np.random.default_rng(seed), config, most=60)
-    result = simulated(insert_tokens(plain, config, DATA_BYTES), config, latency)
+    result = simulated(insert_tokens(plain, config), config, latency)
     assert result.finished
     assert same(result.state, executed(plain, config))
 
@@ -75,12 +75,12 @@ def test_the_simulator_leaves_what_execution_in_order_leaves(
 def test_instructions_that_share_nothing_get_no_tokens() -> None:
     rng = np.random.default_rng(5)
     (load,) = [i for i in random_program(rng, TINY, 40) if i.unit is Unit.LOAD][:1]
-    assert all_tokens(insert_tokens([load, load], TINY, DATA_BYTES)) == []
+    assert all_tokens(insert_tokens([load, load], TINY)) == []
 
 
 def test_a_small_counter_costs_order_but_no_conflict_is_left_open() -> None:
     tight = replace(TINY, token_max=1)
     plain = random_program(np.random.default_rng(11), tight, most=60)
-    assert len(all_tokens(insert_tokens(plain, tight, DATA_BYTES))) <= len(
-        all_tokens(insert_tokens(plain, UNLIMITED, DATA_BYTES))
+    assert len(all_tokens(insert_tokens(plain, tight))) <= len(
+        all_tokens(insert_tokens(plain, UNLIMITED))
     )
