@@ -3,6 +3,7 @@
 from dovetail.isa.errors import DovetailError
 
 __all__ = [
+    "CalibrationError",
     "CompilerError",
     "DoesNotFitError",
     "GraphError",
@@ -18,6 +19,10 @@ class CompilerError(DovetailError):
 
 class ModelError(CompilerError):
     """The model file is broken, or not of a kind this compiler takes."""
+
+
+class CalibrationError(CompilerError):
+    """The calibration data is missing, or does not fit the model."""
 
 
 class UnsupportedOperatorError(CompilerError):

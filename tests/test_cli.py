@@ -21,7 +21,7 @@ from dovetail.isa.assembly import assemble
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.runtime.module import Module
 
-NAMES = {"assemble", "compile", "devices", "disassemble", "profile", "run", "verilog"}
+NAMES = {"assemble", "compile", "devices", "disassemble", "profile", "quantize", "run", "verilog"}
 PROGRAM = """
 # copies twelve words through ACT
 load  memory=act sram_address=0 dram_address=0 count_x=12 post=store

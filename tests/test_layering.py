@@ -26,6 +26,7 @@ COMMON = ("errors", "dtypes", "passes", "options")
 COMPILER_PARTS = {
     "graph": (*COMMON, "graph"),
     "importers": (*COMMON, "graph", "importers"),
+    "quantize": (*COMMON, "importers", "quantize"),
     "tensor": (*COMMON, "graph", "tensor"),
     "loops": (*COMMON, "graph", "loops"),
     "schedule": (*COMMON, "tensor", "loops", "schedule"),

@@ -1,0 +1,38 @@
+"""What the user may ask of quantisation."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Method", "QuantizeOptions"]
+
+
+class Method(StrEnum):
+    """How the range of an activation follows from what calibration saw."""
+
+    MINMAX = "minmax"
+    """Smallest to largest value."""
+    PERCENTILE = "percentile"
+    """Without a share of the values at each end."""
+    ENTROPY = "entropy"
+    """The range whose quantised histogram diverges least from the exact one."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOptions:
+    """percentile: of values that lie inside the range, for that method.
+
+    unsigned: activations are uint8, not int8.  per_channel: one weight scale an output channel,
+    otherwise one a layer.  samples: the most of the data that is used.
+    """
+
+    method: Method = Method.MINMAX
+    percentile: float = 99.99
+    unsigned: bool = False
+    per_channel: bool = True
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 50 < self.percentile <= 100:
+            raise ValueError(f"percentile {self.percentile}; required above 50, at most 100")
+        if self.samples is not None and self.samples < 1:
+            raise ValueError(f"{self.samples} samples; required at least 1")
