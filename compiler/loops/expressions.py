@@ -10,7 +10,7 @@ work on the bits of integers, and on bool.  A load in the operand of a ``Select`
 is not done.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Union
 
@@ -229,11 +229,12 @@ class Unary(_Arithmetic):
 
     function: UnaryFunction
     operand: "Expr"
+    dtype: DType = field(init=False, repr=False, compare=False)
+    """The operand's, or bool for a test."""
 
-    @property
-    def dtype(self) -> DType:
-        """The operand's, or bool for a test."""
-        return DType.BOOL if self.function in TESTS else self.operand.dtype
+    def __post_init__(self) -> None:
+        dtype = DType.BOOL if self.function in TESTS else self.operand.dtype
+        object.__setattr__(self, "dtype", dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,8 @@ class Binary(_Arithmetic):
     function: BinaryFunction
     left: "Expr"
     right: "Expr"
+    dtype: DType = field(init=False, repr=False, compare=False)
+    """The operands', or bool for a comparison."""
 
     def __post_init__(self) -> None:
         if self.left.dtype != self.right.dtype:
@@ -250,11 +253,8 @@ class Binary(_Arithmetic):
                 f"{self.function}: operands are {self.left.dtype} and {self.right.dtype}; "
                 "required one dtype; cast one"
             )
-
-    @property
-    def dtype(self) -> DType:
-        """The operands', or bool for a comparison."""
-        return DType.BOOL if self.function in COMPARISONS else self.left.dtype
+        dtype = DType.BOOL if self.function in COMPARISONS else self.left.dtype
+        object.__setattr__(self, "dtype", dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +264,8 @@ class Select(_Arithmetic):
     condition: "Expr"
     chosen: "Expr"
     other: "Expr"
+    dtype: DType = field(init=False, repr=False, compare=False)
+    """Of the two operands it chooses from."""
 
     def __post_init__(self) -> None:
         if self.condition.dtype != DType.BOOL or self.chosen.dtype != self.other.dtype:
@@ -271,11 +273,7 @@ class Select(_Arithmetic):
                 f"select: operands are {self.condition.dtype}, {self.chosen.dtype} and "
                 f"{self.other.dtype}; required bool and two of one dtype"
             )
-
-    @property
-    def dtype(self) -> DType:
-        """Of the two operands it chooses from."""
-        return self.chosen.dtype
+        object.__setattr__(self, "dtype", self.chosen.dtype)
 
 
 @dataclass(frozen=True, slots=True)
