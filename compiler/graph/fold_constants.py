@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .interpreter import evaluate
+from .interpreter import evaluate_all
 from .ir import Graph
 
 __all__ = ["FoldConstants"]
@@ -29,9 +29,11 @@ class FoldConstants:
             if not all(name in constants for name in node.inputs):
                 nodes.append(node)
                 continue
-            value = np.array(evaluate(node.operator, [constants[name] for name in node.inputs]))
-            value.setflags(write=False)
-            constants[node.output] = value
+            results = evaluate_all(node.operator, [constants[name] for name in node.inputs])
+            for name, result in zip(node.outputs, results, strict=True):
+                value = np.array(result)
+                value.setflags(write=False)
+                constants[name] = value
         if len(nodes) == len(graph.nodes):
             return graph
         return Graph(

@@ -10,6 +10,7 @@ from dovetail.runtime import host
 
 from ..errors import GraphError
 from .ir import Graph
+from .operators.protocol import TensorOperator
 from .ops import (
     Add,
     AveragePool2d,
@@ -30,7 +31,7 @@ from .ops import (
     Transpose,
 )
 
-__all__ = ["evaluate", "run"]
+__all__ = ["evaluate", "evaluate_all", "run"]
 
 Array = NDArray[Any]
 F32 = np.float32
@@ -44,7 +45,8 @@ def run(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     _check_inputs(graph, inputs)
     values: dict[str, Array] = {**graph.constants, **inputs}
     for node in graph.nodes:
-        values[node.output] = evaluate(node.operator, [values[name] for name in node.inputs])
+        results = evaluate_all(node.operator, [values[name] for name in node.inputs])
+        values.update(zip(node.outputs, results, strict=True))
     return values
 
 
@@ -57,6 +59,13 @@ def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:
             raise GraphError(
                 f"input {name!r} is {array.dtype}{list(array.shape)}; required {wanted}"
             )
+
+
+def evaluate_all(operator: Operator | TensorOperator, inputs: list[Array]) -> tuple[Array, ...]:
+    """The results of one operator."""
+    if isinstance(operator, TensorOperator):
+        return operator.evaluate(inputs)
+    return (evaluate(operator, inputs),)
 
 
 def evaluate(operator: Operator, inputs: list[Array]) -> Array:
@@ -85,10 +94,8 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
             return inputs[1][x.astype(np.int16) + 128]
         case Pad(pads=(top, left, bottom, right), value=value):
             return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
-        case Reshape(shape=shape):
-            return x.reshape(shape)
-        case Transpose(permutation=permutation):
-            return np.ascontiguousarray(x.transpose(permutation))
+        case Reshape() | Transpose():
+            return operator.evaluate(inputs)[0]
         case Softmax():
             return host.softmax(
                 x, operator.x_scale, operator.x_zero_point, operator.scale, operator.zero_point

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GraphError
-from .ops import Operator, Reshape, TensorType, output_type
+from .operators.protocol import TensorOperator
+from .ops import Operator, Reshape, TensorType, result_types
 
 __all__ = ["Array", "Graph", "GraphBuilder", "Node"]
 
@@ -21,12 +22,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``output = operator(inputs)``; ``origin`` names the node of the model it comes from."""
+    """``output = operator(inputs)``; ``origin`` names the node of the model it comes from.
 
-    operator: Operator
+    extra_outputs: of an operator with several results, those after the first.
+    """
+
+    operator: Operator | TensorOperator
     inputs: tuple[str, ...]
     output: str
     origin: str
+    extra_outputs: tuple[str, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """All results."""
+        return (self.output, *self.extra_outputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +69,7 @@ class Graph:
                 )
         for node in self.nodes:
             self._check_node(node, known)
-            known.add(node.output)
+            known.update(node.outputs)
         for name in self.outputs:
             if name not in known:
                 raise GraphError(f"output {name!r} is not defined")
@@ -68,21 +78,28 @@ class Graph:
         for name in node.inputs:
             if name not in known:
                 raise GraphError(f"node {node.origin!r} reads {name!r} before it is defined")
-        if node.output in known:
-            raise GraphError(f"node {node.origin!r} defines {node.output!r} a second time")
+        for place, name in enumerate(node.outputs):
+            if name in known or name in node.outputs[:place]:
+                raise GraphError(f"node {node.origin!r} defines {name!r} a second time")
         try:
-            expected = output_type(node.operator, tuple(self.types[n] for n in node.inputs))
+            expected = result_types(node.operator, tuple(self.types[n] for n in node.inputs))
         except GraphError as error:
             raise GraphError(f"node {node.origin!r}: {error}") from None
-        if self.types.get(node.output) != expected:
+        if len(expected) != len(node.outputs):
             raise GraphError(
-                f"node {node.origin!r}: {node.output!r} is {self.types.get(node.output)}; "
-                f"its operator gives {expected}"
+                f"node {node.origin!r} has {len(node.outputs)} outputs; its operator gives "
+                f"{len(expected)}"
             )
+        for name, kind in zip(node.outputs, expected, strict=True):
+            if self.types.get(name) != kind:
+                raise GraphError(
+                    f"node {node.origin!r}: {name!r} is {self.types.get(name)}; "
+                    f"its operator gives {kind}"
+                )
 
     def producer(self, name: str) -> Node | None:
         """The node whose output ``name`` is; None for inputs and constants."""
-        return next((node for node in self.nodes if node.output == name), None)
+        return next((node for node in self.nodes if name in node.outputs), None)
 
     def consumers(self, name: str) -> tuple[Node, ...]:
         """The nodes that read ``name``."""
@@ -120,19 +137,29 @@ class GraphBuilder:
         self.types[name] = TensorType(fixed.shape, str(fixed.dtype))
         return name
 
-    def node(self, operator: Operator, inputs: tuple[str, ...], stem: str, origin: str) -> str:
-        """Add a node; return the name of its output, which begins with ``stem``.
+    def node(
+        self, operator: Operator | TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
+    ) -> str:
+        """Add a node; return the name of its first output, which begins with ``stem``.
 
         Raises GraphError, naming ``origin``, when the inputs do not fit the operator.
         """
+        return self.node_outputs(operator, inputs, stem, origin)[0]
+
+    def node_outputs(
+        self, operator: Operator | TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
+    ) -> tuple[str, ...]:
+        """As ``node``; return the names of all its outputs."""
         try:
-            kind = output_type(operator, tuple(self.types[name] for name in inputs))
+            kinds = result_types(operator, tuple(self.types[name] for name in inputs))
         except GraphError as error:
             raise GraphError(f"node {origin!r}: {error}") from None
-        name = self._fresh(stem)
-        self.types[name] = kind
-        self.nodes.append(Node(operator, inputs, name, origin))
-        return name
+        names = []
+        for kind in kinds:
+            names.append(self._fresh(stem))
+            self.types[names[-1]] = kind
+        self.nodes.append(Node(operator, inputs, names[0], origin, tuple(names[1:])))
+        return tuple(names)
 
     def export(self, name: str, wanted: str) -> str:
         """Give tensor ``name`` the name ``wanted``, under which the graph returns it.
@@ -168,6 +195,7 @@ class GraphBuilder:
                 node,
                 inputs=tuple(new if name == old else name for name in node.inputs),
                 output=new if node.output == old else node.output,
+                extra_outputs=tuple(new if name == old else name for name in node.extra_outputs),
             )
             for node in self.nodes
         ]

@@ -5,11 +5,14 @@ each.
 """
 
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import isfinite
 from typing import assert_never, get_args
 
 from ..dtypes import DType
 from ..errors import GraphError
+from .operators.movement import Reshape, Transpose
+from .operators.protocol import TensorOperator
+from .types import TensorType
 
 __all__ = [
     "OPERATORS",
@@ -32,40 +35,13 @@ __all__ = [
     "TensorType",
     "Transpose",
     "output_type",
+    "result_types",
 ]
 
 Pair = tuple[int, int]
 """Height, width."""
 Pads = tuple[int, int, int, int]
 """Top, left, bottom, right."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """Shape and element type."""
-
-    shape: tuple[int, ...]
-    dtype: DType
-
-    def __init__(self, shape: tuple[int, ...], dtype: DType | str) -> None:
-        """``dtype`` may be given by its NumPy name.
-
-        Raises GraphError for a dimension below 1 or an element type that the IR does not have.
-        """
-        if str(dtype) not in {str(each) for each in DType}:
-            raise GraphError(f"element type {dtype}; required one of {', '.join(DType)}")
-        if any(size < 1 for size in shape):
-            raise GraphError(f"shape {shape}; required dimensions of at least 1")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dtype", DType(dtype))
-
-    def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,24 +175,6 @@ class Pad:
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
-    """Same elements, another shape."""
-
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Transpose:
-    """Output dimension ``i`` is input dimension ``permutation[i]``."""
-
-    permutation: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        ordered = sorted(self.permutation) == list(range(len(self.permutation)))
-        _check(self, ordered, "a permutation of 0, 1, ...")
-
-
-@dataclass(frozen=True, slots=True)
 class Softmax:
     """Softmax over the last dimension, int8 to int8, by a table of float32 exponentials.
 
@@ -332,13 +290,8 @@ def output_type(operator: Operator, inputs: tuple[TensorType, ...]) -> TensorTyp
         case Softmax():
             _require(operator, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., C]")
             return x
-        case Reshape(shape=shape):
-            _require(operator, x.elements == prod(shape), x, f"{prod(shape)} elements")
-            return TensorType(shape, x.dtype)
-        case Transpose(permutation=permutation):
-            rank = len(permutation)
-            _require(operator, len(x.shape) == rank, x, f"{rank} dimensions")
-            return TensorType(tuple(x.shape[axis] for axis in permutation), x.dtype)
+        case Reshape() | Transpose():
+            return operator.result(inputs)[0]
         case Quantize():
             _require(operator, x.dtype == DType.FLOAT32, x, "float32")
             return TensorType(x.shape, DType.INT8)
@@ -351,6 +304,18 @@ def output_type(operator: Operator, inputs: tuple[TensorType, ...]) -> TensorTyp
             return TensorType(x.shape, to)
         case _:
             assert_never(operator)
+
+
+def result_types(
+    operator: Operator | TensorOperator, inputs: tuple[TensorType, ...]
+) -> tuple[TensorType, ...]:
+    """The types of the operator's results.
+
+    Raises GraphError when the inputs do not fit it.
+    """
+    if isinstance(operator, TensorOperator):
+        return operator.result(inputs)
+    return (output_type(operator, inputs),)
 
 
 def _conv2d_type(

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import GraphError
 from .ir import Array, Graph, Node
+from .operators.protocol import TensorOperator
 from .ops import OPERATORS, Operator, TensorType
 
 __all__ = ["parse_text", "to_text"]
@@ -69,7 +70,7 @@ def _name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _operator(operator: Operator) -> str:
+def _operator(operator: Operator | TensorOperator) -> str:
     pairs = ", ".join(f"{f.name}={getattr(operator, f.name)!r}" for f in fields(operator))
     return f"{type(operator).__name__}({pairs})"
 

@@ -51,7 +51,7 @@ PLAIN = ((1, 1), (0, 0, 0, 0))
         (lambda: Quantize(0.0, 0), "a finite scale above 0"),
         (lambda: Dequantize(1.0, 300), r"a zero point in -128..127"),
         (lambda: Shift128("int4"), "int8 or uint8"),
-        (lambda: TensorType((1, 0), "int8"), "required dimensions of at least 1"),
+        (lambda: TensorType((1, -1), "int8"), "required dimensions of at least 0"),
         (lambda: TensorType((1,), "complex64"), "element type complex64; required one of bool"),
     ],
 )

@@ -1,0 +1,1 @@
+"""The general operators of the graph IR, by family."""
