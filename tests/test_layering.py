@@ -29,6 +29,7 @@ COMPILER_PARTS = {
     "quantize": (*COMMON, "importers", "quantize"),
     "tensor": (*COMMON, "graph", "tensor"),
     "loops": (*COMMON, "graph", "loops"),
+    "lower": (*COMMON, "graph", "loops", "lower"),
     "schedule": (*COMMON, "tensor", "loops", "schedule"),
     "backends": (*COMMON, "graph", "tensor", "loops", "schedule", "backends"),
 }

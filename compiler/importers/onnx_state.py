@@ -22,6 +22,7 @@ class OnnxNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, object]
+    domain: str = ""
 
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.kind})"
@@ -59,6 +60,30 @@ class OnnxNode:
         if not isinstance(value, float | int):
             raise ValueError(f"attribute {name} is {value!r}; required a number")
         return float(value)
+
+    def reals(self, name: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """An attribute that is a list of numbers.
+
+        Raises ValueError when it is of another kind.
+        """
+        value = self.attributes.get(name, default)
+        if not isinstance(value, list | tuple) or not all(
+            isinstance(n, float | int) for n in value
+        ):
+            raise ValueError(f"attribute {name} is {value!r}; required a list of numbers")
+        return tuple(map(float, value))
+
+    def texts(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        """An attribute that is a list of strings.
+
+        Raises ValueError when it is of another kind.
+        """
+        value = self.attributes.get(name, default)
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"attribute {name} is {value!r}; required a list of strings")
+        return tuple(
+            n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in value
+        )
 
     def text(self, name: str, default: str) -> str:
         """A string attribute."""

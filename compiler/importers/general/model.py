@@ -1,0 +1,207 @@
+"""From an ONNX model and the shapes of its inputs to a graph.
+
+Source: ONNX IR and operator specifications.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ...dtypes import DType
+from ...errors import GraphError, ModelError, UnsupportedOperatorError
+from ...graph.ir import Array, GraphBuilder
+from ..onnx_state import OnnxNode
+from .context import ImportContext, Tensor, Value
+from .functions import bind_attributes, function_of
+from .table import CONVERTERS
+
+__all__ = ["ELEMENT_TYPES", "import_model"]
+
+ELEMENT_TYPES: dict[int, DType] = {
+    onnx.TensorProto.BOOL: DType.BOOL,
+    onnx.TensorProto.INT8: DType.INT8,
+    onnx.TensorProto.INT16: DType.INT16,
+    onnx.TensorProto.INT32: DType.INT32,
+    onnx.TensorProto.INT64: DType.INT64,
+    onnx.TensorProto.UINT8: DType.UINT8,
+    onnx.TensorProto.UINT16: DType.UINT16,
+    onnx.TensorProto.UINT32: DType.UINT32,
+    onnx.TensorProto.UINT64: DType.UINT64,
+    onnx.TensorProto.FLOAT16: DType.FLOAT16,
+    onnx.TensorProto.BFLOAT16: DType.BFLOAT16,
+    onnx.TensorProto.FLOAT: DType.FLOAT32,
+    onnx.TensorProto.DOUBLE: DType.FLOAT64,
+}
+
+
+def import_model(
+    model: onnx.ModelProto,
+    inputs: Mapping[str, Value],
+    builder: GraphBuilder,
+    resolve: Callable[[str], Array] | None = None,
+) -> tuple[tuple[str, Value], ...]:
+    """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
+
+    inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
+    resolve: computes the value of a tensor that a shape depends on.
+    Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
+    that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
+    names the node.
+    """
+    context = ImportContext(builder, resolve)
+    opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
+    functions = {(each.domain, each.name): each for each in model.functions}
+    walker = _Walker(context, opsets, functions, [])
+    context.body = walker.body
+    required = [each.name for each in model.graph.input]
+    constants = {each.name for each in model.graph.initializer}
+    constants |= {each.values.name for each in model.graph.sparse_initializer}
+    missing = [name for name in required if name not in inputs and name not in constants]
+    if missing:
+        raise ModelError(f"input {missing[0]!r} is not given; required are {required}")
+    walker.scopes.append(dict(inputs))
+    results = walker.graph(model.graph)
+    names = [each.name for each in model.graph.output]
+    return tuple(zip(names, results, strict=True))
+
+
+@dataclass(slots=True)
+class _Walker:
+    """Converts nodes in order; ``scopes`` maps names to values, the innermost scope last."""
+
+    context: ImportContext
+    opsets: dict[str, int]
+    functions: dict[tuple[str, str], onnx.FunctionProto]
+    scopes: list[dict[str, Value]]
+    depth: int = field(default=0)
+
+    def body(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The results of a body; its inputs are ``arguments``."""
+        names = [each.name for each in graph.input]
+        if len(names) != len(arguments):
+            raise ModelError(
+                f"node {self.context.origin!r}: its body has {len(names)} inputs; "
+                f"it is given {len(arguments)}"
+            )
+        self.scopes.append(dict(zip(names, arguments, strict=True)))
+        origin, opset = self.context.origin, self.context.opset
+        results = self.graph(graph)
+        self.context.origin, self.context.opset = origin, opset
+        self.scopes.pop()
+        return results
+
+    def graph(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
+        """Convert every node in the innermost scope; the values of the graph's outputs."""
+        scope = self.scopes[-1]
+        for tensor in graph.initializer:
+            if tensor.name not in scope:
+                scope[tensor.name] = self.context.constant(_array(tensor))
+        for sparse in graph.sparse_initializer:
+            scope[sparse.values.name] = self.context.constant(_dense(sparse))
+        for position, proto in enumerate(graph.node):
+            self.node(proto, position)
+        return tuple(self.lookup(each.name, f"output {each.name!r}") for each in graph.output)
+
+    def lookup(self, name: str, reader: str) -> Value:
+        """What ``name`` stands for."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        raise ModelError(f"{reader} reads {name!r}, which no node before it computes")
+
+    def node(self, proto: onnx.NodeProto, position: int) -> None:
+        """Convert one node; its outputs become names of the innermost scope."""
+        node = _node(proto, position)
+        context = self.context
+        outer = context.origin, context.opset
+        context.origin = node.name
+        domain = proto.domain or "ai.onnx"
+        context.opset = self.opsets.get(domain, 0)
+        inputs = tuple(self.lookup(name, str(node)) if name else None for name in proto.input)
+        try:
+            outputs = self.convert(proto, node, inputs)
+        except GraphError as error:
+            raise ModelError(f"{node}: {error}") from None
+        except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise ModelError(f"{node} is malformed: {type(error).__name__}: {error}") from error
+        for name, value in zip(proto.output, outputs, strict=False):
+            if name and value is not None:
+                self.scopes[-1][name] = value
+        context.origin, context.opset = outer
+
+    def convert(
+        self, proto: onnx.NodeProto, node: OnnxNode, inputs: tuple[Value | None, ...]
+    ) -> tuple[Value | None, ...]:
+        """The node's outputs: by its converter, or by the function that defines it."""
+        local = self.functions.get((proto.domain, proto.op_type))
+        if local is not None:
+            return self.call(local, proto, inputs)
+        name = node.kind if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{node.kind}"
+        converter = CONVERTERS.get(name)
+        if converter is not None:
+            return converter(self.context, node, inputs)
+        types = [each.type if isinstance(each, Tensor) else None for each in inputs]
+        function = function_of(proto, self.context.opset, types)
+        if function is None:
+            raise UnsupportedOperatorError(f"{node}: operator {name} is not supported")
+        return self.call(function, proto, inputs)
+
+    def call(
+        self,
+        function: onnx.FunctionProto,
+        proto: onnx.NodeProto,
+        inputs: tuple[Value | None, ...],
+    ) -> tuple[Value | None, ...]:
+        """The outputs of a function's body."""
+        arguments = {
+            name: value
+            for name, value in zip(function.input, inputs, strict=False)
+            if value is not None
+        }
+        if self.depth > 50:
+            raise ModelError(f"node {proto.name!r}: function {function.name!r} calls itself")
+        opsets = {each.domain or "ai.onnx": each.version for each in function.opset_import}
+        inner = _Walker(
+            self.context, {**self.opsets, **opsets}, self.functions, [arguments], self.depth + 1
+        )
+        outer_body, self.context.body = self.context.body, inner.body
+        absent = set(function.input) - set(arguments)
+        for position, each in enumerate(bind_attributes(function, proto)):
+            for place, name in enumerate(each.input):
+                if name in absent:
+                    each.input[place] = ""
+            inner.node(each, position)
+        self.context.body = outer_body
+        return tuple(arguments.get(name) for name in function.output)
+
+
+def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
+    attributes: Mapping[str, object] = {
+        each.name: onnx.helper.get_attribute_value(each) for each in proto.attribute
+    }
+    name = proto.name or next((each for each in proto.output if each), f"#{position}")
+    inputs, outputs = tuple(proto.input), tuple(proto.output)
+    return OnnxNode(proto.op_type, name, inputs, outputs, attributes, proto.domain)
+
+
+def _array(tensor: onnx.TensorProto) -> Array:
+    if tensor.data_type not in ELEMENT_TYPES:
+        found = onnx.TensorProto.DataType.Name(tensor.data_type)
+        raise UnsupportedOperatorError(f"constant {tensor.name!r} is {found}")
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise ModelError(f"constant {tensor.name!r} cannot be read: {error}") from None
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> Array:
+    values, indices = _array(sparse.values), _array(sparse.indices)
+    result = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        result.reshape(-1)[indices] = values
+    else:
+        result[tuple(indices.T)] = values
+    return result

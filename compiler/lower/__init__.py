@@ -1,0 +1,1 @@
+"""Groups of graph nodes as loop programs."""

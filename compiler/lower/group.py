@@ -1,0 +1,198 @@
+"""One loop program for a group of nodes.
+
+A group is a set of nodes with at most one anchor (an operator with loops of its own).  Nodes before
+the anchor are computed as it reads them, nodes after it as it stores its result; without an anchor
+the group is one loop nest over the elements of its result.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..errors import UnsupportedOperatorError
+from ..graph.ir import Graph, Node
+from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
+from ..loops.ir import Function, Let, Stmt, Store, block, loops
+from .operand import Indices, Operand, Result, Scope, zero
+from .table import ANCHORS, ELEMENTS
+
+__all__ = ["Lowered", "lower_group"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """function: its buffers are called ``in0``, ``out0``, ...
+
+    inputs, outputs: the tensors that belong to its buffers.
+    """
+
+    function: Function
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def lower_group(graph: Graph, nodes: Sequence[Node], name: str = "group") -> Lowered:
+    """The loop program of ``nodes``, which are in the order of the graph.
+
+    Raises UnsupportedOperatorError for an operator that has no lowering.
+    """
+    return _Lowering(graph, nodes, name).run()
+
+
+@dataclass(slots=True)
+class _Lowering:
+    graph: Graph
+    nodes: Sequence[Node]
+    name: str
+    scope: Scope = field(default_factory=Scope)
+    inputs: dict[str, Buffer] = field(default_factory=dict)
+    outputs: dict[str, Buffer] = field(default_factory=dict)
+    producers: dict[str, Node] = field(default_factory=dict)
+    anchored: dict[str, tuple[Indices, Expr]] = field(default_factory=dict)
+    """Results of the anchor: the indices of the element at hand, and its value."""
+    bindings: list[tuple[Variable, Expr]] | None = None
+    """Values named so far in the statement at hand; None while none can be named."""
+    bound: dict[tuple[str, Indices], Expr] = field(default_factory=dict)
+
+    def run(self) -> Lowered:
+        anchors = [node for node in self.nodes if type(node.operator) in ANCHORS]
+        if len(anchors) > 1:
+            raise UnsupportedOperatorError(
+                f"node {anchors[1].origin!r}: a second anchor in a group"
+            )
+        self.producers = {name: node for node in self.nodes for name in node.outputs}
+        read = {name for node in self.nodes for name in node.inputs}
+        needed = set(self.graph.outputs)
+        inside = set(map(id, self.nodes))
+        for node in self.graph.nodes:
+            if id(node) not in inside:
+                needed.update(node.inputs)
+        for name in self.producers:
+            if name in needed or name not in read:
+                kind = self.graph.types[name]
+                self.outputs[name] = Buffer(f"out{len(self.outputs)}", kind.shape, kind.dtype)
+        body = self.anchor(anchors[0]) if anchors else self.nest()
+        function = Function(
+            self.name, tuple(self.inputs.values()), tuple(self.outputs.values()), body
+        )
+        return Lowered(function, tuple(self.inputs), tuple(self.outputs))
+
+    def nest(self) -> Stmt:
+        """One loop nest for each shape among the outputs."""
+        statements = []
+        for shape in dict.fromkeys(each.shape for each in self.outputs.values()):
+            names = [name for name, each in self.outputs.items() if each.shape == shape]
+            variables = tuple(self.scope.fresh("i") for _ in shape)
+            indices = _indices(variables, shape)
+            body = self.statement(partial(self.stores, names, indices))
+            used = [(v, size) for v, size in zip(variables, shape, strict=True) if size != 1]
+            statements.append(loops(tuple(used), body))
+        return block(*statements)
+
+    def anchor(self, node: Node) -> Stmt:
+        """The anchor's loops; its operands and results carry the other nodes."""
+        operator = node.operator
+        operands = [self.operand(name) for name in node.inputs]
+        results = [self.result(name) for name in node.outputs]
+        return ANCHORS[type(operator)](operator, operands, results, self.scope)
+
+    def result(self, name: str) -> Result:
+        """Of the anchor: stored as it is, and as what the nodes after it make of it."""
+        followers = _followers(self.nodes, name)
+        stored = [each for each in self.outputs if each == name or each in followers]
+
+        def store(indices: Indices, value: Expr) -> Stmt:
+            if not followers:
+                return Store(self.outputs[name], indices, value)
+            variable = Variable(self.scope.fresh("v"), value.dtype)
+            self.anchored[name] = (indices, variable)
+            body = self.statement(partial(self.stores, stored, indices))
+            del self.anchored[name]
+            return Let(variable, value, body)
+
+        buffer = self.outputs[name] if not followers else None
+        return Result(self.graph.types[name], store, buffer)
+
+    def stores(self, names: Sequence[str], indices: Indices) -> Stmt:
+        """The elements of outputs."""
+        return block(*(Store(self.outputs[n], indices, self.value(n, indices)) for n in names))
+
+    def statement(self, build: Callable[[], Stmt]) -> Stmt:
+        """What ``build`` makes, in which values that are used again have names."""
+        outer, outer_bound = self.bindings, self.bound
+        self.bindings, self.bound = [], {}
+        body = build()
+        for variable, value in reversed(self.bindings):
+            body = Let(variable, value, body)
+        self.bindings, self.bound = outer, outer_bound
+        return body
+
+    def operand(self, name: str) -> Operand:
+        """A tensor as it is read."""
+
+        def element(indices: Indices, guarded: bool) -> Expr:
+            if not guarded:
+                return self.value(name, indices)
+            outer, self.bindings = self.bindings, None
+            result = self.value(name, indices)
+            self.bindings = outer
+            return result
+
+        kind = self.graph.types[name]
+        computed = name in self.producers or self.scalar(name) is not None
+        return Operand(kind, element, None if computed else self.buffer(name))
+
+    def buffer(self, name: str) -> Buffer:
+        """The parameter that holds a tensor computed outside."""
+        if name not in self.inputs:
+            kind = self.graph.types[name]
+            self.inputs[name] = Buffer(f"in{len(self.inputs)}", kind.shape, kind.dtype)
+        return self.inputs[name]
+
+    def scalar(self, name: str) -> Constant | None:
+        """The value of a constant with one element."""
+        array = self.graph.constants.get(name)
+        if array is None or array.size != 1:
+            return None
+        return Constant(array.reshape(()).item(), self.graph.types[name].dtype)
+
+    def value(self, name: str, indices: Indices) -> Expr:
+        """A tensor's element."""
+        if name in self.anchored and self.anchored[name][0] == indices:
+            return self.anchored[name][1]
+        constant = self.scalar(name)
+        if constant is not None:
+            return constant
+        node = self.producers.get(name)
+        if node is None:
+            return Load(self.buffer(name), indices)
+        if (name, indices) in self.bound:
+            return self.bound[name, indices]
+        operator = node.operator
+        if type(operator) not in ELEMENTS:
+            raise UnsupportedOperatorError(
+                f"node {node.origin!r}: no loops for {type(operator).__name__}"
+            )
+        operands = [self.operand(each) for each in node.inputs]
+        result = ELEMENTS[type(operator)](operator, operands, indices)
+        if self.bindings is None or isinstance(result, Constant | Variable | Load):
+            return result
+        variable = Variable(self.scope.fresh("v"), result.dtype)
+        self.bindings.append((variable, result))
+        self.bound[name, indices] = variable
+        return variable
+
+
+def _indices(variables: tuple[str, ...], shape: tuple[int, ...]) -> Indices:
+    return tuple(
+        zero() if size == 1 else Variable(name) for name, size in zip(variables, shape, strict=True)
+    )
+
+
+def _followers(nodes: Sequence[Node], name: str) -> set[str]:
+    """What is computed from tensor ``name`` within the group."""
+    found = {name}
+    for node in nodes:
+        if found.intersection(node.inputs):
+            found.update(node.outputs)
+    return found - {name}

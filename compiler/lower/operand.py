@@ -1,0 +1,93 @@
+"""What the lowering of an operator works with: operands, results and fresh names."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..dtypes import DType
+from ..graph.types import TensorType
+from ..loops.expressions import Buffer, Constant, Expr, Select
+from ..loops.ir import Stmt
+
+__all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "zero"]
+
+Indices = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that is read element by element: a buffer, or what computes it.
+
+    buffer: where it lies in memory; None when it is computed as it is read.
+    """
+
+    type: TensorType
+    element: Callable[[Indices, bool], Expr]
+    buffer: Buffer | None = None
+
+    def __getitem__(self, indices: Indices) -> Expr:
+        """The element at ``indices``, which are within the tensor wherever this is evaluated."""
+        return self.element(indices, False)
+
+    def where(self, condition: Expr, indices: Indices, other: Expr) -> Expr:
+        """The element at ``indices`` where ``condition`` holds, else ``other``.
+
+        The indices need to be within the tensor only where the condition holds.
+        """
+        return Select(condition, self.element(indices, True), other)
+
+    def guarded(self, indices: Indices) -> Expr:
+        """As ``[indices]``, in the branch of a ``Select`` or ``If`` that makes them valid."""
+        return self.element(indices, True)
+
+    def broadcast(self, indices: Indices) -> Expr:
+        """The element that belongs to ``indices`` of a shape that this tensor broadcasts to."""
+        used = indices[len(indices) - len(self.type.shape) :]
+        return self[
+            tuple(
+                zero() if size == 1 else each
+                for size, each in zip(self.type.shape, used, strict=True)
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tensor that is written element by element, each once.
+
+    store: the statement that writes a finished element, through the operators fused after it.
+    buffer: where elements go when nothing is fused after; None otherwise.
+    """
+
+    type: TensorType
+    store: Callable[[Indices, Expr], Stmt]
+    buffer: Buffer | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    """Fresh names for the loop variables and buffers of one function."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def fresh(self, stem: str) -> str:
+        """``stem`` with a number that makes it unique."""
+        number = self.counts[stem] = self.counts.get(stem, -1) + 1
+        return f"{stem}{number}"
+
+
+Element = Callable[[Any, Sequence[Operand], Indices], Expr]
+"""Of an operator without loops of its own: its result's element at ``indices``."""
+
+Anchor = Callable[[Any, Sequence[Operand], Sequence[Result], Scope], Stmt]
+"""Of an operator with loops of its own: the statement that computes its results."""
+
+
+def index(value: int) -> Constant:
+    """A constant index."""
+    return Constant(value, DType.INT64)
+
+
+def zero() -> Constant:
+    """Index 0."""
+    return index(0)
