@@ -14,7 +14,7 @@ from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer
 from .place import Item, NoRoomError, activation_items, place
 from .stream import StreamedLayer, TileError, stream_schedule
-from .windows import SLOTS
+from .windows import Window
 
 __all__ = ["Plan", "plan_layers"]
 
@@ -119,7 +119,7 @@ def _plan(
         except TileError as error:
             raise NoRoomError(str(error), number) from None
         buffers += [
-            Item(x, number, number, frozenset(), SLOTS * planned[-1].windows[name].words)
+            _buffer(planned[-1].windows[name], x, number)
             for name, x in touched.items()
         ]
     names = [layer.kernel.name for layer in layers]
@@ -130,3 +130,7 @@ def _plan(
     for item, start in zip(buffers, starts[len(kept) :], strict=True):
         places[item.first, item.activation.name] = start
     return Plan(tuple(planned), places, streamed)
+
+
+def _buffer(window: Window, activation: Activation, number: int) -> Item:
+    return Item(activation, number, number, frozenset(), window.slots * window.words)

@@ -12,6 +12,7 @@ from ...errors import DoesNotFitError
 from ...schedule.primitives import Bind, Cache, Reorder, Schedule, Split
 from ...tensor.ir import Kernel, LoopKind, Ref, Stage
 from ...tensor.lower import Activation
+from .model import unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = ["StreamedLayer", "TileError", "stream_schedule"]
@@ -22,6 +23,9 @@ CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
 
 PARAMETERS = ("bias", "scale")
 """Buffers of which a tile has only its part too: a word for each channel block, in PAR."""
+
+OUTER = (("y", "x", "c"), ("c", "y", "x"))
+"""Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
 
 TILE_CYCLES = 32
 """Estimate: what one more tile costs, beside what it moves."""
@@ -48,9 +52,13 @@ class StreamedLayer:
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers."""
+    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
+
+    outer: the axes of the loops over tiles, from the outermost.
+    """
 
     sizes: Mapping[str, int]
+    outer: tuple[str, ...]
     words: int
     cycles: int
 
@@ -66,7 +74,11 @@ def stream_schedule(
     refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
     touched = [refs[name] for name in activations]
     sizes = list(_sizes(kernel, refs, config))
-    tiles = [_estimate(kernel, refs, touched, each, config) for each in sizes]
+    tiles = [
+        _estimate(kernel, refs, touched, each, outer, config)
+        for each in sizes
+        for outer in OUTER
+    ]
     fitting = [tile for tile in tiles if tile.words <= act_words]
     if not fitting:
         raise TileError(
@@ -75,7 +87,7 @@ def stream_schedule(
             "deeper ACT"
         )
     best = min(fitting, key=lambda tile: tile.cycles)
-    schedule = _tiled(kernel, best.sizes)
+    schedule = _tiled(kernel, best.sizes, best.outer)
     windows = windows_of(schedule.kernel, activations)
     for name in sorted(refs.keys() & {"acc", *CONSTANTS}):
         schedule = schedule.then(Cache(name))
@@ -133,9 +145,12 @@ def _estimate(
     refs: Mapping[str, Ref],
     touched: list[Ref],
     sizes: Mapping[str, int],
+    outer: tuple[str, ...],
     config: HardwareConfig,
 ) -> _Tile:
-    """Words of ACT; cycles to move everything, to finish the last tile, and for each tile."""
+    """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
+    tile, and for each tile.
+    """
     extents = kernel.stages[0].extents
     tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
     inside = extents | {axis: sizes[axis] for axis in AXES}
@@ -143,30 +158,37 @@ def _estimate(
     for ref in touched:
         spans = (index.limits(inside) for index in ref.indices[:3])
         part = prod(high - low + 1 for low, high in spans)
-        words += SLOTS * part
-        again = prod(
-            tiles[axis]
-            for axis in AXES
-            if axis != "c" or any(index.coefficient("c") for index in ref.indices)
-        )
+        moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
+        again = _changes(outer, tiles, moving)
+        words += (SLOTS if again > 1 else 1) * part
         moved += part * again * config.word_bytes(Memory.ACT)
     for name, memory in CONSTANTS.items():
         if name in refs:
-            held = prod(refs[name].buffer.shape[: -2 if memory is Memory.WGT else -1])
-            fits = held <= config.depth(memory)
+            shape = refs[name].buffer.shape
+            held = prod(shape[: -2 if memory is Memory.WGT else -1])
+            at_once = held if outer[0] != "c" else held // shape[0] * sizes["c"]
+            fits = at_once <= config.depth(memory)
             again = 1 if fits else tiles["y"] * tiles["x"]
             moved += held * again * config.word_bytes(memory)
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
     finish = prod(sizes[axis] for axis in AXES)
-    return _Tile(sizes, words, beats + finish + TILE_CYCLES * prod(tiles.values()))
+    busiest = max(beats, *unit_cycles(kernel).values())
+    return _Tile(sizes, outer, words, busiest + finish + TILE_CYCLES * prod(tiles.values()))
 
 
-def _tiled(kernel: Kernel, sizes: Mapping[str, int]) -> Schedule:
-    """Tiles outside, rows before columns before channels; then parts of k; the rest in hardware."""
+def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:
+    """How often what moves with the axes ``moving`` is another part than in the tile before."""
+    turning = [axis for axis in outer if tiles[axis] > 1]
+    last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
+    return prod(tiles[axis] for axis in turning[: last + 1])
+
+
+def _tiled(kernel: Kernel, sizes: Mapping[str, int], axes: tuple[str, ...]) -> Schedule:
+    """Tiles outside, in the order ``axes``; then parts of k; the rest in hardware."""
     schedule = Schedule(kernel)
     for loop, size in sizes.items():
         schedule = schedule.then(Split(loop, size))
-    outer = tuple(f"{axis}.outer" for axis in ("y", "x", "c"))
+    outer = tuple(f"{axis}.outer" for axis in axes)
     inner = tuple(f"{axis}.inner" for axis in AXES)
     for stage in schedule.kernel.stages:
         parts = tuple(name for name in ("k.outer",) if name in stage.extents)

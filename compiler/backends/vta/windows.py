@@ -35,8 +35,13 @@ class Window:
     origin: tuple[Affine, Affine, Affine]
 
     @property
+    def slots(self) -> int:
+        """Buffers: ``SLOTS``, or one when all tiles touch the same part."""
+        return SLOTS if any(index.terms for index in self.origin) else 1
+
+    @property
     def words(self) -> int:
-        """Words of the buffer."""
+        """Words of one buffer."""
         blocks, rows, columns = self.shape
         return blocks * rows * columns
 
@@ -112,7 +117,7 @@ class Slots:
     def __init__(self, window: Window, sram: int, dram: int) -> None:
         """``sram``: first word of the buffers, one after the other.  ``dram``: the activation."""
         self._window, self._sram, self._dram = window, sram, dram
-        self._held: list[tuple[int, ...] | None] = [None] * SLOTS
+        self._held: list[tuple[int, ...] | None] = [None] * window.slots
         self._last = -1
 
     def fetch(self, tile: Mapping[str, int]) -> tuple[int, Load | None]:
@@ -126,7 +131,7 @@ class Slots:
 
     def next(self) -> int:
         """First word of the buffer whose turn it is."""
-        self._last = (self._last + 1) % SLOTS
+        self._last = (self._last + 1) % len(self._held)
         return self._word(self._last)
 
     def put(self, tile: Mapping[str, int]) -> Store:
@@ -151,7 +156,7 @@ def windows_of(kernel: Kernel, activations: Mapping[str, Activation]) -> dict[st
 
 
 def _window(kernel: Kernel, ref: Ref, activation: Activation) -> Window:
-    tiles = {loop.name for loop in tile_loops(kernel)}
+    tiles = {loop.name for loop in tile_loops(kernel) if loop.extent > 1}
     extents = {name: count for stage in kernel.stages for name, count in stage.extents.items()}
     shape, origin = [], []
     for index in ref.indices[:3]:
