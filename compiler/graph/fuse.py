@@ -1,6 +1,7 @@
 """Group the nodes of a graph into layers: what one kernel computes.
 
 Conv2d, Requantize [, Lookup]      ->  one layer
+Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
 Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
@@ -86,6 +87,7 @@ def fuse(graph: Graph) -> Partition:
             aliases.get(name, name) for name in node.inputs if name not in graph.constants
         )
         layers.append(Layer(nodes, activations, nodes[-1].output))
+    layers = _with_sums(graph, layers)
     source = layers[0].inputs[0]
     computed = {layer.output for layer in layers}
     for layer in layers:
@@ -110,6 +112,28 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     ):
         nodes.append(consumers[0])
     return tuple(nodes)
+
+
+def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
+    """Each residual sum in the layer before it, if that is a convolution for the sum alone."""
+    found: list[Layer] = []
+    for layer in layers:
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and isinstance(layer.nodes[0].operator, Add)
+            and [type(node.operator) for node in before.nodes] == [Conv2d, Requantize]
+            and layer.inputs.count(before.output) == 1
+            and not set(layer.inputs) & set(before.inputs)
+            and len(graph.consumers(before.output)) == 1
+            and before.output not in graph.outputs
+        ):
+            nodes = (*before.nodes, *layer.nodes)
+            (other,) = (name for name in layer.inputs if name != before.output)
+            found[-1] = Layer(nodes, (*before.inputs, other), layer.output)
+        else:
+            found.append(layer)
+    return found
 
 
 def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:

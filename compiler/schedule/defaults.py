@@ -33,7 +33,7 @@ def default_schedule(kernel: Kernel, limits: Limits) -> Schedule:
     Raises DoesNotFitError when not even the smallest tile fits.
     """
     extents = kernel.stages[0].extents
-    has_sums = len(kernel.stages) == 2
+    has_sums = len(kernel.stages) > 1
     reduced = extents.get("k", 1) * extents.get("ky", 1) * extents.get("kx", 1) if has_sums else 0
     if reduced > limits.wgt_words:
         raise DoesNotFitError(

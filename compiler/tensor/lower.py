@@ -32,9 +32,12 @@ from .ir import (
     var,
 )
 
-__all__ = ["Activation", "LoweredLayer", "lower", "plan_activations"]
+__all__ = ["ADDEND", "Activation", "LoweredLayer", "lower", "plan_activations"]
 
 Array = NDArray[np.generic]
+
+ADDEND = "addend"
+"""The buffer between a convolution and the residual sum in its layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,21 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
     while changed:
         changed = False
         for layer in partition.layers:
-            operands = [activations[name] for name in layer.inputs]
+            operands = [activations[name] for name in _summed(layer)]
             if len({operand.halo for operand in operands}) > 1:
                 halo = _largest(*(operand.halo for operand in operands))
                 for operand in operands:
                     activations[operand.name] = replace(operand, halo=halo)
                 changed = True
+
+
+def _summed(layer: Layer) -> tuple[str, ...]:
+    """Activations that one address walks over: the operands of a sum, or one and the result."""
+    if isinstance(layer.nodes[0].operator, Add):
+        return layer.inputs
+    if any(isinstance(node.operator, Add) for node in layer.nodes):
+        return (layer.inputs[1], layer.output)
+    return ()
 
 
 def _largest(*halos: Pads) -> Pads:
@@ -194,7 +206,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
             raise UnsupportedOperatorError(
                 f"node {layer.name!r}: {type(other).__name__} has no kernel for the accelerator"
             )
-    return _with_table(graph, layer, lowered)
+    return _with_table(graph, layer, _with_sum(layer, inputs, lowered))
 
 
 def _outer(output: Activation, lane: str = "l") -> tuple[Loop, ...]:
@@ -356,21 +368,61 @@ def _average(layer: Layer, pool: AveragePool2d, x: Activation, output: Activatio
 def _add(
     layer: Layer, add: Add, inputs: tuple[Activation, Activation], output: Activation
 ) -> LoweredLayer:
-    form: FixedPointAdd = find_fixed_point(add)
-    lanes = output.lanes
-    constants: dict[str, Array] = {
-        "bias": np.full((1, lanes), form.offset, np.int32),
-        "scale": np.full((1, lanes), 2.0**-form.shift, np.float32),
-    }
-    finish = _finish(constants, "c", "l", add.zero_point, add.low, add.high)
     place = (var("c"), var("y"), var("x"), var("l"))
-    left, right = (activation.at(*place) for activation in inputs)
-    value = Total(Scaled(left, form.m0), Scaled(right, form.m1))
-    stage = Stage(
-        "finish", _outer(output), frozenset(), output.at(*place), Fold.NONE, value, finish
+    operands = (inputs[0].at(*place), inputs[1].at(*place))
+    stage, constants, pairs = _sum_stage("add", add, operands, output)
+    return LoweredLayer(Kernel(layer.name, (stage,)), constants, inputs, output, pairs)
+
+
+def _with_sum(layer: Layer, inputs: tuple[Activation, ...], lowered: LoweredLayer) -> LoweredLayer:
+    """With a last stage that adds the layer's second input, when the layer ends in a sum.
+
+    What the convolution leaves is a buffer of its own, laid out like the result.
+    """
+    node = next((n for n in layer.nodes[1:] if isinstance(n.operator, Add)), None)
+    if node is None:
+        return lowered
+    operator, output, other = node.operator, lowered.output, inputs[1]
+    assert isinstance(operator, Add)
+    *first, finish = lowered.kernel.stages
+    left = Ref(replace(output.buffer, name=ADDEND), finish.target.indices)
+    first.append(replace(finish, target=left))
+    terms = (left, other.at(var("c"), var("y"), var("x"), var("l")))
+    if node.inputs[0] == other.name:
+        terms = (terms[1], terms[0])
+    stage, constants, pairs = _sum_stage("add", operator, terms, output)
+    kernel = replace(lowered.kernel, stages=(*first, stage))
+    return replace(
+        lowered,
+        kernel=kernel,
+        constants=lowered.constants | constants,
+        inputs=(*lowered.inputs, other),
+        inexact_pairs=pairs,
     )
-    kernel = Kernel(layer.name, (stage,))
-    return LoweredLayer(kernel, constants, inputs, output, form.inexact_pairs)
+
+
+def _sum_stage(
+    name: str, add: Add, operands: tuple[Ref, Ref], output: Activation
+) -> tuple[Stage, dict[str, Array], int]:
+    """A stage that adds ``operands``, its constants, and how many pairs are inexact."""
+    form: FixedPointAdd = find_fixed_point(add)
+    constants: dict[str, Array] = {
+        f"{name}_bias": np.full((1, output.lanes), form.offset, np.int32),
+        f"{name}_scale": np.full((1, output.lanes), 2.0**-form.shift, np.float32),
+    }
+    index = (Affine(), var("l"))
+    shape = (1, output.lanes)
+    finish = Requantized(
+        Ref(Buffer(f"{name}_bias", shape, "int32", Scope.PAR), index),
+        Ref(Buffer(f"{name}_scale", shape, "float32", Scope.PAR), index),
+        add.zero_point,
+        add.low,
+        add.high,
+    )
+    target = output.at(var("c"), var("y"), var("x"), var("l"))
+    value = Total(Scaled(operands[0], form.m0), Scaled(operands[1], form.m1))
+    stage = Stage(name, _outer(output), frozenset(), target, Fold.NONE, value, finish)
+    return stage, constants, form.inexact_pairs
 
 
 def _with_table(graph: Graph, layer: Layer, lowered: LoweredLayer) -> LoweredLayer:

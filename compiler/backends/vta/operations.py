@@ -16,7 +16,7 @@ from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
 from ...tensor.ir import Loop, LoopKind, Stage
-from ...tensor.lower import Activation, LoweredLayer
+from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from ...tensor.tiles import tile_loops
 from .constants import DramMap
 from .place import Grant, Ring
@@ -33,9 +33,13 @@ CONSTANTS = {
     "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
     "taps": (Memory.TAP, ("c", "ky", "kx")),
     "bias": (Memory.PAR, ("c",)),
+    "add_bias": (Memory.PAR, ()),
     "table": (Memory.TAB, ()),
 }
 """Memory of each constant, and the loops over the blocks of its first axes."""
+
+SCALES = {"bias": "scale", "add_bias": "add_scale"}
+"""Biases to the scales that lie in one word with them."""
 
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
@@ -142,6 +146,7 @@ class Builder:
                     self._add(missing, number)
             if output:
                 bases[layer.output.name] = output.next()
+            bases[ADDEND] = bases[layer.output.name]
             for stage in stages:
                 for inner in _iterations(stage.serial):
                     at = tile | inner
@@ -151,7 +156,8 @@ class Builder:
                             memory = CONSTANTS[name][0]
                             loaded[part.key] = self._load(number, layer, memory, part.array)
                         bases[name] = loaded[part.key].start
-                    bases["scale"] = bases.get("bias", 0)
+                    for name in SCALES:
+                        bases[SCALES[name]] = bases.get(name, 0)
                     self._add(stage.match.instruction(at, bases), number)
             if output:
                 self._add(output.put(tile), number)
@@ -248,11 +254,11 @@ class _Part:
 
 def _constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
     """What a layer loads: its constants, biases and scales together as words of PAR."""
-    found = {name: array for name, array in layer.constants.items() if name != "scale"}
-    if "bias" in found:
-        bias = layer.constants["bias"].astype(np.int32)
-        scale = layer.constants["scale"].astype(np.float32)
-        found["bias"] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
+    found = {name: array for name, array in layer.constants.items() if name not in SCALES.values()}
+    for name in SCALES.keys() & found.keys():
+        bias = layer.constants[name].astype(np.int32)
+        scale = layer.constants[SCALES[name]].astype(np.float32)
+        found[name] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
     return found
 
 

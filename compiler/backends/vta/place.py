@@ -8,8 +8,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
-from ...tensor.ir import Scope
 from ...tensor.lower import Activation, LoweredLayer
+from .model import unit_of
 
 __all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
 
@@ -70,10 +70,14 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
     """Every activation, living from the layer that makes it to the last that reads it."""
     readers: dict[str, set[tuple[int, Unit]]] = {}
     for number, layer in enumerate(layers):
-        scopes = {ref.buffer.scope for stage in layer.kernel.stages for ref in stage.refs}
-        unit = Unit.GEMM if Scope.WGT in scopes else Unit.VECTOR
         for activation in layer.inputs:
-            readers.setdefault(activation.name, set()).add((number, unit))
+            units = {
+                unit_of(stage)
+                for stage in layer.kernel.stages
+                if any(ref.buffer.name == activation.name for ref in stage.refs[1:])
+            }
+            entry = readers.setdefault(activation.name, set())
+            entry |= {(number, unit) for unit in units or {Unit.VECTOR}}
     made = [(source, -1), *((layer.output, number) for number, layer in enumerate(layers))]
     return [
         Item(

@@ -50,7 +50,7 @@ def plan_layers(layers: Sequence[LoweredLayer], source: Activation, config: Hard
         try:
             return _plan(layers, items, streamed, config)
         except NoRoomError as problem:
-            streamed = _with_largest(layers, items, streamed, problem)
+            streamed = _with_largest(items, streamed, problem)
 
 
 def limits_of(config: HardwareConfig) -> Limits:
@@ -72,15 +72,11 @@ def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
 
 
 def _with_largest(
-    layers: Sequence[LoweredLayer],
     items: Sequence[Item],
     streamed: frozenset[str],
     problem: NoRoomError,
 ) -> frozenset[str]:
-    """``streamed`` and the largest activation on chip that is there when ``problem`` arises.
-
-    One address walks over both operands of a residual add: they stay in DRAM together.
-    """
+    """``streamed`` and the largest activation on chip that is there when ``problem`` arises."""
     there = [
         item
         for item in items
@@ -88,16 +84,7 @@ def _with_largest(
     ]
     if not there:
         raise DoesNotFitError(str(problem))
-    found = {max(there, key=lambda item: item.words).activation.name} | streamed
-    grown = True
-    while grown:
-        grown = False
-        for layer in layers:
-            names = {activation.name for activation in layer.inputs}
-            if len(names) > 1 and names & found and not names <= found:
-                found |= names
-                grown = True
-    return frozenset(found)
+    return streamed | {max(there, key=lambda item: item.words).activation.name}
 
 
 def _plan(
@@ -118,10 +105,7 @@ def _plan(
             planned.append(stream_schedule(layer.kernel, touched, config, config.act_depth - taken))
         except TileError as error:
             raise NoRoomError(str(error), number) from None
-        buffers += [
-            _buffer(planned[-1].windows[name], x, number)
-            for name, x in touched.items()
-        ]
+        buffers += [_buffer(planned[-1].windows[name], x, number) for name, x in touched.items()]
     names = [layer.kernel.name for layer in layers]
     starts = place([*kept, *buffers], names, config)
     places: dict[str | tuple[int, str], int] = {

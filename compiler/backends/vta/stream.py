@@ -10,8 +10,8 @@ from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
 from ...schedule.primitives import Bind, Cache, Reorder, Schedule, Split
-from ...tensor.ir import Kernel, LoopKind, Ref, Stage
-from ...tensor.lower import Activation
+from ...tensor.ir import Kernel, LoopKind, Ref, Stage, Total
+from ...tensor.lower import ADDEND, Activation
 from .model import unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 
@@ -47,7 +47,11 @@ class StreamedLayer:
     @property
     def kernel(self) -> Kernel:
         """The scheduled kernel on the buffers that hold what one tile touches."""
-        return localized(self.schedule.kernel, self.windows, (*CONSTANTS, *self.parted))
+        windows = dict(self.windows)
+        output = self.schedule.kernel.stages[-1].target.buffer.name
+        if output in windows:
+            windows[ADDEND] = windows[output]
+        return localized(self.schedule.kernel, windows, (*CONSTANTS, *self.parted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,14 @@ def stream_schedule(
     """
     refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
     touched = [refs[name] for name in activations]
-    sizes = list(_sizes(kernel, refs, config))
+    uneven = _uneven(kernel, activations)
+    sizes = [
+        each
+        for each in _sizes(kernel, refs, config)
+        if not uneven or (each["c"] == 1 and each["x"] == kernel.stages[0].extents["x"])
+    ]
     tiles = [
-        _estimate(kernel, refs, touched, each, outer, config)
-        for each in sizes
-        for outer in OUTER
+        _estimate(kernel, refs, touched, each, outer, config) for each in sizes for outer in OUTER
     ]
     fitting = [tile for tile in tiles if tile.words <= act_words]
     if not fitting:
@@ -92,6 +99,20 @@ def stream_schedule(
     for name in sorted(refs.keys() & {"acc", *CONSTANTS}):
         schedule = schedule.then(Cache(name))
     return StreamedLayer(schedule, windows, _parted(refs))
+
+
+def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
+    """Whether of two activations that one address walks over only one is streamed.
+
+    Then their blocks are not equally far apart, but their rows are, if they are whole.
+    """
+    for stage in kernel.stages:
+        if isinstance(stage.value, Total):
+            names = {stage.value.left.ref.buffer.name, stage.value.right.ref.buffer.name}
+            names = {stage.target.buffer.name if name == ADDEND else name for name in names}
+            if len({name in streamed for name in names}) > 1:
+                return True
+    return False
 
 
 def _parted(refs: Mapping[str, Ref]) -> tuple[str, ...]:
@@ -156,17 +177,20 @@ def _estimate(
     inside = extents | {axis: sizes[axis] for axis in AXES}
     words = moved = 0
     for ref in touched:
-        spans = (index.limits(inside) for index in ref.indices[:3])
-        part = prod(high - low + 1 for low, high in spans)
+        spans = [index.limits(inside) for index in ref.indices[:3]]
+        shape = [high - low + 1 for low, high in spans]
+        if tiles["x"] == 1:
+            shape[2] = ref.buffer.shape[2]
+        part = prod(shape)
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
         words += (SLOTS if again > 1 else 1) * part
         moved += part * again * config.word_bytes(Memory.ACT)
     for name, memory in CONSTANTS.items():
         if name in refs:
-            shape = refs[name].buffer.shape
-            held = prod(shape[: -2 if memory is Memory.WGT else -1])
-            at_once = held if outer[0] != "c" else held // shape[0] * sizes["c"]
+            axes = refs[name].buffer.shape
+            held = prod(axes[: -2 if memory is Memory.WGT else -1])
+            at_once = held if outer[0] != "c" else held // axes[0] * sizes["c"]
             fits = at_once <= config.depth(memory)
             again = 1 if fits else tiles["y"] * tiles["x"]
             moved += held * again * config.word_bytes(memory)

@@ -106,9 +106,13 @@ def _match(stage: Stage, intrinsic: Intrinsic) -> Match:
     }
     if stage.finish and words["bias"] != words["scale"]:
         raise _MismatchError("bias and scale do not lie in one word")
-    if "other" in words and words["other"].terms != words["source"].terms:
+    levels = _levels(stage, intrinsic)
+    if "other" in words and any(
+        words["other"].coefficient(loop.name) != words["source"].coefficient(loop.name)
+        for loop in levels
+    ):
         raise _MismatchError(f"{operands['source']} and {operands['other']} do not move alike")
-    return Match(stage, intrinsic, _levels(stage, intrinsic), operands, words)
+    return Match(stage, intrinsic, levels, operands, words)
 
 
 def _stays_int8(stage: Stage) -> bool:

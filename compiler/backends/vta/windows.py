@@ -17,6 +17,12 @@ __all__ = ["SLOTS", "Slots", "Window", "localized", "windows_of"]
 SLOTS = 2
 """Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
 
+COLUMNS = 2
+"""The axis of columns; where a tile has all of them, a buffer has the halo's too.
+
+So two buffers of one width have one shape, whatever touches them.
+"""
+
 Span = tuple[int, int]
 """First index, and how many."""
 
@@ -78,14 +84,17 @@ class Window:
         )
 
     def store(self, tile: Mapping[str, int], sram: int, dram: int) -> Store:
-        """Put the part of one tile, which has no halo, from the buffer at word ``sram``."""
-        blocks, rows, columns = self._parts(tile)
-        top, left = self.activation.halo[:2]
+        """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
+        x, (blocks, rows, columns) = self.activation, self._parts(tile)
+        top, left = x.halo[:2]
+        above, height, _ = _cut(rows, top, x.height)
+        before, width, _ = _cut(columns, left, x.width)
+        first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
         return Store(
-            dram_address=dram + self._bytes(blocks[0], rows[0] - top, columns[0] - left),
-            sram_address=sram,
-            count_x=columns[1],
-            count_y=rows[1],
+            dram_address=dram + self._bytes(blocks[0], *first),
+            sram_address=sram + above * self.shape[2] + before,
+            count_x=width,
+            count_y=height,
             count_z=blocks[1],
             dram_stride_y=self._bytes(0, 1, 0),
             dram_stride_z=self._bytes(1, 0, 0),
@@ -159,9 +168,11 @@ def _window(kernel: Kernel, ref: Ref, activation: Activation) -> Window:
     tiles = {loop.name for loop in tile_loops(kernel) if loop.extent > 1}
     extents = {name: count for stage in kernel.stages for name, count in stage.extents.items()}
     shape, origin = [], []
-    for index in ref.indices[:3]:
+    for axis, index in enumerate(ref.indices[:3]):
         inside, outside = _parted(index, tiles)
         low, high = inside.limits(extents)
+        if axis == COLUMNS and not outside.terms:
+            low, high = 0, activation.columns - 1
         shape.append(high - low + 1)
         origin.append(outside + low)
     return Window(activation, (shape[0], shape[1], shape[2]), (origin[0], origin[1], origin[2]))

@@ -103,21 +103,22 @@ def test_constants_lie_aligned_and_apart() -> None:
         assert np.array_equal(image[address : address + part.size], part)
 
 
+def product_of(source: Activation) -> Stage:
+    """What GEMM does with ``source``."""
+    first = (Affine(),)
+    act = Buffer(source.name, (1,), "int8", Scope.ACT)
+    value = Product(Ref(act, first), Ref(Buffer("w", (1,), "int8", Scope.WGT), first))
+    acc = Ref(Buffer("acc", (1,), "int32", Scope.ACC), first)
+    return Stage("sum", (), frozenset(), acc, Fold.SUM, value)
+
+
 def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() -> None:
     """A residual sum (VECTOR) reads the result of a convolution whose input GEMM still reads."""
     layers, source = chain([TINY.act_depth // 8] * 5, [[0], [1], [2], [1, 3]])
-    gemm = Stage(
-        "sum",
-        (),
-        frozenset(),
-        Ref(Buffer("acc", (1,), "int32", Scope.ACC), (Affine(),)),
-        Fold.SUM,
-        Product(
-            Ref(Buffer("x", (1,), "int8", Scope.ACT), (Affine(),)),
-            Ref(Buffer("w", (1,), "int8", Scope.WGT), (Affine(),)),
-        ),
-    )
-    layers[:3] = [replace(layer, kernel=Kernel(layer.kernel.name, (gemm,))) for layer in layers[:3]]
+    layers[:3] = [
+        replace(layer, kernel=Kernel(layer.kernel.name, (product_of(layer.inputs[0]),)))
+        for layer in layers[:3]
+    ]
     places = place_activations(layers, source)
     bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
     assert bank["t2"] != bank["t3"]

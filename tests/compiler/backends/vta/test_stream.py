@@ -116,6 +116,17 @@ def test_operands_of_a_sum_stay_in_dram_together() -> None:
     assert names <= streamed or not names & streamed
 
 
+@pytest.mark.parametrize("act_depth", [128, 256, 512, 1024, 2048])
+def test_sums_in_the_layer_of_a_convolution_stay_exact(act_depth: int) -> None:
+    """Both operands on chip, one of them, or none."""
+    net = Network(np.random.default_rng(2))
+    x = net.conv(net.input(4, 12, 12), 12, pads=(1, 1, 1, 1))
+    y = net.conv(net.conv(x, 12, pads=(1, 1, 1, 1)), 12, pads=(1, 1, 1, 1))
+    x = net.conv(net.add(y, x, relu=True), 9, strides=(2, 2), pads=(1, 1, 1, 1))
+    y = net.conv(net.conv(x, 20, (1, 1)), 9, (1, 1))
+    assert_exact(net.model(net.add(x, y)), replace(TINY, act_depth=act_depth), 1)
+
+
 def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
     layers, source = lowered(
         (net := Network(np.random.default_rng(1))).model(net.conv(net.input(20, 9, 9), 4))
