@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CONFIGS := tiny zynq7020 ecp5_85 large
-ROOTS := isa vta_hw vta_sim runtime compiler
+ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo train test check format differential docs benchmark lint-verilog synth clean

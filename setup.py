@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "compiler")
+ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 
 setup(
     package_dir={f"dovetail.{root}": root for root in ROOTS},

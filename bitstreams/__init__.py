@@ -1,0 +1,1 @@
+"""The accelerator on boards: memory controllers, the host's link, top levels, bitstreams."""
