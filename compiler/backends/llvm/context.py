@@ -1,0 +1,122 @@
+"""What code generation knows at one point of a function."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...loops.expressions import Buffer
+from .emitter import Emitter
+from .values import Linear, Operand, Value
+
+__all__ = ["Context", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer is.
+
+    lanes: above 1, each lane of a vector loop has a buffer of its own, its elements interleaved
+    with the other lanes'.
+    """
+
+    buffer: Buffer
+    pointer: str
+    lanes: int = 1
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, in each dimension."""
+        result, step = [], 1
+        for size in reversed(self.buffer.shape):
+            result.append(step)
+            step *= size
+        return tuple(reversed(result))
+
+
+@dataclass(slots=True)
+class Context:
+    """Names in scope, and the lanes and the mask of the vector loop code is written for.
+
+    mask: the active lanes; None for all.  some_active: whether at least one is known to be.
+    """
+
+    e: Emitter
+    function: str
+    variables: dict[str, Operand] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    lanes: int = 1
+    mask: Value | None = None
+    some_active: bool = True
+    threads: int = 1
+    parallel: bool = False
+    workspace: str = "%workspace"
+    workspace_used: int = 0
+    workspace_bytes: int = 0
+    stack_bytes: int = 0
+    memo: list[dict[int, Operand]] = field(default_factory=lambda: [{}])
+
+    def materialize(self, a: Operand, lanes: int | None = None) -> Value:
+        """``a`` in a register, as a vector of ``lanes`` (by default of as many as it has)."""
+        e = self.e
+        if isinstance(a, Linear):
+            lanes = a.lanes
+            if a.stride == 0:
+                return e.broadcast(a.base, lanes)
+            steps = ", ".join(f"i64 {a.stride * lane}" for lane in range(lanes))
+            offsets = Value(f"<{steps}>", a.dtype, lanes)
+            if a.base.constant == 0:
+                return offsets
+            return e.binary("add", e.broadcast(a.base, lanes), offsets)
+        return e.broadcast(a, lanes) if lanes and lanes > 1 else a
+
+    @contextmanager
+    def bound(self, name: str, value: Operand) -> Iterator[None]:
+        """``name`` stands for ``value`` inside."""
+        before = self.variables.get(name)
+        self.variables[name] = value
+        try:
+            yield
+        finally:
+            if before is None:
+                del self.variables[name]
+            else:
+                self.variables[name] = before
+
+    @contextmanager
+    def masked(self, mask: Value | None, some_active: bool) -> Iterator[None]:
+        """The active lanes inside."""
+        before = self.mask, self.some_active
+        self.mask, self.some_active = mask, some_active
+        try:
+            yield
+        finally:
+            self.mask, self.some_active = before
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Code that is not always done: what it computes is not known after it."""
+        self.memo.append({})
+        try:
+            yield
+        finally:
+            self.memo.pop()
+
+    def both(self, a: Value | None, b: Value) -> Value:
+        """Two masks at once."""
+        return b if a is None else self.e.binary("and", a, b)
+
+    def any_lane(self, mask: Value) -> Value:
+        """Whether a lane of ``mask`` is active."""
+        return self.e.op(
+            f"call i1 {self._reduce_or(mask.lanes)}({mask.typed})", mask.dtype
+        )
+
+    def _reduce_or(self, lanes: int) -> str:
+        name = f"llvm.vector.reduce.or.v{lanes}i1"
+        self.e.module.declare(name, "i1", (f"<{lanes} x i1>",))
+        return f"@{name}"
+
+    def common(self, operands: Sequence[Operand]) -> list[Value]:
+        """All as values of as many lanes as the widest has."""
+        lanes = max(a.lanes for a in operands)
+        return [self.materialize(a, lanes) for a in operands]

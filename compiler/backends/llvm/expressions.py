@@ -1,0 +1,260 @@
+"""Code of expressions, for one element or for the lanes of a vector loop."""
+
+from typing import assert_never
+
+from ...dtypes import DType
+from ...errors import GraphError
+from ...loops.expressions import (
+    COMPARISONS,
+    Binary,
+    Bitcast,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Variable,
+)
+from ...loops.expressions import BinaryFunction as B
+from ...loops.expressions import UnaryFunction as U
+from .context import Context
+from .conversions import convert
+from .floats import float_binary, float_compare, float_unary
+from .integers import bounds, fold, integer_binary, integer_compare
+from .memory import load, locate
+from .values import Linear, Operand, Value, constant
+
+__all__ = ["evaluate", "evaluate_scalar", "has_load"]
+
+
+def evaluate(context: Context, expr: Expr) -> Operand:
+    """The value of ``expr``.  Shared operands are computed once."""
+    key = id(expr)
+    for known in context.memo:
+        if key in known:
+            return known[key]
+    result = _evaluate(context, expr)
+    context.memo[-1][key] = result
+    return result
+
+
+def evaluate_scalar(context: Context, expr: Expr) -> Value:
+    """The value of an expression that is the same in all lanes."""
+    result = evaluate(context, expr)
+    assert isinstance(result, Value)
+    assert result.lanes == 1
+    return result
+
+
+def has_load(expr: Expr) -> bool:
+    """Whether evaluating it reads memory."""
+    match expr:
+        case Load():
+            return True
+        case Constant() | Variable():
+            return False
+        case Unary() | Cast() | Bitcast():
+            return has_load(expr.operand)
+        case Binary():
+            return has_load(expr.left) or has_load(expr.right)
+        case Select():
+            return any(map(has_load, (expr.condition, expr.chosen, expr.other)))
+        case _:
+            assert_never(expr)
+
+
+def _evaluate(context: Context, expr: Expr) -> Operand:
+    match expr:
+        case Constant():
+            return constant(expr.value, expr.dtype)
+        case Variable():
+            return _variable(context, expr)
+        case Load():
+            place = context.places.get(expr.buffer.name)
+            if place is None:
+                raise GraphError(f"{context.function}: load of {expr.buffer.name}, which is not in scope")
+            indices = [evaluate(context, index) for index in expr.indices]
+            return load(context, place, locate(context, place, indices))
+        case Unary():
+            return unary(context, expr.function, context.materialize(evaluate(context, expr.operand)))
+        case Binary():
+            left, right = evaluate(context, expr.left), evaluate(context, expr.right)
+            return binary(context, expr.function, left, right)
+        case Select():
+            return _select(context, expr)
+        case Cast():
+            operand = context.materialize(evaluate(context, expr.operand))
+            return convert(context.e, operand, expr.dtype)
+        case Bitcast():
+            return _bitcast(context, expr)
+        case _:
+            assert_never(expr)
+
+
+def _variable(context: Context, expr: Variable) -> Operand:
+    found = context.variables.get(expr.name)
+    if found is None:
+        raise GraphError(f"{context.function}: variable {expr.name} is not in scope")
+    return found
+
+
+def _bitcast(context: Context, expr: Bitcast) -> Value:
+    operand = context.materialize(evaluate(context, expr.operand))
+    if operand.dtype.bytes != expr.dtype.bytes or DType.BOOL in (operand.dtype, expr.dtype):
+        raise GraphError(f"bitcast of {operand.dtype} to {expr.dtype}; required dtypes of one size")
+    return context.e.bitcast(Value(operand.ref, operand.dtype, operand.lanes), expr.dtype)
+
+
+def unary(context: Context, function: U, a: Value) -> Value:
+    """``function(a)``.  Raises GraphError for a function of floats alone."""
+    e = context.e
+    if a.dtype.is_float:
+        return float_unary(e, function, a)
+    zero = constant(0, a.dtype, a.lanes)
+    match function:
+        case U.NOT:
+            return e.binary("xor", a, constant(True if a.dtype is DType.BOOL else -1, a.dtype, a.lanes))
+        case U.NEG if a.dtype is not DType.BOOL:
+            return e.binary("sub", zero, a)
+        case U.ABS if a.dtype.is_signed:
+            negative = e.compare("slt", a, zero)
+            return e.select(negative, e.binary("sub", zero, a), a)
+        case U.ABS | U.FLOOR | U.CEIL | U.TRUNC | U.RINT:
+            return a
+        case U.ISNAN | U.ISINF:
+            return constant(False, DType.BOOL, a.lanes)
+        case _:
+            raise GraphError(f"{function} of {a.dtype}; required floats; cast it")
+
+
+def binary(context: Context, function: B, left: Operand, right: Operand) -> Operand:
+    """``function(left, right)``; index arithmetic stays symbolic where it can."""
+    if left.dtype is DType.INT64:
+        known = _index_arithmetic(context, function, left, right)
+        if known is not None:
+            return known
+    a, b = context.common((left, right))
+    if a.dtype.is_float:
+        compute = float_compare if function in COMPARISONS else float_binary
+        return compute(context.e, function, a, b)
+    if function in COMPARISONS:
+        return integer_compare(context.e, function, a, b)
+    result = integer_binary(context.e, function, a, b)
+    known_bounds = bounds(function, a, b)
+    if known_bounds is None:
+        return result
+    return Value(result.ref, result.dtype, result.lanes, None, *known_bounds)
+
+
+def _index_arithmetic(
+    context: Context, function: B, left: Operand, right: Operand
+) -> Operand | None:
+    """Constants folded, neutral operands dropped, ``base + stride * lane`` kept so."""
+    if isinstance(left, Linear) or isinstance(right, Linear):
+        return _linear_arithmetic(context, function, left, right)
+    if left.constant is not None and right.constant is not None and left.lanes == right.lanes == 1:
+        folded = fold(function, int(left.constant), int(right.constant), DType.INT64)
+        if folded is not None:
+            return constant(folded, DType.BOOL if function in COMPARISONS else DType.INT64)
+    if function in (B.ADD, B.SUB) and right.constant == 0:
+        return left
+    if function is B.ADD and left.constant == 0:
+        return right
+    if function in (B.MUL, B.FLOORDIV) and right.constant == 1:
+        return left
+    if function is B.MUL and left.constant == 1:
+        return right
+    if function is B.MUL and 0 in (left.constant, right.constant):
+        return constant(0, DType.INT64)
+    if function in COMPARISONS and left.lanes == right.lanes == 1:
+        return _decided(function, left, right)
+    return None
+
+
+def _decided(function: B, left: Value, right: Value) -> Value | None:
+    """A comparison whose operands' bounds decide it."""
+    if left.low is None or left.high is None or right.low is None or right.high is None:
+        return None
+    match function:
+        case B.LT if left.high < right.low:
+            return constant(True, DType.BOOL)
+        case B.LT if left.low >= right.high:
+            return constant(False, DType.BOOL)
+        case B.LE if left.high <= right.low:
+            return constant(True, DType.BOOL)
+        case B.LE if left.low > right.high:
+            return constant(False, DType.BOOL)
+        case _:
+            return None
+
+
+def _linear_arithmetic(
+    context: Context, function: B, left: Operand, right: Operand
+) -> Operand | None:
+    if left.lanes > 1 and right.lanes > 1 and not (
+        isinstance(left, Linear) and isinstance(right, Linear)
+    ):
+        return None
+    lanes = max(left.lanes, right.lanes)
+    a = left if isinstance(left, Linear) else Linear(left, 0, lanes)
+    b = right if isinstance(right, Linear) else Linear(right, 0, lanes)
+    if function in (B.ADD, B.SUB):
+        base = binary(context, function, a.base, b.base)
+        assert isinstance(base, Value)
+        stride = a.stride + b.stride if function is B.ADD else a.stride - b.stride
+        return Linear(base, stride, lanes) if stride else base
+    if function is B.MUL:
+        if a.stride and b.stride:
+            return None
+        varying, fixed = (a, b) if a.stride else (b, a)
+        if fixed.base.constant is None:
+            return None
+        base = binary(context, B.MUL, varying.base, fixed.base)
+        assert isinstance(base, Value)
+        stride = varying.stride * int(fixed.base.constant)
+        return Linear(base, stride, lanes) if stride else base
+    return None
+
+
+def _select(context: Context, expr: Select) -> Operand:
+    condition = evaluate(context, expr.condition)
+    assert isinstance(condition, Value)
+    if condition.constant is not None:
+        return evaluate(context, expr.chosen if condition.constant else expr.other)
+    lazy = has_load(expr.chosen) or has_load(expr.other)
+    if condition.lanes == 1 and lazy:
+        return _branch(context, condition, expr)
+    if condition.lanes == 1:
+        a, b = context.common((evaluate(context, expr.chosen), evaluate(context, expr.other)))
+        return context.e.select(condition, a, b)
+    chosen = _arm(context, condition, expr.chosen)
+    inverse = condition
+    if has_load(expr.other):
+        inverse = context.e.binary("xor", condition, constant(True, DType.BOOL, condition.lanes))
+    other = _arm(context, inverse, expr.other)
+    return context.e.select(condition, chosen, other)
+
+
+def _arm(context: Context, condition: Value, expr: Expr) -> Value:
+    """``expr`` in the lanes where ``condition`` holds."""
+    if not has_load(expr):
+        return context.materialize(evaluate(context, expr), condition.lanes)
+    with context.masked(context.both(context.mask, condition), False), context.nested():
+        return context.materialize(evaluate(context, expr), condition.lanes)
+
+
+def _branch(context: Context, condition: Value, expr: Select) -> Value:
+    e = context.e
+    labels = e.label("then"), e.label("else")
+    end = e.label("selected")
+    e.branch(condition, *labels)
+    incoming = []
+    for label, arm in zip(labels, (expr.chosen, expr.other), strict=True):
+        e.start(label)
+        with context.nested():
+            value = context.materialize(evaluate(context, arm), context.lanes)
+        incoming.append((value, e.block))
+        e.jump(end)
+    e.start(end)
+    return e.phi(incoming)

@@ -1,0 +1,221 @@
+"""Loads and stores: of one element, of contiguous, strided and scattered lanes, under a mask."""
+
+from collections.abc import Sequence
+
+from ...dtypes import DType
+from ...loops.expressions import BinaryFunction as B
+from .context import Context, Place
+from .integers import bounds
+from .values import Linear, Operand, Value, constant, intrinsic_suffix, llvm_type, memory_type
+
+__all__ = ["load", "locate", "store"]
+
+_WIDEST_SHUFFLE = 128
+"""Elements of the widest load that strided lanes are picked from."""
+
+
+def locate(context: Context, place: Place, indices: Sequence[Operand]) -> Operand:
+    """The offset, in elements, of ``place[indices]``."""
+    e = context.e
+    fixed, stride = 0, 0
+    scalar: Value | None = None
+    vector: Value | None = None
+    for index, step in zip(indices, place.strides, strict=True):
+        step *= place.lanes
+        if isinstance(index, Linear):
+            stride += index.stride * step
+            index = index.base
+        if index.constant is not None:
+            fixed += int(index.constant) * step
+        elif index.lanes == 1:
+            term = _times(context, index, step)
+            scalar = term if scalar is None else _plus(context, scalar, term)
+        else:
+            term = _times(context, index, step)
+            vector = term if vector is None else e.binary("add", vector, term)
+    stride += place.lanes > 1
+    if scalar is None:
+        base = constant(fixed, DType.INT64)
+    else:
+        base = _plus(context, scalar, constant(fixed, DType.INT64)) if fixed else scalar
+    if vector is None:
+        return Linear(base, stride, context.lanes) if stride else base
+    rest = context.materialize(Linear(base, stride, context.lanes))
+    return e.binary("add", vector, rest)
+
+
+def _times(context: Context, index: Value, step: int) -> Value:
+    if step == 1:
+        return index
+    factor = constant(step, DType.INT64, index.lanes)
+    flags = "mul nsw" if index.lanes == 1 else "mul"
+    return _bounded(context.e.binary(flags, index, factor), bounds(B.MUL, index, factor))
+
+
+def _plus(context: Context, a: Value, b: Value) -> Value:
+    return _bounded(context.e.binary("add nsw", a, b), bounds(B.ADD, a, b))
+
+
+def _bounded(a: Value, known: tuple[int, int] | None) -> Value:
+    return a if known is None else Value(a.ref, a.dtype, a.lanes, None, *known)
+
+
+def load(context: Context, place: Place, offset: Operand) -> Value:
+    """The element or elements at ``offset``; inactive lanes touch no memory and hold anything."""
+    dtype = place.buffer.dtype
+    if isinstance(offset, Linear):
+        found = _load_linear(context, place, offset)
+    elif offset.lanes > 1:
+        found = _gather(context, place, offset)
+    elif context.mask is not None and not context.some_active:
+        found = _load_if_any(context, place, offset)
+    else:
+        found = _load(context, place, offset, 1)
+    return _from_memory(context, found, dtype)
+
+
+def _load(context: Context, place: Place, offset: Value, lanes: int) -> Value:
+    kind = memory_type(place.buffer.dtype, lanes)
+    pointer = _address(context, place, offset)
+    return context.e.op(
+        f"load {kind}, ptr {pointer}, align {place.buffer.dtype.bytes}", _kind(place), lanes
+    )
+
+
+def _load_if_any(context: Context, place: Place, offset: Value) -> Value:
+    e = context.e
+    assert context.mask is not None
+    zero = constant(0, _kind(place))
+    before = e.block
+    some, end = e.label("some"), e.label("loaded")
+    e.branch(context.any_lane(context.mask), some, end)
+    e.start(some)
+    found = _load(context, place, offset, 1)
+    after = e.block
+    e.jump(end)
+    e.start(end)
+    return e.phi([(zero, before), (found, after)])
+
+
+def _load_linear(context: Context, place: Place, offset: Linear) -> Value:
+    lanes, stride = offset.lanes, offset.stride
+    if stride == 1 and context.mask is None:
+        return _load(context, place, offset.base, lanes)
+    if stride == 1:
+        return _masked_load(context, place, offset)
+    span = abs(stride) * (lanes - 1) + 1
+    if context.mask is not None or span > _WIDEST_SHUFFLE:
+        return _gather(context, place, context.materialize(offset))
+    e = context.e
+    base = offset.base
+    if stride < 0:
+        base = _plus(context, base, constant(stride * (lanes - 1), DType.INT64))
+    wide = _load(context, place, base, span)
+    first = 0 if stride > 0 else span - 1
+    picks = ", ".join(f"i32 {first + stride * lane}" for lane in range(lanes))
+    text = f"shufflevector {wide.typed}, {wide.type} poison, <{lanes} x i32> <{picks}>"
+    return e.op(text, wide.dtype, lanes)
+
+
+def _masked_load(context: Context, place: Place, offset: Linear) -> Value:
+    mask = context.mask
+    assert mask is not None
+    kind, lanes = _kind(place), offset.lanes
+    name = f"llvm.masked.load.{intrinsic_suffix(kind, lanes)}.p0"
+    pointer = _address(context, place, offset.base)
+    vector = llvm_type(kind, lanes)
+    context.e.module.declare(name, vector, ("ptr", mask.type, vector))
+    text = f"ptr align {place.buffer.dtype.bytes} {pointer}, {mask.typed}, {vector} poison"
+    return context.e.op(f"call {vector} @{name}({text})", kind, lanes)
+
+
+def _gather(context: Context, place: Place, offset: Value) -> Value:
+    kind, lanes = _kind(place), offset.lanes
+    pointers = _addresses(context, place, offset)
+    mask = _active(context, lanes)
+    name = f"llvm.masked.gather.{intrinsic_suffix(kind, lanes)}.v{lanes}p0"
+    vector = llvm_type(kind, lanes)
+    context.e.module.declare(name, vector, (f"<{lanes} x ptr>", mask.type, vector))
+    align = place.buffer.dtype.bytes
+    text = f"<{lanes} x ptr> align {align} {pointers}, {mask.typed}, {vector} poison"
+    return context.e.op(f"call {vector} @{name}({text})", kind, lanes)
+
+
+def store(context: Context, place: Place, offset: Operand, value: Operand) -> None:
+    """Write the active lanes, in their order where two write one element."""
+    held = context.materialize(value)
+    if isinstance(offset, Value) and offset.lanes == 1 and held.lanes == 1:
+        if context.mask is None or context.some_active:
+            _store(context, place, offset, _to_memory(context, held))
+            return
+    lanes = context.lanes
+    held = _to_memory(context, context.e.broadcast(held, lanes))
+    if isinstance(offset, Linear) and offset.stride == 1:
+        if context.mask is None:
+            _store(context, place, offset.base, held)
+        else:
+            _masked_store(context, place, offset.base, held)
+        return
+    _scatter(context, place, context.e.broadcast(context.materialize(offset), lanes), held)
+
+
+def _store(context: Context, place: Place, offset: Value, held: Value) -> None:
+    pointer = _address(context, place, offset)
+    context.e.line(f"store {held.typed}, ptr {pointer}, align {place.buffer.dtype.bytes}")
+
+
+def _masked_store(context: Context, place: Place, base: Value, held: Value) -> None:
+    mask = context.mask
+    assert mask is not None
+    name = f"llvm.masked.store.{intrinsic_suffix(held.dtype, held.lanes)}.p0"
+    pointer = _address(context, place, base)
+    context.e.module.declare(name, "void", (held.type, "ptr", mask.type))
+    text = f"{held.typed}, ptr align {place.buffer.dtype.bytes} {pointer}, {mask.typed}"
+    context.e.line(f"call void @{name}({text})")
+
+
+def _scatter(context: Context, place: Place, offset: Value, held: Value) -> None:
+    lanes = held.lanes
+    pointers = _addresses(context, place, offset)
+    mask = _active(context, lanes)
+    name = f"llvm.masked.scatter.{intrinsic_suffix(held.dtype, lanes)}.v{lanes}p0"
+    context.e.module.declare(name, "void", (held.type, f"<{lanes} x ptr>", mask.type))
+    align = place.buffer.dtype.bytes
+    text = f"{held.typed}, <{lanes} x ptr> align {align} {pointers}, {mask.typed}"
+    context.e.line(f"call void @{name}({text})")
+
+
+def _kind(place: Place) -> DType:
+    """The dtype memory is read as: bool is bytes."""
+    dtype = place.buffer.dtype
+    return DType.UINT8 if dtype is DType.BOOL else dtype
+
+
+def _active(context: Context, lanes: int) -> Value:
+    return constant(True, DType.BOOL, lanes) if context.mask is None else context.mask
+
+
+def _address(context: Context, place: Place, offset: Value) -> str:
+    if offset.constant == 0:
+        return place.pointer
+    kind = memory_type(place.buffer.dtype)
+    text = f"getelementptr inbounds {kind}, ptr {place.pointer}, {offset.typed}"
+    return context.e.op(text, DType.INT64).ref
+
+
+def _addresses(context: Context, place: Place, offset: Value) -> str:
+    kind = memory_type(place.buffer.dtype)
+    text = f"getelementptr {kind}, ptr {place.pointer}, {offset.typed}"
+    return context.e.op(text, DType.INT64).ref
+
+
+def _from_memory(context: Context, found: Value, dtype: DType) -> Value:
+    if dtype is not DType.BOOL:
+        return found
+    return context.e.compare("ne", found, constant(0, DType.UINT8, found.lanes))
+
+
+def _to_memory(context: Context, held: Value) -> Value:
+    if held.dtype is not DType.BOOL:
+        return held
+    return context.e.convert("zext", held, DType.UINT8)

@@ -1,0 +1,103 @@
+"""Compiled functions, and calls of them on NumPy arrays."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+from ...errors import CompilerError, GraphError
+from ...loops.expressions import Buffer
+from .functions import Signature
+from .jit import LoadedCode
+
+__all__ = ["CompiledModule", "WorkspaceError"]
+
+Array = np.ndarray
+_ALIGNMENT = 64
+
+
+class WorkspaceError(CompilerError):
+    """There is no memory for a function's workspace."""
+
+
+class CompiledModule:
+    """Machine code of functions, by name."""
+
+    def __init__(self, signatures: Mapping[str, Signature], code: LoadedCode) -> None:
+        self.signatures = dict(signatures)
+        self._code = code
+        self._calls = {
+            name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + _parameters(signature)))(
+                code.address(signature.symbol)
+            )
+            for name, signature in signatures.items()
+        }
+
+    def address(self, name: str) -> int:
+        """Of the machine code of a function."""
+        return self._code.address(self.signatures[name].symbol)
+
+    def run(
+        self,
+        name: str,
+        inputs: Mapping[str, Array] | Sequence[Array],
+        outputs: Mapping[str, Array] | Sequence[Array] | None = None,
+    ) -> list[Array]:
+        """Call a function; arrays by the names, or in the order, of its buffers.
+
+        outputs: written in place; None makes new ones.  Returns them in the function's order.
+        Raises GraphError for arrays of other shapes or dtypes, WorkspaceError for lack of memory.
+        """
+        signature = self.signatures[name]
+        function = signature.function
+        given = _in_order(name, function.inputs, inputs)
+        if outputs is None:
+            outputs = [np.empty(b.shape, b.dtype.numpy) for b in function.outputs]
+        results = _in_order(name, function.outputs, outputs)
+        for buffer, array in zip(function.outputs, results, strict=True):
+            if not array.flags.writeable:
+                raise GraphError(f"{name}: output {buffer.name} is an array that is read only")
+        workspace = _workspace(name, signature.workspace_bytes)
+        pointers = [array.ctypes.data for array in (*given, *results)]
+        self._calls[name](None, workspace.ctypes.data, *pointers)
+        return results
+
+
+def _parameters(signature: Signature) -> int:
+    return len(signature.function.inputs) + len(signature.function.outputs)
+
+
+def _in_order(
+    name: str, buffers: Sequence[Buffer], arrays: Mapping[str, Array] | Sequence[Array]
+) -> list[Array]:
+    if isinstance(arrays, Mapping):
+        missing = [buffer.name for buffer in buffers if buffer.name not in arrays]
+        if missing:
+            raise GraphError(f"{name}: no array for {', '.join(missing)}")
+        ordered = [arrays[buffer.name] for buffer in buffers]
+    else:
+        ordered = list(arrays)
+    if len(ordered) != len(buffers):
+        raise GraphError(f"{name}: {len(ordered)} arrays; required {len(buffers)}")
+    for buffer, array in zip(buffers, ordered, strict=True):
+        if array.shape != buffer.shape or array.dtype != buffer.dtype.numpy:
+            raise GraphError(
+                f"{name}: {buffer.name} is {array.dtype}{list(array.shape)}; required "
+                f"{buffer.dtype}{list(buffer.shape)}"
+            )
+        if not array.flags.c_contiguous:
+            raise GraphError(
+                f"{name}: {buffer.name} is not contiguous; pass numpy.ascontiguousarray of it"
+            )
+    return ordered
+
+
+def _workspace(name: str, size: int) -> Array:
+    """``size`` bytes from an aligned address on."""
+    try:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError) as error:
+        raise WorkspaceError(f"{name}: {size} bytes of workspace required; not available") from error
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size]

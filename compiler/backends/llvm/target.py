@@ -1,0 +1,89 @@
+"""The CPU code is made for: LLVM's name of it and the features that code generation asks about."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from ...errors import TargetError
+
+__all__ = ["LEVELS", "CpuTarget", "host_cpu", "target_machine"]
+
+_AVX2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf", "avx", "avx2")
+_AVX2 += ("bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+LEVELS = {
+    "x86-64": ("x86-64", ()),
+    "avx2": ("x86-64-v3", _AVX2),
+    "avx512": ("x86-64-v4", (*_AVX2, *_AVX512)),
+    "avx512vnni": ("x86-64-v4", (*_AVX2, *_AVX512, "avx512vnni")),
+}
+"""Levels of x86-64 that code can be made for on any host: LLVM's CPU name and its features.
+
+Source: x86-64 psABI, section 3.1.1 (micro-architecture levels).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTarget:
+    """cpu: LLVM's name.  features: those that are present, by LLVM's names."""
+
+    cpu: str
+    features: frozenset[str]
+
+    @classmethod
+    def at_level(cls, level: str) -> "CpuTarget":
+        """One of ``LEVELS``, or ``native``: the host.  Raises TargetError for another."""
+        if level == "native":
+            return host_cpu()
+        if level not in LEVELS:
+            raise TargetError(f"no CPU level {level!r}; known are native, {', '.join(LEVELS)}")
+        cpu, features = LEVELS[level]
+        return cls(cpu, frozenset((*features, "sse2")))
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of the widest vector register."""
+        if "avx512f" in self.features:
+            return 64
+        return 32 if "avx2" in self.features else 16
+
+    @property
+    def feature_string(self) -> str:
+        """As LLVM's target machine takes them."""
+        return ",".join(f"+{feature}" for feature in sorted(self.features))
+
+    def require_host(self) -> None:
+        """Raises TargetError, naming what is missing, when the host cannot run the code."""
+        missing = sorted(self.features - host_cpu().features)
+        if missing:
+            raise TargetError(
+                f"this CPU ({host_cpu().cpu}) lacks {', '.join(missing)}, which the code for "
+                f"{self.cpu} uses; compile for 'native' or a lower level"
+            )
+
+
+@cache
+def host_cpu() -> CpuTarget:
+    """The CPU this process runs on."""
+    flags = llvm.get_host_cpu_features()
+    return CpuTarget(llvm.get_host_cpu_name(), frozenset(name for name, on in flags.items() if on))
+
+
+def target_machine(target: CpuTarget, optimization: int = 3) -> llvm.TargetMachine:
+    """A machine that emits position-independent code, for the JIT and for shared libraries."""
+    _initialize()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target.cpu,
+        features=target.feature_string,
+        opt=optimization,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
