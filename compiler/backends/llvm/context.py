@@ -107,9 +107,7 @@ class Context:
 
     def any_lane(self, mask: Value) -> Value:
         """Whether a lane of ``mask`` is active."""
-        return self.e.op(
-            f"call i1 {self._reduce_or(mask.lanes)}({mask.typed})", mask.dtype
-        )
+        return self.e.op(f"call i1 {self._reduce_or(mask.lanes)}({mask.typed})", mask.dtype)
 
     def _reduce_or(self, lanes: int) -> str:
         name = f"llvm.vector.reduce.or.v{lanes}i1"

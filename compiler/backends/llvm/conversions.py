@@ -144,7 +144,9 @@ def _between_integers(e: Emitter, a: Value, dtype: DType) -> Value:
     else:
         result = e.convert("sext" if a.dtype.is_signed else "zext", a, dtype)
     bits = dtype.bytes * 8
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+    least, most = (
+        (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+    )
     low, high = a.low, a.high
     if low is None or high is None:
         if a.dtype.bytes >= 8:
@@ -165,9 +167,7 @@ def _float32_to_bfloat16(e: Emitter, a: Value) -> Value:
     kind = DType.UINT32
     bits = e.bitcast(a, kind)
     sixteen = constant(16, kind, a.lanes)
-    even = e.binary(
-        "and", e.binary("lshr", bits, sixteen), constant(1, kind, a.lanes)
-    )
+    even = e.binary("and", e.binary("lshr", bits, sixteen), constant(1, kind, a.lanes))
     rounded = e.binary("add", e.binary("add", bits, constant(0x7FFF, kind, a.lanes)), even)
     quiet = e.binary("or", bits, constant(0x400000, kind, a.lanes))
     chosen = e.select(e.compare("uno", a, a), quiet, rounded)

@@ -166,7 +166,9 @@ class Emitter:
     def slot(self, elements: int, element_type: str, alignment: int) -> str:
         """Stack memory of the function."""
         name = self.name("slot")
-        self.slots.append(f"  {name} = alloca [{max(elements, 1)} x {element_type}], align {alignment}")
+        self.slots.append(
+            f"  {name} = alloca [{max(elements, 1)} x {element_type}], align {alignment}"
+        )
         return name
 
     def body(self) -> str:

@@ -73,11 +73,15 @@ def _evaluate(context: Context, expr: Expr) -> Operand:
         case Load():
             place = context.places.get(expr.buffer.name)
             if place is None:
-                raise GraphError(f"{context.function}: load of {expr.buffer.name}, which is not in scope")
+                raise GraphError(
+                    f"{context.function}: load of {expr.buffer.name}, which is not in scope"
+                )
             indices = [evaluate(context, index) for index in expr.indices]
             return load(context, place, locate(context, place, indices))
         case Unary():
-            return unary(context, expr.function, context.materialize(evaluate(context, expr.operand)))
+            return unary(
+                context, expr.function, context.materialize(evaluate(context, expr.operand))
+            )
         case Binary():
             left, right = evaluate(context, expr.left), evaluate(context, expr.right)
             return binary(context, expr.function, left, right)
@@ -107,15 +111,17 @@ def _bitcast(context: Context, expr: Bitcast) -> Value:
 
 
 def unary(context: Context, function: U, a: Value) -> Value:
-    """``function(a)``.  Raises GraphError for a function of floats alone."""
+    """``function(a)``; of integers, the functions of analysis are computed in float64."""
     e = context.e
     if a.dtype.is_float:
         return float_unary(e, function, a)
     zero = constant(0, a.dtype, a.lanes)
     match function:
         case U.NOT:
-            return e.binary("xor", a, constant(True if a.dtype is DType.BOOL else -1, a.dtype, a.lanes))
-        case U.NEG if a.dtype is not DType.BOOL:
+            return e.binary(
+                "xor", a, constant(True if a.dtype is DType.BOOL else -1, a.dtype, a.lanes)
+            )
+        case U.NEG:
             return e.binary("sub", zero, a)
         case U.ABS if a.dtype.is_signed:
             negative = e.compare("slt", a, zero)
@@ -125,7 +131,8 @@ def unary(context: Context, function: U, a: Value) -> Value:
         case U.ISNAN | U.ISINF:
             return constant(False, DType.BOOL, a.lanes)
         case _:
-            raise GraphError(f"{function} of {a.dtype}; required floats; cast it")
+            wide = float_unary(e, function, convert(e, a, DType.FLOAT64))
+            return convert(e, wide, a.dtype)
 
 
 def binary(context: Context, function: B, left: Operand, right: Operand) -> Operand:
@@ -192,8 +199,10 @@ def _decided(function: B, left: Value, right: Value) -> Value | None:
 def _linear_arithmetic(
     context: Context, function: B, left: Operand, right: Operand
 ) -> Operand | None:
-    if left.lanes > 1 and right.lanes > 1 and not (
-        isinstance(left, Linear) and isinstance(right, Linear)
+    if (
+        left.lanes > 1
+        and right.lanes > 1
+        and not (isinstance(left, Linear) and isinstance(right, Linear))
     ):
         return None
     lanes = max(left.lanes, right.lanes)

@@ -10,7 +10,7 @@ from ...loops.expressions import UnaryFunction as U
 from . import maths
 from .conversions import from_float32, to_float32
 from .emitter import Emitter
-from .remainders import floor_divide, modulo, remainder
+from .remainders import modulo, remainder
 from .values import Value, constant
 
 __all__ = ["float_binary", "float_compare", "float_unary", "multiply_add"]
@@ -22,6 +22,8 @@ _ROUNDINGS = {U.FLOOR: "floor", U.CEIL: "ceil", U.TRUNC: "trunc", U.RINT: "rint"
 
 def float_binary(e: Emitter, function: B, a: Value, b: Value) -> Value:
     """``function(a, b)`` of floats.  Raises GraphError for a function of integers."""
+    if function is B.FLOORDIV:
+        return float_unary(e, U.FLOOR, float_binary(e, B.DIV, a, b))
     if a.dtype in (DType.FLOAT16, DType.BFLOAT16):
         wide = float_binary(e, function, to_float32(e, a), to_float32(e, b))
         return from_float32(e, wide, a.dtype)
@@ -34,8 +36,6 @@ def float_binary(e: Emitter, function: B, a: Value, b: Value) -> Value:
             return remainder(e, a, b)
         case B.MOD:
             return modulo(e, a, b)
-        case B.FLOORDIV:
-            return floor_divide(e, a, b)
         case B.POW:
             return maths.power(e, a, b)
         case _:

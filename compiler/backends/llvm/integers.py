@@ -11,13 +11,17 @@ from .values import Value, constant, wrap
 __all__ = ["integer_binary", "integer_compare"]
 
 _PLAIN = {B.ADD: "add", B.SUB: "sub", B.MUL: "mul", B.AND: "and", B.OR: "or", B.XOR: "xor"}
-_BOOL = {B.ADD: "or", B.MUL: "and", B.MIN: "and", B.MAX: "or", B.SUB: "xor"}
+_BOOL = {B.ADD: "xor", B.SUB: "xor", B.MUL: "and", B.MIN: "and", B.MAX: "or"}
+"""bool is an integer of one bit."""
 
 
 def integer_binary(e: Emitter, function: B, a: Value, b: Value) -> Value:
     """``function(a, b)`` of integers or bool."""
     if a.dtype is DType.BOOL and function in _BOOL:
         return e.binary(_BOOL[function], a, b)
+    if a.dtype is DType.BOOL and function not in _PLAIN:
+        wide = (e.convert("zext", x, DType.UINT8) for x in (a, b))
+        return e.convert("trunc", integer_binary(e, function, *wide), DType.BOOL)
     if function in _PLAIN:
         return e.binary(_PLAIN[function], a, b)
     match function:
@@ -120,7 +124,8 @@ def _power(e: Emitter, dtype: DType) -> str:
     """A function: ``a ** b`` by squaring; of a negative exponent the integer part of the power."""
     kind = Value("", dtype).type
     name = f"dovetail.pow.{dtype.value}"
-    negative = f"""
+    negative = (
+        f"""
   %minus = icmp slt {kind} %b, 0
   br i1 %minus, label %fraction, label %start
 fraction:
@@ -132,7 +137,10 @@ fraction:
   %unit = select i1 %minus.one, {kind} %sign, {kind} 0
   %tiny = select i1 %one, {kind} 1, {kind} %unit
   ret {kind} %tiny
-start:""" if dtype.is_signed else ""
+start:"""
+        if dtype.is_signed
+        else ""
+    )
     before = "start" if dtype.is_signed else "entry"
     e.module.define(
         name,

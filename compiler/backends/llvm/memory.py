@@ -144,10 +144,10 @@ def _gather(context: Context, place: Place, offset: Value) -> Value:
 def store(context: Context, place: Place, offset: Operand, value: Operand) -> None:
     """Write the active lanes, in their order where two write one element."""
     held = context.materialize(value)
-    if isinstance(offset, Value) and offset.lanes == 1 and held.lanes == 1:
-        if context.mask is None or context.some_active:
-            _store(context, place, offset, _to_memory(context, held))
-            return
+    surely = context.mask is None or context.some_active
+    if surely and isinstance(offset, Value) and offset.lanes == held.lanes == 1:
+        _store(context, place, offset, _to_memory(context, held))
+        return
     lanes = context.lanes
     held = _to_memory(context, context.e.broadcast(held, lanes))
     if isinstance(offset, Linear) and offset.stride == 1:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-
 from ...errors import CompilerError, GraphError
 from ...loops.expressions import Buffer
 from .functions import Signature
@@ -75,9 +74,9 @@ def _in_order(
         missing = [buffer.name for buffer in buffers if buffer.name not in arrays]
         if missing:
             raise GraphError(f"{name}: no array for {', '.join(missing)}")
-        ordered = [arrays[buffer.name] for buffer in buffers]
+        ordered = [np.asarray(arrays[buffer.name]) for buffer in buffers]
     else:
-        ordered = list(arrays)
+        ordered = [np.asarray(array) for array in arrays]
     if len(ordered) != len(buffers):
         raise GraphError(f"{name}: {len(ordered)} arrays; required {len(buffers)}")
     for buffer, array in zip(buffers, ordered, strict=True):
@@ -98,6 +97,8 @@ def _workspace(name: str, size: int) -> Array:
     try:
         memory = np.empty(size + _ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as error:
-        raise WorkspaceError(f"{name}: {size} bytes of workspace required; not available") from error
+        raise WorkspaceError(
+            f"{name}: {size} bytes of workspace required; not available"
+        ) from error
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size]

@@ -39,9 +39,7 @@ def reduce_lanes(context: Context, function: B, value: Value) -> Value:
         for first in (0, half):
             picks = ", ".join(f"i32 {first + lane}" for lane in range(half))
             text = f"shufflevector {value.typed}, {value.type} poison, <{half} x i32> <{picks}>"
-            parts.append(
-                e.op(text, value.dtype, half) if half > 1 else e.extract(value, first)
-            )
+            parts.append(e.op(text, value.dtype, half) if half > 1 else e.extract(value, first))
         value = accumulate(context, function, *parts)
     return value
 

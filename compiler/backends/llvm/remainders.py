@@ -1,15 +1,13 @@
-"""Remainders of floats, exact, and the quotients that go with them.
+"""Remainders of floats.
 
-``rem`` has the dividend's sign (C's fmod), ``mod`` the divisor's, and ``floordiv`` is the rounded
-quotient that fits ``mod``.  Source: NumPy's npy_divmod.
+``rem`` has the dividend's sign (C's fmod), ``mod`` the divisor's.  Source: NumPy's npy_divmod.
 """
 
 from ...dtypes import DType
-from . import maths
 from .emitter import Emitter
 from .values import Value, constant
 
-__all__ = ["floor_divide", "modulo", "remainder"]
+__all__ = ["modulo", "remainder"]
 
 
 def remainder(e: Emitter, a: Value, b: Value) -> Value:
@@ -18,36 +16,13 @@ def remainder(e: Emitter, a: Value, b: Value) -> Value:
 
 
 def modulo(e: Emitter, a: Value, b: Value) -> Value:
-    """The remainder with the divisor's sign."""
-    return _adjusted(e, a, b)[0]
-
-
-def floor_divide(e: Emitter, a: Value, b: Value) -> Value:
-    """``floor(a / b)``, as if the division were exact."""
-    zero, one = constant(0.0, a.dtype, a.lanes), constant(1.0, a.dtype, a.lanes)
-    _, rest, moved = _adjusted(e, a, b)
-    plain = e.binary("fdiv", a, b)
-    quotient = e.binary("fdiv", e.binary("fsub", a, rest), b)
-    quotient = e.select(moved, e.binary("fsub", quotient, one), quotient)
-    low = maths.rounded(e, "floor", quotient)
-    gap = e.binary("fsub", quotient, low)
-    half = constant(0.5, a.dtype, a.lanes)
-    near = e.select(e.compare("ogt", gap, half), e.binary("fadd", low, one), low)
-    signed_zero = e.intrinsic("copysign", zero, plain)
-    result = e.select(e.compare("une", quotient, zero), near, signed_zero)
-    return e.select(e.compare("oeq", b, zero), plain, result)
-
-
-def _adjusted(e: Emitter, a: Value, b: Value) -> tuple[Value, Value, Value]:
-    """The modulo, the remainder, and whether the two differ."""
+    """The remainder with the divisor's sign; a zero too."""
     zero = constant(0.0, a.dtype, a.lanes)
     rest = remainder(e, a, b)
     differs = e.binary("xor", e.compare("olt", b, zero), e.compare("olt", rest, zero))
-    moved = e.binary("and", differs, e.compare("une", rest, zero))
-    result = e.select(moved, e.binary("fadd", rest, b), rest)
+    moved = e.select(differs, e.binary("fadd", rest, b), rest)
     signed_zero = e.intrinsic("copysign", zero, b)
-    result = e.select(e.compare("oeq", rest, zero), signed_zero, result)
-    return result, rest, moved
+    return e.select(e.compare("oeq", rest, zero), signed_zero, moved)
 
 
 def _fmod(e: Emitter, dtype: DType) -> str:

@@ -237,7 +237,9 @@ def _allocate(context: Context, stmt: Allocate) -> None:
     if fits or buffer.scope is Scope.REGISTER:
         context.stack_bytes += size
         kind = memory_type(buffer.dtype)
-        pointer = context.e.slot(buffer.elements * lanes, kind, min(_ALIGNMENT, max(size & -size, 1)))
+        pointer = context.e.slot(
+            buffer.elements * lanes, kind, min(_ALIGNMENT, max(size & -size, 1))
+        )
     else:
         offset = constant(used, DType.INT64)
         text = f"getelementptr inbounds i8, ptr {context.workspace}, {offset.typed}"
@@ -273,16 +275,17 @@ def _update(context: Context, stmt: Update) -> None:
         old = load(context, place, offset)
         store(context, place, offset, add_product(context, *context.common((old, *factors))))
         return
-    value = evaluate(context, stmt.value)
+    term = evaluate(context, stmt.value)
     old = load(context, place, offset)
-    new = accumulate(context, stmt.function, *context.common((old, value)))
+    new = accumulate(context, stmt.function, *context.common((old, term)))
     store(context, place, offset, new)
 
 
 def _product(stmt: Update) -> tuple[Expr, Expr] | None:
     """The factors of a product that is added."""
     value = stmt.value
-    if stmt.function is B.ADD and isinstance(value, Binary) and value.function is B.MUL:
-        if value.dtype in (DType.FLOAT32, DType.FLOAT64):
-            return value.left, value.right
+    if stmt.function is not B.ADD or value.dtype not in (DType.FLOAT32, DType.FLOAT64):
+        return None
+    if isinstance(value, Binary) and value.function is B.MUL:
+        return value.left, value.right
     return None

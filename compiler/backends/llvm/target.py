@@ -9,8 +9,10 @@ from ...errors import TargetError
 
 __all__ = ["LEVELS", "CpuTarget", "host_cpu", "target_machine"]
 
-_AVX2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf", "avx", "avx2")
-_AVX2 += ("bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_AVX2 = (
+    *("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf", "avx", "avx2"),
+    *("bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+)
 _AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 LEVELS = {

@@ -8,7 +8,6 @@ import math
 import struct
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from ...dtypes import DType
@@ -114,9 +113,8 @@ def literal(value: int | float | bool, dtype: DType) -> str:
                 return "0x7FF8000000000000"
             return f"0x{struct.pack('>d', rounded).hex().upper()}"
         case DType.FLOAT16 | DType.BFLOAT16:
-            kind = np.float16 if dtype is DType.FLOAT16 else ml_dtypes.bfloat16
             with np.errstate(over="ignore"):
-                return str(int(np.array(value).astype(kind).view(np.uint16)))
+                return str(int(np.array(value).astype(dtype.numpy).view(np.uint16)))
         case _:
             return str(wrap(int(value), dtype))
 
