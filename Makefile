@@ -15,10 +15,10 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential docs benchmark lint-verilog synth clean
+.PHONY: help setup demo train test check format differential docs benchmark benchmark-accelerator lint-verilog synth clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: JOBS=$(JOBS) (tests at a time); CONFIG=$(CONFIG) PROGRAMS=$(PROGRAMS)" \
 		"SEED=$(SEED) (differential); ARGS (more arguments for demo, test and benchmark)"
 
@@ -63,6 +63,9 @@ docs: $(READY) ## Generate docs/isa.md from the instruction set
 
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL
 	$(BIN)/python benchmarks/simulator.py $(ARGS)
+
+benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, layer by layer
+	$(BIN)/python benchmarks/accelerator.py $(ARGS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog

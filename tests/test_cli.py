@@ -106,7 +106,7 @@ def test_compile_run_and_profile_print_one_object(
     layers = json.loads(profiled.stdout)["layers"]
     assert sum(layer["cycles"] for layer in layers) == expected.cycles
     assert sum(layer["macs"] for layer in layers) == 609_856
-    assert len(layers) == 11
+    assert len(layers) == 9
 
 
 def test_without_json_standard_output_stays_empty(

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from dovetail.runtime.result import RunResult
+from dovetail.runtime.result import RunResult, Timeline
 
 from .output import table
 
@@ -15,7 +15,11 @@ __all__ = ["LayerFigures", "layer_figures", "layer_table", "unit_table"]
 
 @dataclass(frozen=True, slots=True)
 class LayerFigures:
-    """One layer: cycles from the end of the layers before it to its own, MACs, DRAM bytes."""
+    """One layer: cycles, MACs, DRAM bytes.
+
+    A cycle is that of the layer that GEMM works for; when it does not, of the layer that VECTOR
+    works for; when neither does, of the layer of the next instruction that one of them starts.
+    """
 
     name: str
     kind: str
@@ -29,15 +33,9 @@ def layer_figures(
     result: RunResult, layers: Sequence[Mapping[str, Any]], macs_per_cycle: int
 ) -> list[LayerFigures]:
     """Figures of every layer; their cycles add up to those of the run."""
-    last = [0] * len(layers)
-    for entry in result.timeline:
-        if entry.unit != "LOAD":
-            last[entry.layer] = max(last[entry.layer], entry.end)
-    last[-1] = max(last[-1], (result.cycles or 0))
-    figures, before = [], 0
-    for layer, end in zip(layers, last, strict=True):
-        cycles = max(0, end - before)
-        before = max(before, end)
+    figures = []
+    shares = _layer_cycles(result.timeline, len(layers), result.cycles or 0)
+    for layer, cycles in zip(layers, shares, strict=True):
         share = layer["macs"] / (cycles * macs_per_cycle) if cycles else 0.0
         figures.append(
             LayerFigures(
@@ -45,6 +43,37 @@ def layer_figures(
             )
         )
     return figures
+
+
+def _layer_cycles(timeline: Timeline, count: int, cycles: int) -> list[int]:
+    """Cycles of each of ``count`` layers; they add up to ``cycles``."""
+    gemm = _spans(timeline, "GEMM")
+    spans, place = list(gemm), 0
+    for begin, end, layer in _spans(timeline, "VECTOR"):
+        while place < len(gemm) and gemm[place][1] <= begin:
+            place += 1
+        for other in range(place, len(gemm)):
+            if gemm[other][0] >= end:
+                break
+            spans.append((begin, min(gemm[other][0], end), layer))
+            begin = max(begin, gemm[other][1])
+        spans.append((begin, end, layer))
+    shares, before = [0] * count, 0
+    for begin, end, layer in sorted(spans):
+        if end > begin:
+            shares[layer] += max(0, end - before)
+            before = max(before, end)
+    shares[-1] += cycles - before
+    return shares
+
+
+def _spans(timeline: Timeline, unit: str) -> list[tuple[int, int, int]]:
+    """First cycle, the cycle after the last, and layer, of what the unit did; without overlap."""
+    spans, before = [], 0
+    for entry in sorted((e for e in timeline if e.unit == unit), key=lambda e: e.start):
+        spans.append((max(before, entry.start), entry.end, entry.layer))
+        before = entry.end
+    return spans
 
 
 def layer_table(figures: Sequence[LayerFigures], result: RunResult) -> Table:

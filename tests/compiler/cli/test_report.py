@@ -1,0 +1,62 @@
+"""How the cycles of a run are shared out among its layers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.compiler.cli.report import layer_figures
+from dovetail.runtime.result import RunResult, TimelineEntry
+
+Span = tuple[str, int, int, int]
+"""Unit, layer, cycle in which the instruction is accepted, its last cycle."""
+
+
+def cycles_of(spans: list[Span], cycles: int, count: int) -> list[int]:
+    timeline = tuple(
+        TimelineEntry(index, unit, layer, start, start, end, 0, 0, 0)
+        for index, (unit, layer, start, end) in enumerate(spans)
+    )
+    result = RunResult({}, "sim", 0.0, 0.0, 0.0, cycles=cycles, timeline=timeline)
+    layers = [{"name": "x", "kind": "y", "macs": 1000, "dram_bytes": 8} for _ in range(count)]
+    figures = layer_figures(result, layers, 16)
+    for each in figures:
+        assert each.utilization == (1000 / 16 / each.cycles if each.cycles else 0)
+    return [each.cycles for each in figures]
+
+
+def test_gemm_comes_before_vector_and_waiting_counts_for_what_comes_next() -> None:
+    spans = [
+        ("LOAD", 0, 0, 10),
+        ("GEMM", 0, 10, 30),
+        ("VECTOR", 0, 28, 50),
+        ("GEMM", 1, 35, 45),
+        ("VECTOR", 1, 60, 70),
+        ("STORE", 1, 70, 75),
+    ]
+    # Layer 0: 0 to 35 and, its vector work, 45 to 50.  Layer 1: 35 to 45 and 50 to the end.
+    assert cycles_of(spans, 80, 2) == [40, 40]
+
+
+def test_instructions_that_overlap_in_a_pipeline_count_once() -> None:
+    spans = [("GEMM", 0, 0, 25), ("GEMM", 1, 20, 45), ("GEMM", 0, 40, 65)]
+    assert cycles_of(spans, 65, 2) == [45, 20]
+
+
+def test_a_layer_that_only_moves_gets_nothing() -> None:
+    assert cycles_of([("LOAD", 1, 0, 9), ("VECTOR", 0, 9, 20)], 30, 3) == [20, 0, 10]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["LOAD", "GEMM", "VECTOR", "STORE"]),
+            st.integers(0, 3),
+            st.integers(0, 100),
+            st.integers(1, 40),
+        )
+    )
+)
+def test_the_cycles_add_up(drawn: list[tuple[str, int, int, int]]) -> None:
+    spans = [(unit, layer, start, start + length) for unit, layer, start, length in drawn]
+    found = cycles_of(spans, 200, 4)
+    assert sum(found) == 200
+    assert min(found) >= 0
