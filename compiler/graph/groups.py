@@ -1,0 +1,152 @@
+"""Which nodes become one loop nest: producers join the group of their consumers.
+
+Every group has one result, that of its last node, and at most one anchor: a node with loops of its
+own (a reduction, a contraction, ...).  Going from the last node to the first, a node joins a group
+when all its consumers are in it and
+
+- it works element by element or moves elements, and what reads it there may compute it in place;
+- or it is an anchor, the group has none, and all that depends on it works element by element on
+  its shape.
+
+As all consumers are inside, no path leaves a group and comes back: groups are never in a cycle.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .ir import Graph, Node
+from .operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
+from .operators.movement import Concatenate, PadTensor
+from .operators.protocol import Fusion, TensorOperator
+
+__all__ = ["group_nodes"]
+
+LARGEST_GROUP = 48
+"""Nodes; it bounds the code of one loop nest."""
+
+REPEATS = 2
+"""A node that costs much is not computed again for each of more consumers' elements than this."""
+
+CHEAP_UNARY = frozenset({UnaryFunction.NEG, UnaryFunction.ABS, UnaryFunction.NOT})
+COSTLY_BINARY = frozenset(
+    {BinaryFunction.DIV, BinaryFunction.MOD, BinaryFunction.REM, BinaryFunction.POW}
+)
+
+
+@dataclass(slots=True)
+class _Group:
+    nodes: list[Node] = field(default_factory=list)
+    anchor: Node | None = None
+    guarded: bool = False
+    """Whether a node reads its operands under a condition, where values are not shared."""
+
+
+def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
+    """The groups, in an order in which they can run; each in the order of the graph."""
+    consumers: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            consumers.setdefault(name, []).append(node)
+    outputs = set(graph.outputs)
+    chosen: dict[int, _Group] = {}
+    order: list[_Group] = []
+    for node in reversed(graph.nodes):
+        group = None
+        if len(node.outputs) == 1 and node.output not in outputs:
+            readers = consumers.get(node.output, [])
+            groups = {id(chosen[id(each)]): chosen[id(each)] for each in readers}
+            if len(groups) == 1:
+                (candidate,) = groups.values()
+                if _may_join(graph, node, candidate, readers):
+                    group = candidate
+        if group is None:
+            group = _Group()
+            order.append(group)
+        group.nodes.append(node)
+        if _fusion(node) not in (Fusion.ELEMENTWISE, Fusion.MOVEMENT):
+            group.anchor = node
+        group.guarded = group.guarded or isinstance(node.operator, Concatenate | PadTensor)
+        chosen[id(node)] = group
+    return tuple(tuple(reversed(group.nodes)) for group in reversed(order))
+
+
+def _fusion(node: Node) -> Fusion:
+    if isinstance(node.operator, TensorOperator):
+        return node.operator.fusion
+    return Fusion.OPAQUE
+
+
+def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) -> bool:
+    if len(group.nodes) >= LARGEST_GROUP:
+        return False
+    kind = _fusion(node)
+    if kind is Fusion.OPAQUE or any(_fusion(each) is Fusion.OPAQUE for each in readers):
+        return False
+    if kind in (Fusion.REDUCTION, Fusion.CONTRACTION):
+        return group.anchor is None and _only_elementwise(graph, node, group)
+    if group.anchor is not None:
+        before = any(each is group.anchor for each in readers) or any(
+            _leads_to(each, group) for each in readers
+        )
+        if before and _fusion(group.anchor) is not Fusion.REDUCTION:
+            return False
+        if before and any(_depends(each, group) for each in readers):
+            return False
+    return _worth_repeating(graph, node, group, readers)
+
+
+def _only_elementwise(graph: Graph, node: Node, group: _Group) -> bool:
+    """Whether all that depends on ``node`` in the group is element by element on its shape."""
+    shape = graph.types[node.output].shape
+    reached = {node.output}
+    for each in reversed(group.nodes):
+        if reached.intersection(each.inputs):
+            if _fusion(each) is not Fusion.ELEMENTWISE or graph.types[each.output].shape != shape:
+                return False
+            reached.add(each.output)
+    return group.nodes[0].output in reached
+
+
+def _leads_to(node: Node, group: _Group) -> bool:
+    """Whether the group's anchor depends on ``node``."""
+    assert group.anchor is not None
+    reached = {node.output}
+    for each in reversed(group.nodes):
+        if reached.intersection(each.inputs):
+            if each is group.anchor:
+                return True
+            reached.add(each.output)
+    return node is group.anchor
+
+
+def _depends(node: Node, group: _Group) -> bool:
+    """Whether ``node`` depends on the group's anchor."""
+    assert group.anchor is not None
+    reached = {group.anchor.output}
+    for each in reversed(group.nodes):
+        if reached.intersection(each.inputs):
+            reached.add(each.output)
+    return node.output in reached and node is not group.anchor
+
+
+def _worth_repeating(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) -> bool:
+    if len(readers) > 1 or any(each.inputs.count(node.output) > 1 for each in readers):
+        if group.guarded or any(_fusion(each) is Fusion.MOVEMENT for each in readers):
+            return _is_free(node)
+    elements = max(1, graph.types[node.output].elements)
+    largest = max(graph.types[each.output].elements for each in readers)
+    return largest <= REPEATS * elements or not _is_costly(node)
+
+
+def _is_free(node: Node) -> bool:
+    return not node.inputs
+
+
+def _is_costly(node: Node) -> bool:
+    match node.operator:
+        case Unary(function=function):
+            return function not in CHEAP_UNARY
+        case Binary(function=function):
+            return function in COSTLY_BINARY
+        case _:
+            return False

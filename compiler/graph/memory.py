@@ -1,0 +1,52 @@
+"""Places in one block of memory for tensors that live at different times."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["ALIGNMENT", "MemoryPlan", "plan_memory"]
+
+ALIGNMENT = 64
+"""Bytes; of every tensor's address."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """offsets: of each tensor in the block.  bytes: the size of the block, its peak."""
+
+    offsets: Mapping[str, int]
+    bytes: int
+
+
+def plan_memory(lifetimes: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> MemoryPlan:
+    """Place tensors so that those that live at the same time do not overlap.
+
+    lifetimes: the first and the last step at which each is needed; sizes: in bytes.
+    The largest are placed first, each at the lowest offset that is free during its life.
+    """
+    placed: list[tuple[int, int, str]] = []
+    offsets: dict[str, int] = {}
+    for name in sorted(lifetimes, key=lambda each: (-sizes[each], lifetimes[each], each)):
+        first, last = lifetimes[name]
+        size = _aligned(sizes[name])
+        taken = [
+            (start, end)
+            for start, end, other in placed
+            if lifetimes[other][0] <= last and first <= lifetimes[other][1]
+        ]
+        offset = _lowest_gap(sorted(taken), size)
+        offsets[name] = offset
+        placed.append((offset, offset + size, name))
+    return MemoryPlan(offsets, max((end for _, end, _ in placed), default=0))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _lowest_gap(taken: Sequence[tuple[int, int]], size: int) -> int:
+    offset = 0
+    for start, end in taken:
+        if start - offset >= size:
+            return offset
+        offset = max(offset, end)
+    return offset
