@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from .backends.llvm.compile import LlvmOptions, compile_functions
 from .backends.llvm.module import CompiledModule
 from .graph.groups import group_nodes
-from .graph.ir import Graph, Node
+from .graph.ir import Graph
 from .graph.memory import ALIGNMENT, MemoryPlan, plan_memory
 from .graph.operators.movement import Reshape
 from .loops.ir import Function
+from .loops.text import to_text
 from .lower.group import lower_group
 
 __all__ = ["Segment", "Step", "compile_segment"]
@@ -88,7 +89,7 @@ def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment
 
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
-    functions: dict[Function, str] = {}
+    functions: dict[str, Function] = {}
     steps: list[Step] = []
     aliases: dict[str, str] = {}
     for nodes in group_nodes(graph):
@@ -96,12 +97,14 @@ def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment
             aliases[nodes[0].output] = nodes[0].inputs[0]
             continue
         lowered = lower_group(graph, nodes)
-        name = functions.setdefault(lowered.function, f"kernel{len(functions)}")
+        text = to_text(lowered.function)
+        function = functions.setdefault(
+            text, replace(lowered.function, name=f"kernel{len(functions)}")
+        )
         origins = tuple(dict.fromkeys(node.origin for node in nodes))
-        steps.append(Step(name, lowered.inputs, lowered.outputs, origins))
-    named = [replace(function, name=name) for function, name in functions.items()]
+        steps.append(Step(function.name, lowered.inputs, lowered.outputs, origins))
     plan = _plan(graph, steps, aliases)
-    code = compile_functions(named, options or LlvmOptions())
+    code = compile_functions(list(functions.values()), options or LlvmOptions())
     return Segment(graph, tuple(steps), aliases, plan, code)
 
 

@@ -19,13 +19,13 @@ class EliminateDead:
         needed = set(graph.outputs)
         nodes = []
         for node in reversed(graph.nodes):
-            if node.output in needed:
+            if needed.intersection(node.outputs):
                 needed.update(node.inputs)
                 nodes.append(node)
         constants = {name: array for name, array in graph.constants.items() if name in needed}
         if len(nodes) == len(graph.nodes) and len(constants) == len(graph.constants):
             return graph
-        kept = {*graph.inputs, *constants, *(node.output for node in nodes)}
+        kept = {*graph.inputs, *constants, *(name for node in nodes for name in node.outputs)}
         types = {name: kind for name, kind in graph.types.items() if name in kept}
         return Graph(
             graph.inputs,

@@ -130,16 +130,12 @@ def _depends(node: Node, group: _Group) -> bool:
 
 
 def _worth_repeating(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) -> bool:
-    if len(readers) > 1 or any(each.inputs.count(node.output) > 1 for each in readers):
-        if group.guarded or any(_fusion(each) is Fusion.MOVEMENT for each in readers):
-            return _is_free(node)
+    shared = len(readers) > 1 or any(each.inputs.count(node.output) > 1 for each in readers)
+    if shared and (group.guarded or any(_fusion(each) is Fusion.MOVEMENT for each in readers)):
+        return not node.inputs
     elements = max(1, graph.types[node.output].elements)
     largest = max(graph.types[each.output].elements for each in readers)
     return largest <= REPEATS * elements or not _is_costly(node)
-
-
-def _is_free(node: Node) -> bool:
-    return not node.inputs
 
 
 def _is_costly(node: Node) -> bool:

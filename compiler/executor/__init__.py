@@ -1,0 +1,1 @@
+"""Running ONNX models as machine code, specialised to shapes as they come."""
