@@ -15,7 +15,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential docs benchmark benchmark-accelerator lint-verilog synth clean
+.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator lint-verilog synth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ format: $(READY) ## Format the sources and fix what the linter can
 differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
 	$(BIN)/python -m tests.differential --config $(CONFIG) --programs $(PROGRAMS) \
 		--seed $(SEED)
+
+conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md
+	$(BIN)/python -m tests.conformance --jobs $(JOBS) --report docs/conformance.md
 
 docs: $(READY) ## Generate docs/isa.md from the instruction set
 	$(BIN)/python -m dovetail.isa.document

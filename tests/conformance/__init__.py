@@ -1,0 +1,1 @@
+"""ONNX's own backend tests on the compiled CPU path."""

@@ -1,0 +1,88 @@
+"""The compiled CPU path behind ONNX's backend interface, and ONNX's cases of the CPU."""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx.backend.base import Backend, BackendRep
+
+from dovetail.compiler.executor.executor import Executor
+
+__all__ = ["Case", "cases"]
+
+
+class PreparedModel(BackendRep):
+    """A model that runs on lists of inputs in the model's order."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._executor = Executor(model)
+        constants = {each.name for each in model.graph.initializer}
+        self._inputs = [each.name for each in model.graph.input if each.name not in constants]
+        self._all_inputs = [each.name for each in model.graph.input]
+        self._outputs = [each.name for each in model.graph.output]
+
+    def run(self, inputs: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs in the model's order."""
+        names = self._all_inputs if len(inputs) > len(self._inputs) else self._inputs
+        results = self._executor.run(dict(zip(names, inputs, strict=False)))
+        return tuple(results[name] for name in self._outputs)
+
+
+class CompiledBackend(Backend):
+    """What ONNX's runner calls."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
+        """Nothing is compiled before the model runs."""
+        return PreparedModel(model)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Only CPUs."""
+        return device == "CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of ONNX's tests; ``run`` raises what fails."""
+
+    name: str
+    category: str
+    run: Callable[[], None]
+    operators: Callable[[], tuple[str, ...]]
+
+
+@cache
+def cases(folder: Path) -> dict[str, Case]:
+    """Every case for CPUs, by name.
+
+    folder: where models and reference outputs that ONNX's runner makes are kept.
+    """
+    os.environ["ONNX_HOME"] = str(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.runner import Runner
+
+        runner = Runner(CompiledBackend)
+    found = {}
+    for category, items in runner._test_items.items():
+        for name, item in items.items():
+            if name.endswith("_cpu"):
+                found[name] = _case(name, category, item)
+    return dict(sorted(found.items()))
+
+
+def _case(name: str, category: str, item: Any) -> Case:
+    def run() -> None:
+        item.func(None)
+
+    def operators() -> tuple[str, ...]:
+        model = item.proto[0]
+        return () if model is None else tuple(each.op_type for each in model.graph.node)
+
+    return Case(name, category, run, operators)

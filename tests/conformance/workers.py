@@ -1,0 +1,110 @@
+"""Runs cases in forked processes, each case under a time limit; a crash costs one case."""
+
+import multiprocessing as mp
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from .backend import Case
+
+__all__ = ["Outcome", "run_cases"]
+
+MEMORY_BYTES = 12 << 30
+"""Address space of a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """reason: None when the case passed.  seconds: compiling included."""
+
+    name: str
+    reason: str | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: Any
+    pipe: Connection
+    name: str
+    started: float
+
+
+def run_cases(
+    cases: Mapping[str, Case],
+    names: Iterable[str],
+    jobs: int,
+    limit_s: float,
+    report: Callable[[Outcome], None],
+) -> None:
+    """Run the named cases; ``report`` each as it ends."""
+    waiting = list(names)[::-1]
+    workers: list[_Worker] = []
+    while waiting or workers:
+        while waiting and len(workers) < jobs:
+            workers.append(_start(cases, waiting.pop()))
+        ready = wait([worker.pipe for worker in workers], timeout=0.5)
+        for worker in list(workers):
+            outcome = _outcome(worker, worker.pipe in ready, limit_s)
+            if outcome is None:
+                continue
+            report(outcome)
+            if worker.process.is_alive() and waiting:
+                worker.name, worker.started = waiting.pop(), time.monotonic()
+                worker.pipe.send(worker.name)
+                continue
+            workers.remove(worker)
+            if worker.process.is_alive():
+                worker.pipe.send(None)
+            worker.process.join()
+
+
+def _start(cases: Mapping[str, Case], name: str) -> _Worker:
+    context = mp.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(cases, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    ours.send(name)
+    return _Worker(process, ours, name, time.monotonic())
+
+
+def _outcome(worker: _Worker, ready: bool, limit_s: float) -> Outcome | None:
+    seconds = time.monotonic() - worker.started
+    if ready:
+        try:
+            reason = worker.pipe.recv()
+        except EOFError:
+            worker.process.join()
+            reason = f"crash: exit status {worker.process.exitcode}"
+        return Outcome(worker.name, reason, seconds)
+    if seconds > limit_s:
+        worker.process.kill()
+        worker.process.join()
+        return Outcome(worker.name, f"time limit of {limit_s:g} s", seconds)
+    return None
+
+
+def _work(cases: Mapping[str, Case], pipe: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    warnings.simplefilter("ignore")
+    while (name := pipe.recv()) is not None:
+        pipe.send(_reason(cases[name]))
+
+
+def _reason(case: Case) -> str | None:
+    try:
+        case.run()
+    except Exception as error:
+        text = " ".join(str(error).split())
+        return f"{type(error).__name__}: {text}"[:600]
+    return None
