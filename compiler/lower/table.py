@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
 from .movement import MOVEMENT
 from .operand import Anchor, Element
+from .reductions import REDUCTIONS
+from .windows import WINDOWS
 
 __all__ = ["ANCHORS", "ELEMENTS"]
 
 ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
-ANCHORS: Mapping[type[Any], Anchor] = {}
+ANCHORS: Mapping[type[Any], Anchor] = {**CONTRACTIONS, **REDUCTIONS, **WINDOWS}
 """Operators with loops of their own."""

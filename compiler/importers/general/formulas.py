@@ -13,6 +13,12 @@ from ...graph.operators.contractions import contract
 from ...graph.operators.elementwise import Binary, Cast, Unary, Where
 from ...graph.operators.elementwise import BinaryFunction as B
 from ...graph.operators.elementwise import UnaryFunction as U
+from ...graph.operators.indexing import (
+    Gather,
+    GatherElements,
+    ScatterElements,
+    ScatterFunction,
+)
 from ...graph.operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...graph.operators.reductions import Reduce, ReduceFunction
 from ...errors import ModelError
@@ -253,6 +259,24 @@ class Term:
         fill = self.lift(value)
         operator = PadTensor(befores, afters)
         return Term(self.context, self.context.emit(operator, self.tensor, fill.tensor))
+
+    def take(self, indices: Term | Array, axis: int) -> Term:
+        """Index ``axis`` by an integer tensor, whose dimensions take the place of it."""
+        if not isinstance(indices, Term):
+            indices = self.constant(indices, DType.INT64)
+        emitted = self.context.emit(Gather(axis % self.rank), self.tensor, indices.tensor)
+        return Term(self.context, emitted)
+
+    def take_elements(self, indices: Term, axis: int) -> Term:
+        """``result[i, j] = x[i, indices[i, j]]`` along ``axis``."""
+        operator = GatherElements(axis % self.rank)
+        return Term(self.context, self.context.emit(operator, self.tensor, indices.tensor))
+
+    def scatter(self, axis: int, indices: Term, updates: Term, add: bool = False) -> Term:
+        """``result[i, indices[i, j]] = updates[i, j]``, or that added, along ``axis``."""
+        function = ScatterFunction.ADD if add else ScatterFunction.REPLACE
+        operands = (self.tensor, indices.tensor, updates.tensor)
+        return Term(self.context, self.context.emit(ScatterElements(axis, function), *operands))
 
     def reduce(self, function: ReduceFunction, axes: Sequence[int], keep: bool = False) -> Term:
         """Over ``axes``, of which none is negative; dimensions stay as 1 with ``keep``."""

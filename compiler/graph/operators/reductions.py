@@ -1,0 +1,91 @@
+"""Reductions of whole dimensions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import GraphError
+from ..types import TensorType
+from .protocol import Array, Fusion, require, require_inputs
+
+__all__ = ["Reduce", "ReduceFunction", "neutral"]
+
+
+class ReduceFunction(StrEnum):
+    """What combines elements."""
+
+    SUM = "sum"
+    PRODUCT = "product"
+    MIN = "min"
+    MAX = "max"
+    """Of floats: NaN when an element is NaN."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """``function`` over ``axes``, which stay as dimensions of 1 with ``keep``.
+
+    The dtype stays; integers wrap; the order is not defined.  No elements give the function's
+    neutral value: 0, 1, the highest or the lowest value.  Source: NumPy's ``reduce`` methods.
+    """
+
+    function: ReduceFunction
+    axes: tuple[int, ...]
+    keep: bool
+
+    fusion: ClassVar[Fusion] = Fusion.REDUCTION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", ReduceFunction(self.function))
+        if len(set(self.axes)) != len(self.axes):
+            raise GraphError(f"{self}: required different axes")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The shape without ``axes``.  Raises GraphError for bool sums and axes out of range."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        require(self, all(0 <= axis < x.rank for axis in self.axes), x, f"dimensions {self.axes}")
+        ordered = self.function in (ReduceFunction.MIN, ReduceFunction.MAX)
+        require(self, ordered or x.dtype != DType.BOOL, x, "numbers")
+        shape = tuple(
+            1 if axis in self.axes else size
+            for axis, size in enumerate(x.shape)
+            if self.keep or axis not in self.axes
+        )
+        return (TensorType(shape, x.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """NumPy's reductions; 16-bit floats are combined in float32, rounded at the end."""
+        (x,) = inputs
+        narrow = x.dtype.itemsize == 2 and DType(str(x.dtype)).is_float
+        wide = x.astype(np.float32) if narrow else x
+        function: dict[ReduceFunction, Any] = {
+            ReduceFunction.SUM: np.add,
+            ReduceFunction.PRODUCT: np.multiply,
+            ReduceFunction.MIN: np.minimum,
+            ReduceFunction.MAX: np.maximum,
+        }
+        reduce = function[self.function].reduce
+        options = {"axis": self.axes, "keepdims": self.keep, "dtype": wide.dtype}
+        with np.errstate(all="ignore"):
+            found = reduce(wide, **options, initial=neutral(self.function, wide.dtype))
+        return (np.asarray(found).astype(x.dtype),)
+
+
+def neutral(function: ReduceFunction, dtype: np.dtype[Any]) -> int | float | bool:
+    """The value that changes nothing."""
+    if function == ReduceFunction.SUM:
+        return 0
+    if function == ReduceFunction.PRODUCT:
+        return 1
+    low = function == ReduceFunction.MAX
+    if dtype == np.bool_:
+        return not low
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        return int(limits.min if low else limits.max)
+    return float("-inf" if low else "inf")

@@ -1,0 +1,297 @@
+"""Loops of contractions, convolutions and determinants."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ..dtypes import DType
+from ..graph.operators.contractions import Contract, Convolution
+from ..loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Buffer,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Scope as Memory,
+    Variable,
+)
+from ..loops.ir import Allocate, For, LoopKind, Stmt, Store, Update, block, loops
+from .operand import Anchor, Indices, Operand, Result, Scope, index, zero
+from .tiling import Machine, Tiling, choose_tiling
+
+__all__ = ["CONTRACTIONS", "combine", "converted"]
+
+
+def converted(value: Expr, dtype: DType) -> Expr:
+    """``value`` as ``dtype``."""
+    return value if value.dtype == dtype else Cast(dtype, value)
+
+
+def contract(
+    operator: Contract, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """A tile of the output in registers at a time."""
+    return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
+
+
+def combine(
+    operator: Contract,
+    operands: Sequence[Operand],
+    result: Result,
+    scope: Scope,
+    function: BinaryFunction,
+    neutral: int | float | bool,
+) -> Stmt:
+    """A contraction with another function in place of the sum, and its neutral value."""
+    tiling = choose_tiling(operator, Machine())
+    return _Contraction(operator, operands, result, scope, tiling, function, neutral).nest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Values of one label: ``start + number``, the number below ``size``, in lanes or unrolled."""
+
+    start: Expr
+    vectors: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Contraction:
+    operator: Contract
+    operands: Sequence[Operand]
+    result: Result
+    scope: Scope
+    tiling: Tiling
+    function: BinaryFunction
+    neutral: int | float | bool
+
+    def nest(self) -> Stmt:
+        """Loops over all labels of the output; the vector operand's are outside."""
+        if 0 in (self.operator.sizes[label] for label in self.operator.output):
+            return block()
+        return self._outer(self._order(), {})
+
+    def _order(self) -> list[int]:
+        """The labels of the output; those that the vectors depend on come first."""
+        vector = self.tiling.vector
+        uses = [{x for axis in axes for x, _ in axis} for axes in self.operator.operands]
+        with_vector = [used for used in uses if vector in used]
+        strong = set.intersection(*with_vector) if with_vector else set()
+        weak = set().union(*(used for used in uses if vector not in used))
+        only = [label for label in self.operator.output if label in strong - weak]
+        batch = [label for label in self.operator.output if label in strong & weak]
+        rest = [x for x in self.operator.output if x not in only and x not in batch]
+        return [*batch, *only, *rest]
+
+    def _outer(self, order: list[int], parts: dict[int, _Part]) -> Stmt:
+        """Loops over ``order``; ``parts`` has the labels of the loops around."""
+        if not order:
+            return self._tile(parts)
+        label, *rest = order
+        size = self.operator.sizes[label]
+        lanes = self.tiling.lanes if label == self.tiling.vector else 1
+        tile = self.tiling.tiles.get(label, 1)
+        statements, done = [], 0
+        while done < size:
+            vectors, step = tile, tile * lanes
+            if size - done < step:
+                vectors = max((size - done) // lanes, 1)
+                lanes = min(lanes, size - done)
+                step = vectors * lanes
+            count = (size - done) // step
+            start: Expr = index(done)
+            name = self.scope.fresh("o")
+            if count > 1:
+                moved = Variable(name) * step if step > 1 else Variable(name)
+                start = moved + done if done else moved
+            body = self._outer(rest, {**parts, label: _Part(start, vectors, lanes)})
+            statements.append(loops(((name, count),), body) if count > 1 else body)
+            done += count * step
+        return block(*statements)
+
+    def _tile(self, parts: Mapping[int, _Part]) -> Stmt:
+        """One tile: registers set to 0, the sum, and its elements stored."""
+        dtype = self.operator.dtype
+        tiled = [label for label in self.tiling.tiles if parts[label].vectors > 1]
+        vector = self.tiling.vector
+        lanes = parts[vector].lanes if vector in parts else 1
+        summed_lanes = self.tiling.lanes if vector is not None and vector not in parts else 1
+        shape = (*(parts[label].vectors for label in tiled), max(lanes, summed_lanes))
+        register = Buffer(self.scope.fresh("acc"), shape, dtype, Memory.REGISTER)
+        numbers = {label: self.scope.fresh("u") for label in tiled}
+        lane = self.scope.fresh("l")
+        unrolled = tuple((numbers[label], parts[label].vectors) for label in tiled)
+
+        def each(body: Callable[[Indices], Stmt], width: int) -> Stmt:
+            place = Variable(lane) if width > 1 else zero()
+            inner = body((*(Variable(name) for name, _ in unrolled), place))
+            if width > 1:
+                inner = loops(((lane, width),), inner, LoopKind.VECTOR)
+            return loops(unrolled, inner, LoopKind.UNROLLED)
+
+        def labels() -> dict[int, Expr]:
+            found: dict[int, Expr] = {}
+            for label, part in parts.items():
+                value = part.start
+                if label in numbers:
+                    number: Expr = Variable(numbers[label])
+                    value = _plus(value, number * part.lanes if part.lanes > 1 else number)
+                if part.lanes > 1:
+                    value = _plus(value, Variable(lane))
+                found[label] = value
+            return found
+
+        nought = Constant(self.neutral, dtype)
+        start = each(lambda place: Store(register, place, nought), shape[-1])
+        total = self._sum(register, each, labels(), lane, summed_lanes)
+        if summed_lanes > 1:
+            finish = self._across(register, unrolled, labels(), summed_lanes)
+        else:
+            finish = each(
+                lambda place: self.result.store(
+                    tuple(labels()[label] for label in self.operator.output), Load(register, place)
+                ),
+                lanes,
+            )
+        return Allocate(register, block(start, total, finish))
+
+    def _sum(
+        self,
+        register: Buffer,
+        each: Callable[[Callable[[Indices], Stmt], int], Stmt],
+        labels: dict[int, Expr],
+        lane: str,
+        summed_lanes: int,
+    ) -> Stmt:
+        """Loops over the summed labels; the vector one, if it is summed, is the innermost."""
+        names: list[tuple[str, Expr | int]] = []
+        vector = self.tiling.vector
+        for label in self._summed():
+            size = self.operator.sizes[label]
+            name = self.scope.fresh("k")
+            labels[label] = Variable(name) if size > 1 else zero()
+            if size != 1:
+                names.append((name, size))
+        if summed_lanes == 1:
+            product = self._product(labels)
+            body = each(lambda at: Update(register, at, self.function, product), self._width(register))
+            return loops(tuple(names), body)
+        assert vector is not None
+        size = self.operator.sizes[vector]
+        name, rest = self.scope.fresh("k"), size % summed_lanes
+        labels[vector] = Variable(name) * summed_lanes + Variable(lane)
+        product = self._product(labels)
+        body = each(lambda at: Update(register, at, self.function, product), summed_lanes)
+        statements = [loops(((name, size // summed_lanes),), body)]
+        if rest:
+            labels[vector] = _plus(index(size - rest), Variable(lane) if rest > 1 else zero())
+            tail = self._product(labels)
+            statements.append(
+                each(lambda at: Update(register, at, self.function, tail), rest)
+            )
+        return loops(tuple(names), block(*statements))
+
+    def _across(
+        self,
+        register: Buffer,
+        unrolled: tuple[tuple[str, int], ...],
+        labels: dict[int, Expr],
+        lanes: int,
+    ) -> Stmt:
+        """The sum of a register's lanes, stored."""
+        places = tuple(Variable(name) for name, _ in unrolled)
+        total = Load(register, (*places, zero()))
+        for lane in range(1, lanes):
+            total = Binary(self.function, total, Load(register, (*places, index(lane))))
+        where = tuple(labels[label] for label in self.operator.output)
+        return loops(unrolled, self.result.store(where, total), LoopKind.UNROLLED)
+
+    def _width(self, register: Buffer) -> int:
+        return register.shape[-1]
+
+    def _summed(self) -> list[int]:
+        """Outermost first: by stride in the operand that has most of them; not the vector label."""
+
+        def stride(label: int) -> int:
+            strides = [0]
+            for axes, operand in zip(self.operator.operands, self.operands, strict=True):
+                shape = operand.type.shape
+                for place, axis in enumerate(axes):
+                    own = prod(shape[place + 1 :])
+                    strides += [step * own for other, step in axis if other == label]
+            return max(strides)
+
+        labels = [label for label in self.operator.summed if label != self.tiling.vector]
+        return sorted(labels, key=stride, reverse=True)
+
+    def _product(self, labels: Mapping[int, Expr]) -> Expr:
+        value: Expr | None = None
+        for operand, axes in zip(self.operands, self.operator.operands, strict=True):
+            where = tuple(_affine(axis, labels) for axis in axes)
+            factor = converted(operand[where], self.operator.dtype)
+            value = factor if value is None else Binary(BinaryFunction.MUL, value, factor)
+        assert value is not None
+        return value
+
+
+def _affine(axis: Sequence[tuple[int, int]], labels: Mapping[int, Expr]) -> Expr:
+    total: Expr = zero()
+    for label, step in axis:
+        value = labels[label]
+        total = _plus(total, value * step if step != 1 else value)
+    return total
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Constant) and a.value == 0:
+        return b
+    if isinstance(b, Constant) and b.value == 0:
+        return a
+    return a + b
+
+
+def convolution(
+    operator: Convolution, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """One element of the output after the other; what lies outside the input is not read."""
+    x, w = operands
+    result, dtype = results[0], operator.dtype
+    rank, per_group = len(operator.strides), w.type.shape[1]
+    shape = result.type.shape
+    if 0 in shape:
+        return block()
+    outer = tuple((scope.fresh("o"), size) for size in shape)
+    batch, channel, *places = (Variable(name) for name, _ in outer)
+    group = Binary(BinaryFunction.FLOORDIV, channel, index(shape[1] // operator.groups))
+    inner = tuple((scope.fresh("k"), size) for size in w.type.shape[1:])
+    depth, *taps = (Variable(name) for name, _ in inner)
+    inside: Expr | None = None
+    where: list[Expr] = []
+    for i in range(rank):
+        at: Expr = places[i] * operator.strides[i] + taps[i] * operator.dilations[i]
+        at = at - operator.pads[i][0]
+        step, size = operator.expansions[i], x.type.shape[2 + i]
+        condition = (at >= 0) & (at < (size - 1) * step + 1)
+        if step > 1:
+            condition = condition & Binary(BinaryFunction.EQ, at % step, zero())
+        inside = condition if inside is None else inside & condition
+        where.append(at // step if step > 1 else at)
+    assert inside is not None
+    nought = Constant(0, dtype)
+    source = (batch, group * per_group + depth, *where)
+    value = converted(x.where(inside, source, Constant(0, x.type.dtype)), dtype)
+    product = Binary(BinaryFunction.MUL, value, converted(w[(channel, depth, *taps)], dtype))
+    total = Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER)
+    body = block(
+        Store(total, (), nought),
+        loops(inner, Update(total, (), BinaryFunction.ADD, product)),
+        result.store((batch, channel, *places), Load(total, ())),
+    )
+    return loops(outer, Allocate(total, body))
+
+
+CONTRACTIONS: Mapping[type[Any], Anchor] = {Contract: contract, Convolution: convolution}

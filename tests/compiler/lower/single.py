@@ -1,0 +1,37 @@
+"""One operator, lowered and interpreted, against its NumPy meaning."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.lower.group import lower_group
+
+__all__ = ["interpreted"]
+
+Array = NDArray[Any]
+
+
+def interpreted(operator: TensorOperator, *inputs: Array, seed: int = 1) -> Sequence[Array]:
+    """The results by the loops, run in an order that ``seed`` shuffles where it is free."""
+    builder = GraphBuilder()
+    names = [
+        builder.input(f"x{place}", TensorType(array.shape, str(array.dtype)))
+        for place, array in enumerate(inputs)
+    ]
+    outputs = builder.node_outputs(operator, tuple(names), "y", "test")
+    graph = builder.build(tuple(outputs))
+    lowered = lower_group(graph, graph.nodes)
+    arrays = dict(zip(names, inputs, strict=True))
+    given = {
+        buffer.name: arrays[name]
+        for buffer, name in zip(lowered.function.inputs, lowered.inputs, strict=True)
+    }
+    found = interpret(lowered.function, given, seed=seed)
+    results = dict(zip(lowered.outputs, (found[b.name] for b in lowered.function.outputs), strict=True))
+    return [np.asarray(results[name]) for name in outputs]
