@@ -15,10 +15,12 @@ from ..loops.expressions import (
     Constant,
     Expr,
     Load,
-    Scope as Memory,
     Variable,
 )
-from ..loops.ir import Allocate, For, LoopKind, Stmt, Store, Update, block, loops
+from ..loops.expressions import (
+    Scope as Memory,
+)
+from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
 from .operand import Anchor, Indices, Operand, Result, Scope, index, zero
 from .tiling import Machine, Tiling, choose_tiling
 
@@ -118,7 +120,7 @@ class _Contraction:
         dtype = self.operator.dtype
         tiled = [label for label in self.tiling.tiles if parts[label].vectors > 1]
         vector = self.tiling.vector
-        lanes = parts[vector].lanes if vector in parts else 1
+        lanes = parts[vector].lanes if vector is not None and vector in parts else 1
         summed_lanes = self.tiling.lanes if vector is not None and vector not in parts else 1
         shape = (*(parts[label].vectors for label in tiled), max(lanes, summed_lanes))
         register = Buffer(self.scope.fresh("acc"), shape, dtype, Memory.REGISTER)
@@ -178,7 +180,9 @@ class _Contraction:
                 names.append((name, size))
         if summed_lanes == 1:
             product = self._product(labels)
-            body = each(lambda at: Update(register, at, self.function, product), self._width(register))
+            body = each(
+                lambda at: Update(register, at, self.function, product), self._width(register)
+            )
             return loops(tuple(names), body)
         assert vector is not None
         size = self.operator.sizes[vector]
@@ -190,9 +194,7 @@ class _Contraction:
         if rest:
             labels[vector] = _plus(index(size - rest), Variable(lane) if rest > 1 else zero())
             tail = self._product(labels)
-            statements.append(
-                each(lambda at: Update(register, at, self.function, tail), rest)
-            )
+            statements.append(each(lambda at: Update(register, at, self.function, tail), rest))
         return loops(tuple(names), block(*statements))
 
     def _across(
@@ -204,7 +206,7 @@ class _Contraction:
     ) -> Stmt:
         """The sum of a register's lanes, stored."""
         places = tuple(Variable(name) for name, _ in unrolled)
-        total = Load(register, (*places, zero()))
+        total: Expr = Load(register, (*places, zero()))
         for lane in range(1, lanes):
             total = Binary(self.function, total, Load(register, (*places, index(lane))))
         where = tuple(labels[label] for label in self.operator.output)

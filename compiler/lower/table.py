@@ -5,6 +5,7 @@ from typing import Any
 
 from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
+from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
 from .reductions import REDUCTIONS
@@ -12,8 +13,13 @@ from .windows import WINDOWS
 
 __all__ = ["ANCHORS", "ELEMENTS"]
 
-ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **MOVEMENT}
+ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
-ANCHORS: Mapping[type[Any], Anchor] = {**CONTRACTIONS, **REDUCTIONS, **WINDOWS}
+ANCHORS: Mapping[type[Any], Anchor] = {
+    **CONTRACTIONS,
+    **INDEXING_ANCHORS,
+    **REDUCTIONS,
+    **WINDOWS,
+}
 """Operators with loops of their own."""

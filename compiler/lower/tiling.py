@@ -84,7 +84,9 @@ def _vector_label(operator: Contract) -> int | None:
 
 def _contiguous(axes: Sequence[Axis], label: int) -> bool | None:
     """Whether neighbouring values of a label are neighbours in memory; None when it is not used."""
-    places = [(place, step) for place, axis in enumerate(axes) for own, step in axis if own == label]
+    places = [
+        (place, step) for place, axis in enumerate(axes) for own, step in axis if own == label
+    ]
     if not places:
         return None
     return places == [(len(axes) - 1, 1)]

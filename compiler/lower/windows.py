@@ -6,13 +6,11 @@ from typing import Any
 from ..dtypes import DType
 from ..graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce, lowest
 from ..loops.expressions import (
-    Binary,
     BinaryFunction,
     Buffer,
     Constant,
     Expr,
     Load,
-    Select,
     Unary,
     UnaryFunction,
     Variable,
@@ -31,7 +29,8 @@ class _Position:
         self, operator: WindowReduce | WindowArgMax, x: Operand, place: Sequence[Expr], scope: Scope
     ) -> None:
         self.loops = tuple((scope.fresh("k"), size) for size in operator.kernel)
-        where, self.inside = list(place), None
+        where = list(place)
+        self.inside: Expr | None = None
         for (name, _), (axis, kernel, stride, dilation, pads) in zip(
             self.loops, operator.each(), strict=True
         ):
@@ -48,7 +47,6 @@ class _Position:
                 self.inside = condition if self.inside is None else self.inside & condition
             where[axis] = at
         self.where = tuple(where)
-        self.inside: Expr | None
 
 
 def _windows(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:

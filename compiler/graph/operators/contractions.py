@@ -218,14 +218,14 @@ class Convolution:
             for size, expansion in zip(x.shape[2:], self.expansions, strict=True)
         ]
         expanded = np.zeros((*x.shape[:2], *sizes), x.dtype)
-        expanded[(..., *(slice(None, None, step) for step in self.expansions))] = x
+        expanded[(slice(None), slice(None), *(slice(None, None, n) for n in self.expansions))] = x
         grown = [(max(first, 0), max(last, 0)) for first, last in self.pads]
         padded = np.pad(expanded, [(0, 0), (0, 0), *grown])
         cut = tuple(
             slice(max(-first, 0), padded.shape[axis + 2] - max(-last, 0))
             for axis, (first, last) in enumerate(self.pads)
         )
-        return np.asarray(padded[(..., *cut)])
+        return np.asarray(padded[(slice(None), slice(None), *cut)])
 
 
 def output_size(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:

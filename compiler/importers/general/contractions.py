@@ -5,9 +5,9 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import ModelError
 from ...graph.operators.contractions import Convolution, Determinant
+from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
 from .formulas import Inputs, Term, einsum, optional_term, term
-from ..onnx_state import OnnxNode
 from .windowing import Pads, same_pads
 
 __all__ = ["CONTRACTIONS", "accumulator", "convolve", "matmul"]
@@ -94,25 +94,27 @@ def convert_einsum(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
     if len(terms) != len(operands):
         raise ModelError(f"{node}: equation {equation!r} for {len(operands)} operands")
     ranks = [
-        value.rank - len(term.replace("...", ""))
-        for value, term in zip(operands, terms, strict=True)
+        value.rank - len(letters.replace("...", ""))
+        for value, letters in zip(operands, terms, strict=True)
     ]
-    dots = max([rank for rank, term in zip(ranks, terms, strict=True) if "..." in term], default=0)
+    dots = max(
+        [rank for rank, letters in zip(ranks, terms, strict=True) if "..." in letters], default=0
+    )
     labelled = []
-    for value, term, rank in zip(operands, terms, ranks, strict=True):
-        if rank < 0 or (rank > 0 and "..." not in term):
-            raise ModelError(f"{node}: {term!r} for {value.rank} dimensions")
-        labelled.append(_labelled(value, _labels(term, dots, rank)))
+    for value, letters, rank in zip(operands, terms, ranks, strict=True):
+        if rank < 0 or (rank > 0 and "..." not in letters):
+            raise ModelError(f"{node}: {letters!r} for {value.rank} dimensions")
+        labelled.append(_labelled(value, _labels(letters, rank)))
     if not arrow:
-        letters = left.replace(",", "").replace(".", "")
-        right = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    output = _labels(right, dots, dots)
+        used = left.replace(",", "").replace(".", "")
+        right = "..." + "".join(sorted(c for c in set(used) if used.count(c) == 1))
+    output = _labels(right, dots)
     return (_einsum_result(labelled, output, operands[0].dtype).tensor,)
 
 
-def _labels(term: str, dots: int, rank: int) -> list[int]:
+def _labels(letters: str, rank: int) -> list[int]:
     """Labels of the letters; negative ones of the dimensions of an ellipsis, the last is -1."""
-    before, ellipsis, after = term.partition("...")
+    before, ellipsis, after = letters.partition("...")
     middle = list(range(-rank, 0)) if ellipsis else []
     return [*(ord(c) for c in before), *middle, *(ord(c) for c in after)]
 
@@ -127,9 +129,7 @@ def _labelled(value: Term, labels: list[int]) -> tuple[Term, list[int]]:
     return value.reshape(*(size for _, size in kept)), [label for label, _ in kept]
 
 
-def _einsum_result(
-    operands: list[tuple[Term, list[int]]], output: list[int], dtype: DType
-) -> Term:
+def _einsum_result(operands: list[tuple[Term, list[int]]], output: list[int], dtype: DType) -> Term:
     """From left to right, two at a time; labels nobody needs any more are summed at once."""
     summing = accumulator(dtype)
     while len(operands) > 2:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...dtypes import DType
+from ...errors import ModelError
 from ...graph.operators.contractions import contract
 from ...graph.operators.elementwise import Binary, Cast, Unary, Where
 from ...graph.operators.elementwise import BinaryFunction as B
@@ -21,7 +22,6 @@ from ...graph.operators.indexing import (
 )
 from ...graph.operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...graph.operators.reductions import Reduce, ReduceFunction
-from ...errors import ModelError
 from .context import ImportContext, OnnxNode, Tensor
 
 __all__ = ["Inputs", "Term", "concatenate", "einsum", "optional_term", "term"]
@@ -36,7 +36,7 @@ Inputs = tuple[Tensor | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A tensor in a formula, of the graph being built.  Numbers in formulas take the tensor's dtype."""
+    """A tensor of the graph being built; numbers in formulas take its dtype."""
 
     context: ImportContext
     tensor: Tensor
@@ -101,16 +101,16 @@ class Term:
     def __neg__(self) -> Term:
         return self.unary(U.NEG)
 
-    def __lt__(self, other: Term | Scalar | Array) -> Term:
+    def __lt__(self, other: Term | Scalar) -> Term:
         return self.binary(B.LT, other)
 
-    def __le__(self, other: Term | Scalar | Array) -> Term:
+    def __le__(self, other: Term | Scalar) -> Term:
         return self.binary(B.LE, other)
 
-    def __gt__(self, other: Term | Scalar | Array) -> Term:
+    def __gt__(self, other: Term | Scalar) -> Term:
         return self.lift(other).binary(B.LT, self)
 
-    def __ge__(self, other: Term | Scalar | Array) -> Term:
+    def __ge__(self, other: Term | Scalar) -> Term:
         return self.lift(other).binary(B.LE, self)
 
     def __and__(self, other: Term) -> Term:

@@ -12,7 +12,7 @@ from .formulas import Inputs, Term, optional_term, term
 
 __all__ = ["QUANTIZED", "saturated"]
 
-OUTPUTS = {
+OUTPUTS: dict[int, DType] = {
     onnx.TensorProto.INT8: DType.INT8,
     onnx.TensorProto.UINT8: DType.UINT8,
     onnx.TensorProto.INT16: DType.INT16,
@@ -22,7 +22,7 @@ OUTPUTS = {
 
 def saturated(x: Term, dtype: DType) -> Term:
     """Rounded half to even, clipped to the range of an integer type, converted."""
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(str(dtype))
     return x.rint().clip(float(limits.min), float(limits.max)).cast(dtype)
 
 
@@ -133,12 +133,8 @@ def convert_qlinear_matmul(context: ImportContext, node: OnnxNode, inputs: Input
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (
         term(context, node, inputs, place) for place in range(8)
     )
-    total = matmul(
-        _centred(a, a_zero, a.rank - 2), _centred(b, b_zero, b.rank - 1), DType.INT32
-    )
-    a_scale, b_scale, y_scale = (
-        each.cast(DType.FLOAT32) for each in (a_scale, b_scale, y_scale)
-    )
+    total = matmul(_centred(a, a_zero, a.rank - 2), _centred(b, b_zero, b.rank - 1), DType.INT32)
+    a_scale, b_scale, y_scale = (each.cast(DType.FLOAT32) for each in (a_scale, b_scale, y_scale))
     if a_scale.rank == 1 and a_scale.shape[0] > 1:
         a_scale = a_scale.reshape(-1, 1)
     scale = a_scale * b_scale / y_scale

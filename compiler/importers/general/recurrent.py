@@ -23,12 +23,11 @@ BETAS = {"HardSigmoid": 0.5}
 
 def _activations(node: OnnxNode, cell: Cell, directions: int) -> list[tuple[Activation, ...]]:
     """Of each direction.  Alphas and betas are given to the functions that take them, in order."""
-    given = node.attributes.get("activations") or list(DEFAULTS[cell]) * directions
-    names = [each.decode() if isinstance(each, bytes) else str(each) for each in given]
+    names = node.texts("activations", DEFAULTS[cell] * directions)
     if len(names) != len(DEFAULTS[cell]) * directions:
         raise ModelError(f"{node}: {len(names)} activations")
-    alphas = list(node.attributes.get("activation_alpha") or ())
-    betas = list(node.attributes.get("activation_beta") or ())
+    alphas = list(node.reals("activation_alpha", ()))
+    betas = list(node.reals("activation_beta", ()))
     found = []
     for name in names:
         try:

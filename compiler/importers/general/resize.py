@@ -54,7 +54,7 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
         fill = node.real("extrapolation_value", 0.0)
         result = outside.where(result.constant(fill, result.dtype), result, result.dtype)
     if result.dtype != x.dtype and not x.dtype.is_float:
-        limits = np.iinfo(x.dtype.numpy)
+        limits = np.iinfo(str(x.dtype))
         result = result.rint().clip(float(limits.min), float(limits.max))
     return (result.cast(x.dtype).tensor,)
 

@@ -1,5 +1,7 @@
 """Converters of optimiser steps."""
 
+from collections.abc import Sequence
+
 from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
 from .formulas import Inputs, Term, term
@@ -20,7 +22,7 @@ def _groups(
     return rate, step, groups
 
 
-def _results(groups: list[tuple[Term, ...]]) -> Inputs:
+def _results(groups: Sequence[tuple[Term, ...]]) -> Inputs:
     """First results of all tensors, then the second ones, ..."""
     return tuple(each.tensor for column in zip(*groups, strict=True) for each in column)
 

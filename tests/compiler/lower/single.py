@@ -33,5 +33,7 @@ def interpreted(operator: TensorOperator, *inputs: Array, seed: int = 1) -> Sequ
         for buffer, name in zip(lowered.function.inputs, lowered.inputs, strict=True)
     }
     found = interpret(lowered.function, given, seed=seed)
-    results = dict(zip(lowered.outputs, (found[b.name] for b in lowered.function.outputs), strict=True))
+    results = dict(
+        zip(lowered.outputs, (found[b.name] for b in lowered.function.outputs), strict=True)
+    )
     return [np.asarray(results[name]) for name in outputs]
