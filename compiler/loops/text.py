@@ -68,7 +68,7 @@ from .ir import (
 )
 from .rewrite import fold
 
-__all__ = ["INFIX", "RESERVED", "expr_to_text", "to_text"]
+__all__ = ["INFIX", "RESERVED", "expr_to_text", "name_to_text", "statement_to_text", "to_text"]
 
 INFIX: dict[BinaryFunction, tuple[str, int]] = {
     BinaryFunction.LT: ("<", 1),
@@ -113,6 +113,11 @@ def to_text(function: Function) -> str:
     lines += [f"  output {_declared(buffer)}" for buffer in function.outputs]
     lines += _body(function.body, "  ")
     return "\n".join(lines)
+
+
+def statement_to_text(stmt: Stmt) -> str:
+    """The statement alone; no newline at the end."""
+    return "\n".join(_lines(stmt, ""))
 
 
 def expr_to_text(expr: Expr) -> str:

@@ -1,0 +1,221 @@
+"""Every access of a statement to a buffer, with what holds where it happens."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..dtypes import DType
+from .affine import Linear
+from .bounds import Bounds
+from .expressions import BinaryFunction, Buffer, Expr, Load, Select, Variable
+from .intrinsic import Intrinsic
+from .ir import (
+    Allocate,
+    Block,
+    For,
+    If,
+    Invoke,
+    Let,
+    Region,
+    Stmt,
+    Store,
+    Update,
+    While,
+)
+from .rewrite import operands, substitute_expr
+from .simplify import Simplifier
+
+__all__ = ["Access", "accesses"]
+
+DEEPEST_GUARD = 12
+"""Conditions of more nested selects than this are not taken into account."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Access:
+    """A load, a store, an update, or the region of an intrinsic's operand.
+
+    ``index`` has what ``Let`` stands for put in.  A region's index has one more variable for each
+    dimension, of the range of its size.
+    """
+
+    buffer: Buffer
+    index: tuple[Linear, ...]
+    reads: bool
+    writes: bool
+    function: BinaryFunction | None
+    """Of an update."""
+    loops: tuple[For, ...]
+    """Around it, inside the statement that was asked about, outermost first."""
+    bounds: Bounds
+    """Where it happens."""
+    private: int | None
+    """How many of ``loops`` are around the allocation of the buffer; None: it is not inside."""
+    statement: Stmt
+    within: frozenset[str] = frozenset()
+    """The variables of the dimensions of a region."""
+
+    def commutes(self, other: "Access") -> bool:
+        """Whether their order does not matter, on one element."""
+        same = self.function is not None and self.function is other.function
+        return same or not (self.writes or other.writes)
+
+
+def accesses(
+    stmt: Stmt,
+    bounds: Bounds,
+    intrinsics: Mapping[str, Intrinsic] | None = None,
+    loops: tuple[For, ...] = (),
+) -> list[Access]:
+    """The accesses of ``stmt``, in the order of its text, reads of a write first.
+
+    ``loops`` are loops that it is a part of the body of, and that the accesses count among theirs;
+    ``bounds`` hold outside them.  An intrinsic that is not in ``intrinsics`` is taken to read and
+    write all its operands.
+    """
+    for loop in loops:
+        bounds = bounds.loop(loop.variable, Simplifier(bounds).expr(loop.extent))
+    collector = _Collector(intrinsics or {})
+    collector.statement(stmt, _Place(loops, Simplifier(bounds), {}, {}))
+    return collector.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    loops: tuple[For, ...]
+    simplifier: Simplifier
+    lets: Mapping[str, Expr]
+    allocated: Mapping[str, int]
+
+    def inner(self, bounds: Bounds) -> "_Place":
+        return replace(self, simplifier=Simplifier(bounds))
+
+    def expr(self, expr: Expr) -> Expr:
+        return substitute_expr(expr, self.lets) if self.lets else expr
+
+
+class _Collector:
+    def __init__(self, intrinsics: Mapping[str, Intrinsic]) -> None:
+        self.intrinsics = intrinsics
+        self.found: list[Access] = []
+
+    def statement(self, stmt: Stmt, place: _Place) -> None:
+        bounds = place.simplifier.bounds
+        match stmt:
+            case Block(statements=statements):
+                for each in statements:
+                    self.statement(each, place)
+            case For(variable=name, extent=extent, body=body):
+                self.reads((extent,), stmt, place)
+                limit = place.simplifier.expr(place.expr(extent))
+                inner = place.inner(bounds.loop(name, limit))
+                self.statement(body, replace(inner, loops=(*place.loops, stmt)))
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.reads((condition,), stmt, place)
+                test = place.simplifier.expr(place.expr(condition))
+                self.statement(then, place.inner(bounds.where(test)))
+                if otherwise is not None:
+                    self.statement(otherwise, place.inner(bounds.where(test, False)))
+            case While(condition=condition, body=body):
+                self.reads((condition,), stmt, place)
+                self.statement(body, place)
+            case Allocate(buffer=buffer, body=body):
+                allocated = {**place.allocated, buffer.name: len(place.loops)}
+                self.statement(body, replace(place, allocated=allocated))
+            case Let(variable=variable, value=value, body=body):
+                self.reads((value,), stmt, place)
+                lets = place.lets
+                if variable.dtype in (DType.INT64, DType.BOOL):
+                    lets = {**lets, variable.name: place.expr(value)}
+                self.statement(body, replace(place, lets=lets))
+            case Store(buffer=buffer, indices=indices, value=value):
+                self.reads((*indices, value), stmt, place)
+                self.add(buffer, indices, place, stmt, writes=True)
+            case Update(buffer=buffer, indices=indices, function=function, value=value):
+                self.reads((*indices, value), stmt, place)
+                self.add(buffer, indices, place, stmt, reads=True, writes=True, function=function)
+            case Invoke():
+                self.invoke(stmt, place)
+
+    def add(
+        self,
+        buffer: Buffer,
+        indices: Iterable[Expr],
+        place: _Place,
+        stmt: Stmt,
+        *,
+        reads: bool = False,
+        writes: bool = False,
+        function: BinaryFunction | None = None,
+        within: frozenset[str] = frozenset(),
+    ) -> None:
+        index = tuple(place.simplifier.linear(place.expr(each)) for each in indices)
+        self.found.append(
+            Access(
+                buffer,
+                index,
+                reads,
+                writes,
+                function,
+                place.loops,
+                place.simplifier.bounds,
+                place.allocated.get(buffer.name),
+                stmt,
+                within,
+            )
+        )
+
+    def reads(self, roots: Iterable[Expr], stmt: Stmt, place: _Place) -> None:
+        """The loads in ``roots``, with the conditions of the selects around them."""
+        stack: list[tuple[Expr, _Place, int]] = [(root, place, 0) for root in roots]
+        seen: set[tuple[int, int]] = set()
+        while stack:
+            expr, here, depth = stack.pop()
+            if (id(expr), id(here)) in seen:
+                continue
+            seen.add((id(expr), id(here)))
+            match expr:
+                case Load(buffer=buffer, indices=indices):
+                    stack += ((each, here, depth) for each in indices)
+                    self.add(buffer, indices, here, stmt, reads=True)
+                case Select(condition=condition, chosen=chosen, other=other) if (
+                    depth < DEEPEST_GUARD
+                ):
+                    test = here.simplifier.expr(here.expr(condition))
+                    bounds = here.simplifier.bounds
+                    stack += (
+                        (other, here.inner(bounds.where(test, False)), depth + 1),
+                        (chosen, here.inner(bounds.where(test)), depth + 1),
+                        (condition, here, depth),
+                    )
+                case _:
+                    stack += ((each, here, depth) for each in operands(expr))
+
+    def invoke(self, stmt: Invoke, place: _Place) -> None:
+        intrinsic = self.intrinsics.get(stmt.intrinsic)
+        inputs = len(intrinsic.meaning.inputs) if intrinsic else 0
+        for number, region in enumerate(stmt.operands):
+            self.reads(region.start, stmt, place)
+            self.region(region, number, place, stmt, writes=number >= inputs)
+
+    def region(
+        self, region: Region, number: int, place: _Place, stmt: Stmt, *, writes: bool
+    ) -> None:
+        bounds = place.simplifier.bounds
+        indices, within = [], set()
+        for axis, (start, size) in enumerate(zip(region.start, region.shape, strict=True)):
+            if size == 1:
+                indices.append(start)
+                continue
+            name = f"{region.buffer.name}.{number}.{axis}"
+            within.add(name)
+            bounds = bounds.variable(name, (0, size - 1))
+            indices.append(start + Variable(name))
+        self.add(
+            region.buffer,
+            indices,
+            place.inner(bounds),
+            stmt,
+            reads=True,
+            writes=writes,
+            within=frozenset(within),
+        )

@@ -1,0 +1,113 @@
+"""Quasi-affine normal form of indices.
+
+    Linear = constant + sum(coefficient * atom)
+
+An atom is a variable, or an int64 expression that is no sum: ``x // 8``, ``x % 8``, ``min(a, b)``,
+a load.  Two indices are equal for all values of their atoms exactly if their forms are equal.
+Index arithmetic is taken not to overflow int64.
+"""
+
+from dataclasses import dataclass
+
+from ..dtypes import DType
+from .expressions import Binary, BinaryFunction, Constant, Expr, Unary, UnaryFunction, Variable
+from .rewrite import fold
+from .text import expr_to_text
+
+__all__ = ["Linear", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``constant + sum(coefficient * atom)``; no coefficient is 0, ``terms`` never changes."""
+
+    constant: int
+    terms: dict[Expr, int]
+
+    def __add__(self, other: "Linear") -> "Linear":
+        if not other.terms:
+            return Linear(self.constant + other.constant, self.terms) if other.constant else self
+        terms = dict(self.terms)
+        for atom, factor in other.terms.items():
+            total = terms.get(atom, 0) + factor
+            if total:
+                terms[atom] = total
+            else:
+                del terms[atom]
+        return Linear(self.constant + other.constant, terms)
+
+    def __sub__(self, other: "Linear") -> "Linear":
+        return self + other * -1
+
+    def __mul__(self, factor: int) -> "Linear":
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Linear(0, {})
+        terms = {atom: held * factor for atom, held in self.terms.items()}
+        return Linear(self.constant * factor, terms)
+
+    def shifted(self, offset: int) -> "Linear":
+        """With ``offset`` added."""
+        return Linear(self.constant + offset, self.terms)
+
+    @property
+    def value(self) -> int | None:
+        """The constant, if there is nothing else."""
+        return None if self.terms else self.constant
+
+    @property
+    def atom(self) -> Expr | None:
+        """The atom, if there is nothing else."""
+        if len(self.terms) == 1 and not self.constant:
+            ((atom, factor),) = self.terms.items()
+            return atom if factor == 1 else None
+        return None
+
+    def to_expr(self) -> Expr:
+        """As an expression: terms that are added, in the order of their text, then the others."""
+        if len(self.terms) > 1:
+            ordered = sorted(
+                self.terms.items(), key=lambda term: (term[1] < 0, expr_to_text(term[0]))
+            )
+        else:
+            ordered = list(self.terms.items())
+        result: Expr | None = None
+        for atom, factor in ordered:
+            if result is None:
+                result = atom if factor == 1 else atom * factor
+            elif factor < 0:
+                result = result - (atom if factor == -1 else atom * -factor)
+            else:
+                result = result + (atom if factor == 1 else atom * factor)
+        if result is None:
+            return Constant(self.constant, DType.INT64)
+        if self.constant:
+            return result + self.constant if self.constant > 0 else result - -self.constant
+        return result
+
+
+def linear(expr: Expr) -> Linear:
+    """The form of an int64 expression, as it is: nothing inside an atom is simplified."""
+    return fold(expr, combine)
+
+
+def combine(expr: Expr, below: tuple[Linear, ...]) -> Linear:
+    """The form of ``expr`` from those of its operands."""
+    if expr.dtype is DType.INT64:
+        match expr:
+            case Constant(value=value):
+                return Linear(int(value), {})
+            case Binary(function=BinaryFunction.ADD):
+                return below[0] + below[1]
+            case Binary(function=BinaryFunction.SUB):
+                return below[0] - below[1]
+            case Binary(function=BinaryFunction.MUL) if not below[1].terms:
+                return below[0] * below[1].constant
+            case Binary(function=BinaryFunction.MUL) if not below[0].terms:
+                return below[1] * below[0].constant
+            case Unary(function=UnaryFunction.NEG):
+                return below[0] * -1
+            case Variable():
+                return Linear(0, {expr: 1})
+    return Linear(0, {expr: 1})

@@ -1,0 +1,198 @@
+"""What is known of the values of indices: ranges of variables, and guards.
+
+``Bounds`` is what holds at a place in a program.  Its ranges come from the extents of the loops
+around the place; its facts, forms that are at most 0, from conditions and from extents that are not
+constant.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..dtypes import DType
+from .affine import Linear, linear
+from .arithmetic import integer_limits
+from .expressions import (
+    Binary,
+    BinaryFunction,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    UnaryFunction,
+    Variable,
+)
+from .rewrite import fold
+
+__all__ = ["ANY", "Bounds", "Interval"]
+
+Interval = tuple[int, int]
+"""The least and the greatest value; empty when the first is greater."""
+
+ANY: Interval = integer_limits(DType.INT64)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Ranges of variables, and forms that are at most 0."""
+
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
+    facts: tuple[Linear, ...] = ()
+
+    def loop(self, name: str, extent: Expr) -> "Bounds":
+        """In the body of a loop."""
+        high = self.of(extent)[1]
+        ranges = {**self.ranges, name: (0, high - 1)}
+        if isinstance(extent, Constant):
+            return Bounds(ranges, self.facts)
+        inside = Linear(1, {Variable(name): 1})
+        return Bounds(ranges, (*self.facts, *(inside - linear(limit) for limit in _minima(extent))))
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing ever runs here."""
+        if any(low > high for low, high in self.ranges.values()):
+            return True
+        return any(self.interval(fact)[0] > 0 for fact in self.facts)
+
+    def variable(self, name: str, interval: Interval) -> "Bounds":
+        """With the range of a variable."""
+        return Bounds({**self.ranges, name: interval}, self.facts)
+
+    def where(self, condition: Expr, holds: bool = True) -> "Bounds":
+        """Where a condition holds, or does not."""
+        new = tuple(_facts(condition, holds))
+        return Bounds(self.ranges, (*self.facts, *new)) if new else self
+
+    def of(self, expr: Expr) -> Interval:
+        """An interval that holds every value of an integer expression, facts left aside."""
+        if isinstance(expr, Constant):
+            return int(expr.value), int(expr.value)
+        return fold(expr, self._combine)
+
+    def interval(self, form: Linear) -> Interval:
+        """An interval that holds every value of a form, facts left aside."""
+        low = high = form.constant
+        for atom, factor in form.terms.items():
+            known = self.ranges.get(atom.name, ANY) if isinstance(atom, Variable) else self.of(atom)
+            if factor > 0:
+                low, high = low + factor * known[0], high + factor * known[1]
+            else:
+                low, high = low + factor * known[1], high + factor * known[0]
+        return low, high
+
+    def upper(self, form: Linear, depth: int = 2) -> int:
+        """A number that no value of the form exceeds; up to ``depth`` facts are added up."""
+        best = self.interval(form)[1]
+        if depth:
+            for fact in self.facts:
+                for atom, factor in fact.terms.items():
+                    held = form.terms.get(atom, 0)
+                    if held and held % factor == 0 and held // factor > 0:
+                        # form = rest + times * fact, and the fact is at most 0.
+                        rest = form - fact * (held // factor)
+                        if len(rest.terms) <= len(form.terms) + 1:
+                            best = min(best, self.upper(rest, depth - 1))
+                        break
+        return best
+
+    def lower(self, form: Linear) -> int:
+        """A number that no value of the form is below."""
+        return -self.upper(form * -1)
+
+    def _combine(self, expr: Expr, below: tuple[Interval, ...]) -> Interval:
+        limits = integer_limits(expr.dtype) if not expr.dtype.is_float else ANY
+        found = self._interval(expr, below)
+        wraps = found[0] < limits[0] or found[1] > limits[1]
+        return limits if wraps else found
+
+    def _interval(self, expr: Expr, below: tuple[Interval, ...]) -> Interval:
+        anything = integer_limits(expr.dtype) if not expr.dtype.is_float else ANY
+        match expr:
+            case Constant(value=value) if not expr.dtype.is_float:
+                return int(value), int(value)
+            case Variable(name=name):
+                return self.ranges.get(name, anything)
+            case Binary(function=function) if not expr.dtype.is_float:
+                return _binary(function, below[0], below[1], anything)
+            case Unary(function=UnaryFunction.NEG):
+                return -below[0][1], -below[0][0]
+            case Unary(function=UnaryFunction.ABS):
+                low, high = below[0]
+                least = 0 if low <= 0 <= high else min(abs(low), abs(high))
+                return least, max(abs(low), abs(high))
+            case Select():
+                return min(below[1][0], below[2][0]), max(below[1][1], below[2][1])
+            case Cast(operand=operand) if not operand.dtype.is_float:
+                return below[0]
+            case Load():
+                return anything
+        return anything
+
+
+def _binary(function: BinaryFunction, a: Interval, b: Interval, anything: Interval) -> Interval:
+    match function:
+        case BinaryFunction.ADD:
+            return a[0] + b[0], a[1] + b[1]
+        case BinaryFunction.SUB:
+            return a[0] - b[1], a[1] - b[0]
+        case BinaryFunction.MUL:
+            corners = [x * y for x in a for y in b]
+            return min(corners), max(corners)
+        case BinaryFunction.FLOORDIV if b[0] > 0:
+            corners = [x // y for x in a for y in b]
+            return min(corners), max(corners)
+        case BinaryFunction.MOD if b[0] > 0:
+            if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+                return a[0] % b[0], a[1] % b[0]
+            return 0, b[1] - 1
+        case BinaryFunction.DIV if b[0] > 0 and a[0] >= 0:
+            return a[0] // b[1], a[1] // b[0]
+        case BinaryFunction.REM if b[0] > 0 and a[0] >= 0:
+            return 0, min(a[1], b[1] - 1)
+        case BinaryFunction.MIN:
+            return min(a[0], b[0]), min(a[1], b[1])
+        case BinaryFunction.MAX:
+            return max(a[0], b[0]), max(a[1], b[1])
+    return anything
+
+
+def _minima(extent: Expr) -> Iterable[Expr]:
+    """Expressions that the extent does not exceed."""
+    match extent:
+        case Binary(function=BinaryFunction.MIN, left=left, right=right):
+            yield from _minima(left)
+            yield from _minima(right)
+        case _:
+            yield extent
+
+
+def _facts(condition: Expr, holds: bool) -> Iterable[Linear]:
+    """Forms that are at most 0 where ``condition`` is ``holds``."""
+    match condition:
+        case Constant(value=value):
+            if bool(value) is not holds:
+                yield Linear(1, {})
+        case Binary(function=BinaryFunction.AND, left=left, right=right) if holds:
+            yield from _facts(left, True)
+            yield from _facts(right, True)
+        case Binary(function=BinaryFunction.OR, left=left, right=right) if not holds:
+            yield from _facts(left, False)
+            yield from _facts(right, False)
+        case Unary(function=UnaryFunction.NOT, operand=operand):
+            yield from _facts(operand, not holds)
+        case Binary(function=function, left=left, right=right) if left.dtype is DType.INT64:
+            first, second = linear(left), linear(right)
+            match function, holds:
+                case BinaryFunction.LT, True:
+                    yield (first - second).shifted(1)
+                case BinaryFunction.LE, True:
+                    yield first - second
+                case BinaryFunction.LT, False:
+                    yield second - first
+                case BinaryFunction.LE, False:
+                    yield (second - first).shifted(1)
+                case (BinaryFunction.EQ, True) | (BinaryFunction.NE, False):
+                    yield first - second
+                    yield second - first

@@ -1,0 +1,106 @@
+"""Simpler programs of the same meaning: every expression simplified at its place, with the ranges
+of the loops and the guards around it; branches that are never or always taken, and loops that never
+run, vanish.
+"""
+
+from dataclasses import replace
+
+from ..dtypes import DType
+from .bounds import Bounds
+from .expressions import Constant, Expr
+from .ir import (
+    Allocate,
+    Block,
+    For,
+    Function,
+    If,
+    Invoke,
+    Let,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    While,
+    block,
+)
+from .rewrite import substitute
+from .simplify import Simplifier
+
+__all__ = ["canonicalize", "canonicalize_statement"]
+
+
+def canonicalize(function: Function, *, keep_loops: bool = True) -> Function:
+    """The simpler function.
+
+    Loops of one iteration stay unless ``keep_loops`` is false, so that schedules can name them.
+    """
+    return replace(
+        function, body=canonicalize_statement(function.body, Bounds(), keep_loops=keep_loops)
+    )
+
+
+def canonicalize_statement(stmt: Stmt, bounds: Bounds, *, keep_loops: bool = True) -> Stmt:
+    """The simpler statement, where ``bounds`` hold; ``Block(())`` where it does nothing."""
+    return _Canonicalizer(keep_loops).statement(stmt, Simplifier(bounds))
+
+
+class _Canonicalizer:
+    def __init__(self, keep_loops: bool) -> None:
+        self.keep_loops = keep_loops
+
+    def statement(self, stmt: Stmt, here: Simplifier) -> Stmt:
+        expr = here.expr
+        match stmt:
+            case Block(statements=statements):
+                return block(*(self.statement(each, here) for each in statements))
+            case For():
+                return self._for(stmt, here)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._if(expr(condition), then, otherwise, here)
+            case While(condition=condition, body=body):
+                test = expr(condition)
+                if test == Constant(False, DType.BOOL):
+                    return Block(())
+                return While(test, self.statement(body, here))
+            case Allocate(body=body):
+                inner = self.statement(body, here)
+                return inner if inner == Block(()) else replace(stmt, body=inner)
+            case Let(variable=variable, value=value, body=body):
+                simple = expr(value)
+                if isinstance(simple, Constant):
+                    return self.statement(substitute(body, {variable.name: simple}), here)
+                inside = here
+                if variable.dtype is DType.INT64:
+                    inside = Simplifier(here.bounds.variable(variable.name, here.bounds.of(simple)))
+                inner = self.statement(body, inside)
+                return inner if inner == Block(()) else Let(variable, simple, inner)
+            case Store(indices=indices, value=value) | Update(indices=indices, value=value):
+                return replace(stmt, indices=tuple(map(expr, indices)), value=expr(value))
+            case Invoke(operands=regions):
+                simple_regions = (
+                    replace(region, start=tuple(map(expr, region.start))) for region in regions
+                )
+                return replace(stmt, operands=tuple(simple_regions))
+
+    def _for(self, stmt: For, here: Simplifier) -> Stmt:
+        extent = here.expr(stmt.extent)
+        low, high = here.bounds.of(extent)
+        if high <= 0:
+            return Block(())
+        plain = stmt.kind in (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTOR)
+        if low == high == 1 and plain and not self.keep_loops:
+            zero = {stmt.variable: Constant(0, DType.INT64)}
+            return self.statement(substitute(stmt.body, zero), here)
+        body = self.statement(stmt.body, Simplifier(here.bounds.loop(stmt.variable, extent)))
+        return body if body == Block(()) else replace(stmt, extent=extent, body=body)
+
+    def _if(self, condition: Expr, then: Stmt, otherwise: Stmt | None, here: Simplifier) -> Stmt:
+        if isinstance(condition, Constant):
+            chosen = then if condition.value else otherwise
+            return Block(()) if chosen is None else self.statement(chosen, here)
+        bounds = here.bounds
+        first = self.statement(then, Simplifier(bounds.where(condition)))
+        if otherwise is None:
+            return first if first == Block(()) else If(condition, first)
+        second = self.statement(otherwise, Simplifier(bounds.where(condition, False)))
+        return If(condition, first, None if second == Block(()) else second)
