@@ -105,7 +105,7 @@ class HardwareConfig:
             "acc_depth": (2 * self.acc_banks, 1 << 16),
             "wgt_depth": (2, 1 << 16),
             "par_depth": (2, 1 << 12),
-            "tap_depth": (2, 1 << 12),
+            "tap_depth": (4, 1 << 12),
             "tab_depth": (256, 1 << 12),
             "queue_depth": (2, 64),
             "fetch_ahead": (2, 16),

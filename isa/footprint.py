@@ -19,10 +19,13 @@ __all__ = [
     "block_bytes",
     "distinct",
     "dram_rows",
+    "is_window",
     "nest",
     "outer_extent",
+    "results_written",
     "scratchpad_reads",
     "scratchpad_writes",
+    "window_taps",
     "with_bank_masks",
 ]
 
@@ -73,6 +76,38 @@ def outer_extent(vector: Vector) -> tuple[int, ...]:
         for level, count in enumerate(vector.extent)
         if level
     )
+
+
+def is_window(vector: Vector) -> bool:
+    """Whether results are sums over windows of columns (``Multiplier.WINDOW``)."""
+    return vector.fold is Fold.MAC and vector.multiplier is Multiplier.WINDOW
+
+
+def window_taps(vector: Vector, config: HardwareConfig) -> Addresses:
+    """TAP words of every element of a vector with windows: int64[elements, 3]."""
+    first = nest(vector.tap_address, vector.extent, vector.tap_stride, config.tap_depth) & ~3
+    return first[:, None] + np.arange(3)
+
+
+def _written(vector: Vector) -> tuple[int, tuple[int, ...]]:
+    """First destination word, and extents of levels 1 and up, without results that are skipped."""
+    base, extent, level = vector.destination_address, outer_extent(vector), vector.reduction_levels
+    if not is_window(vector) or not vector.window_skip:
+        return base, extent
+    if level == len(vector.extent):
+        return base, (0,) * len(extent)
+    kept = max(0, vector.extent[level] - vector.window_skip)
+    base += vector.window_skip * vector.destination_stride[level - 1]
+    return base, (*extent[: level - 1], kept, *extent[level:])
+
+
+def results_written(vector: Vector) -> NDArray[np.bool_]:
+    """Which results, in their order, are written: all but those that windows skip."""
+    kept = np.ones(int(np.prod(outer_extent(vector))), bool)
+    if is_window(vector):
+        run = (*vector.extent, 1)[vector.reduction_levels]
+        kept.reshape(-1, run)[:, : vector.window_skip] = False
+    return kept
 
 
 def block_bytes(address: int, load_or_store: Load | Store, word_bytes: int) -> Addresses:
@@ -148,6 +183,9 @@ def scratchpad_reads(
             add(instruction.source, instruction.source_address, extent, instruction.source_stride)
             if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
                 add(Memory.TAP, instruction.tap_address, extent, instruction.tap_stride)
+            if is_window(instruction):
+                taps = window_taps(instruction, config)
+                touches.append(Touch(Memory.TAP, np.unique(taps)))
             if instruction.finish is Finish.REQUANTIZE:
                 outer = outer_extent(instruction)
                 add(Memory.PAR, instruction.par_address, outer, instruction.par_stride)
@@ -179,8 +217,10 @@ def scratchpad_writes(
             memory, base = Memory.ACC, instruction.acc_address
             extent, stride = instruction.extent, instruction.acc_stride
         case Vector(destination=memory):
-            base = instruction.destination_address
-            extent, stride = outer_extent(instruction), instruction.destination_stride
+            base, extent = _written(instruction)
+            stride = instruction.destination_stride
+            if not all(extent):
+                return []
         case Store():
             return []
     return [Touch(memory, visit(base, extent, stride, config.depth(memory)))]

@@ -90,6 +90,7 @@ GEMM_FORMAT = Format(
         *_levels("act_stride", GEMM_LEVELS, 16, "ACT words a step"),
         *_levels("wgt_stride", GEMM_LEVELS, 16, "WGT words a step"),
         *_levels("acc_stride", GEMM_LEVELS, 16, "ACC words a step"),
+        Field("weight_offset", 9, "added to every weight before it is multiplied", True),
     ),
 )
 
@@ -101,7 +102,7 @@ VECTOR_FORMAT = Format(
         Field("source", 1, "memory read: 0 ACT, 1 ACC"),
         Field("destination", 1, "memory written: 0 ACT, 1 ACC"),
         Field("fold", 3, "0 ADD, 1 SUB, 2 MAX, 3 MIN, 4 MAC"),
-        Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR"),
+        Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR, 3 WINDOW"),
         Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT"),
         Field("lookup", 1, "1: the int8 result is replaced from TAB; destination ACT only"),
         Field("rounding", 2, "of REQUANTIZE: 0 half to even; others reserved"),
@@ -113,7 +114,12 @@ VECTOR_FORMAT = Format(
         Field("low", 8, "smallest int8 result", True),
         Field("high", 8, "largest int8 result", True),
         Field("shift", 5, "bits of SHIFT"),
-        Field("m0", 24, "immediate multiplier at level-0 index 0", True),
+        Field(
+            "m0",
+            24,
+            "immediate multiplier at level-0 index 0; its low 9 bits are added to taps",
+            True,
+        ),
         Field("m1", 24, "immediate multiplier elsewhere", True),
         Field("source_address", 16, "first word read"),
         Field("destination_address", 16, "first word written"),
@@ -125,6 +131,7 @@ VECTOR_FORMAT = Format(
         *_levels("tap_stride", VECTOR_LEVELS, 12, "TAP words a step"),
         *_levels("destination_stride", VECTOR_LEVELS - 1, 16, "destination words a step", first=1),
         *_levels("par_stride", VECTOR_LEVELS - 1, 12, "PAR words a step", first=1),
+        Field("window_skip", 2, "of WINDOW: first results of each run that are not written"),
     ),
 )
 

@@ -65,12 +65,16 @@ class Multiplier(IntEnum):
     """Where the multiplier of ``Fold.MAC`` comes from; 0 for every other fold."""
 
     TAP = 0
-    """int8 from the TAP memory, per lane."""
+    """int8 from the TAP memory, per lane, plus the low 9 bits (signed) of ``m0``."""
     IMMEDIATE = 1
     """``m0`` where the level-0 index is 0, else ``m1``."""
     PAIR = 2
     """Low 24 bits (signed) of the element before in the same reduction, where the level-0 index is
     odd; 0 where it is even."""
+    WINDOW = 3
+    """Three neighbouring TAP words, for an element and what was read two columns before and one
+    column before: see below.
+    """
 
 
 class Finish(IntEnum):
@@ -146,8 +150,8 @@ class Gemm:
     loop indices.
 
     A tile whose ``reduction`` levels all have index 0 overwrites ACC unless ``accumulate``; every
-    other adds. int8 x int8 products, int32 sums that wrap.  Iterations take effect one after the
-    other.
+    other adds. Weights are int8, to which ``weight_offset`` is added; int32 sums that wrap.
+    Iterations take effect one after the other.
     """
 
     unit: ClassVar[Unit] = Unit.GEMM
@@ -162,6 +166,7 @@ class Gemm:
     acc_stride: tuple[int, ...]
     reduction: int = 0
     accumulate: bool = False
+    weight_offset: int = 0
     act_read_banks: int = 0
     acc_banks: int = 0
     wait: Units = NO_UNITS
@@ -208,6 +213,7 @@ class Vector:
     tap_address: int = 0
     tap_stride: tuple[int, ...] = (0,) * VECTOR_LEVELS
     tab_address: int = 0
+    window_skip: int = 0
     act_read_banks: int = 0
     act_write_banks: int = 0
     acc_banks: int = 0

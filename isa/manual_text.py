@@ -186,20 +186,35 @@ LOOPS = {
         first = not accumulate and every level of `reduction` has index 0
         for lane l:
             old = 0 if first else ACC[o][l]
-            ACC[o][l] = old + (sum over k of WGT[w][l][k] * ACT[a][k])      modulo 2^32
+            ACC[o][l] = old + (sum over k of (WGT[w][l][k] + weight_offset) * ACT[a][k])
+                modulo 2^32
 """,
     "vector": """
     for the indices i of levels 4 to reduction_levels (outermost first), for each lane l:
         v = fold, over the indices of levels reduction_levels - 1 to 0 (level 0 fastest), of
             source[source_address + sum(i * source_stride)][l]              modulo 2^32
             (MAC: of the element's low 16 bits, signed, times the multiplier;
-             the multiplier TAP is TAP[tap_address + sum(i * tap_stride)][l])
+             the multiplier TAP is TAP[tap_address + sum(i * tap_stride)][l] + offset,
+             offset the low 9 bits of m0, signed)
         r = finish(v), with PAR[par_address + sum(i * par_stride)][l]
         if the destination is ACT: r = clip(r, low, high)
         if lookup: r = TAB[tab_address + 128 + r][l]
         destination[destination_address + sum(i * destination_stride)][l] = r
 
     The sums for PAR and the destination are over the levels that are not folded.
+
+With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and columns that follow
+each other within level ``reduction_levels`` are a *run*: level ``reduction_levels`` and all below it
+are visited once. An element counts with its low 8 bits, signed. Element e of column n counts three
+times, with three taps of its own:
+
+    t = (tap_address + sum(i * tap_stride)) rounded down to a multiple of 4
+    c[j][n] = sum over the elements e of column n of e[l] * (TAP[t + j][l] + offset), j = 0, 1, 2
+    v = c[2][n] + c[1][n - 1] + c[0][n - 2]         modulo 2^32, c[j][n] = 0 before the run's first
+
+As always there is one result for each iteration of the levels that are not folded: v of the last
+column it visits. The first ``window_skip`` results of each run are not written. So a 3x3 depthwise
+convolution takes 3 cycles a word instead of 9, and 3 cycles for each column at the edges.
 """,
     "store": """
     for z in count_z: for y in count_y: for x in count_x:

@@ -7,7 +7,15 @@ whole.
 import numpy as np
 from numpy.typing import NDArray
 
-from .footprint import block_bytes, load_cells, nest, outer_extent
+from .footprint import (
+    block_bytes,
+    is_window,
+    load_cells,
+    nest,
+    outer_extent,
+    results_written,
+    window_taps,
+)
 from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
 from .memories import Memory
 from .state import MachineState
@@ -22,6 +30,7 @@ __all__ = [
     "shift_right",
     "store",
     "vector",
+    "window_sums",
 ]
 
 
@@ -101,7 +110,7 @@ def gemm(state: MachineState, instruction: Gemm) -> None:
     chunk = 1 << 14
     for start in range(0, len(acc), chunk):
         part = slice(start, start + chunk)
-        tiles = state.wgt[wgt[part]].astype(np.int32)
+        tiles = state.wgt[wgt[part]].astype(np.int32) + instruction.weight_offset
         products = np.matmul(tiles, state.act[act[part]].astype(np.int32)[:, :, None])[:, :, 0]
         _accumulate(state.acc, acc[part], first[part], products)
 
@@ -152,12 +161,33 @@ def _multipliers(
 ) -> NDArray[np.int64]:
     if instruction.multiplier is Multiplier.TAP:
         assert taps is not None
-        return taps.astype(np.int64)
+        return taps + low_bits(np.array(instruction.m0), 9)
     index = np.arange(values.shape[1])[:, None] % instruction.extent[0]
     if instruction.multiplier is Multiplier.IMMEDIATE:
         return np.where(index == 0, instruction.m0, instruction.m1).astype(np.int64)
     before = np.roll(low_bits(values, 24), 1, axis=1)
     return np.where(index % 2 == 1, before, 0)
+
+
+def window_sums(
+    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8]
+) -> NDArray[np.int32]:
+    """The results of a vector with windows of columns, before its finish, in their order.
+
+    values: int32[elements, block]; taps: int8[elements, 3, block], those of every element.
+    """
+    extent, levels = instruction.extent, instruction.reduction_levels
+    groups, run = (*extent, 1)[levels], int(np.prod(extent[: levels + 1]))
+    lanes = values.shape[-1]
+    factors = taps + low_bits(np.array(instruction.m0), 9)
+    products = low_bits(values, 8)[:, None] * factors
+    # Runs, columns, elements of a column, taps, lanes.
+    columns = products.reshape(-1, run // extent[0], extent[0], 3, lanes).sum(axis=2)
+    total = columns[:, :, 2].copy()
+    total[:, 1:] += columns[:, :-1, 1]
+    total[:, 2:] += columns[:, :-2, 0]
+    last = total.reshape(len(total), groups, -1, lanes)[:, :, -1]
+    return last.reshape(-1, lanes).astype(np.int32)
 
 
 def vector(state: MachineState, instruction: Vector) -> None:
@@ -169,18 +199,24 @@ def vector(state: MachineState, instruction: Vector) -> None:
     extent = instruction.extent
     addresses = nest(instruction.source_address, extent, instruction.source_stride, depth)
     words = state.act if memory is Memory.ACT else state.acc
-    values = words[addresses].astype(np.int32).reshape(results, -1, config.block)
-    taps = None
-    if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
-        places = nest(instruction.tap_address, extent, instruction.tap_stride, config.tap_depth)
-        taps = state.tap[places].reshape(results, -1, config.block)
-    folded = _finish(state, instruction, fold(values, instruction, taps), outer)
+    values = words[addresses].astype(np.int32)
+    if is_window(instruction):
+        total = window_sums(values, instruction, state.tap[window_taps(instruction, config)])
+    else:
+        taps = None
+        if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
+            places = nest(instruction.tap_address, extent, instruction.tap_stride, config.tap_depth)
+            taps = state.tap[places].reshape(results, -1, config.block)
+        total = fold(values.reshape(results, -1, config.block), instruction, taps)
+    folded = _finish(state, instruction, total, outer)
+    written = results_written(instruction)
     places = nest(
         instruction.destination_address,
         outer,
         instruction.destination_stride,
         config.depth(instruction.destination),
-    )
+    )[written]
+    folded = folded[written]
     if instruction.destination is Memory.ACC:
         state.acc[places] = folded
         return

@@ -17,7 +17,7 @@ from .issue import QUEUED, Issue
 from .load import Load
 from .memory_port import MemoryPort
 from .registers import ADDRESS_BITS, HostRegisters
-from .scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad
+from .scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad, TapScratchpad
 from .store import Store
 from .vector import Vector
 
@@ -175,7 +175,7 @@ class Accelerator(wiring.Component):
         )
         m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
-        m.submodules.tap = tap = SimpleScratchpad(config, Memory.TAP)
+        m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for user, memory_side in (
             (gemm.act, act.read_gemm),

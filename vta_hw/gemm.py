@@ -31,7 +31,10 @@ class Gemm(wiring.Component):
     tiles before are not yet to be seen in what t+3 reads: that of two cycles before replaces the
     word in t+4, that of the cycle before in t+5.
 
-    Resources: ``block**2`` 8x8 multipliers.
+    The weight offset costs no cycle: the inputs are added up beside the products, their sum is
+    multiplied by the offset in t+3 and added to every lane's dot product in t+4.
+
+    Resources: ``block**2`` 8x8 multipliers, and one for the weight offset.
 
     Members
     -------
@@ -59,13 +62,13 @@ class Gemm(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS)
-        first = self._issue(m, walker)
+        first, offset = self._issue(m, walker)
         # The result's way beside the data, one register a cycle.
         valid = delays(m, walker.valid, "valid", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
         address = delays(m, walker.acc[: self._acc_bits], "address", self.LATENCY)
         overwrite = delays(m, first, "overwrite", self.LATENCY)
-        self._accumulate(m, self._multiply(m), valid, address, overwrite)
+        self._accumulate(m, self._multiply(m, offset), valid, address, overwrite)
         m.d.comb += [
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
@@ -73,8 +76,10 @@ class Gemm(wiring.Component):
         ]
         return m
 
-    def _issue(self, m: Module, walker: NestWalker) -> Value:
-        """Feed the walker; return whether the tile issued now overwrites (cycle t)."""
+    def _issue(self, m: Module, walker: NestWalker) -> tuple[Value, Value]:
+        """Feed the walker; return whether the tile issued now overwrites, and what is added to its
+        weights (cycle t).
+        """
         taken = self.control.instruction
         m.d.comb += walker.start.eq(self.control.start)
         for level in range(GEMM_LEVELS):
@@ -86,19 +91,33 @@ class Gemm(wiring.Component):
                 m.d.comb += strides[level].eq(taken[f"{name}_stride{level}"])
         reduction = Signal(GEMM_LEVELS, reset_less=True)
         accumulate = Signal(reset_less=True)
+        offset = Signal(signed(9), reset_less=True)
         with m.If(self.control.start):
             m.d.sync += [reduction.eq(taken.reduction), accumulate.eq(taken.accumulate)]
+            m.d.sync += offset.eq(taken.weight_offset)
         m.d.comb += [
             self.act.enable.eq(walker.valid),
             self.act.address.eq(walker.act),
             self.wgt.enable.eq(walker.valid),
             self.wgt.address.eq(walker.wgt),
         ]
-        return ~accumulate & (walker.index_zero | ~reduction).all()
+        return ~accumulate & (walker.index_zero | ~reduction).all(), offset
 
-    def _multiply(self, m: Module) -> list[Value]:
+    def _offset_product(self, m: Module, offset: Value) -> Value:
+        """``offset`` times the sum of the inputs, which every lane adds: complete in cycle t+4."""
+        lanes = self._lanes
+        words = [self.act.data.word_select(i, 8).as_signed() for i in range(lanes)]
+        groups = [
+            delayed(m, sum(words[k : k + LANE_GROUP]), f"inputs{k}")
+            for k in range(0, lanes, LANE_GROUP)
+        ]
+        total = delayed(m, sum(groups), "inputs")
+        return delayed(m, total * delays(m, offset, "offset", 3)[-1], "offset_product")
+
+    def _multiply(self, m: Module, offset: Value) -> list[Value]:
         """The dot product of each output lane: a register that is complete in cycle t+5."""
         lanes = self._lanes
+        offset_product = self._offset_product(m, offset)
         act = delayed(m, self.act.data, "act2")
         wgt = delayed(m, self.wgt.data, "wgt2")
         sums = []
@@ -112,7 +131,7 @@ class Gemm(wiring.Component):
                 delayed(m, sum(products[k : k + LANE_GROUP]), f"partial{o}_{k}")
                 for k in range(0, lanes, LANE_GROUP)
             ]
-            sums.append(delayed(m, sum(partial), f"sum{o}"))
+            sums.append(delayed(m, sum(partial) + offset_product, f"sum{o}"))
         return sums
 
     def _accumulate(

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from dovetail.isa.instructions import FORMATS, Finish, Fold, Multiplier
+from dovetail.isa.instructions import FORMATS, Finish, Fold
 from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
@@ -83,7 +83,6 @@ class Legality(wiring.Component):
         illegal = (
             empty
             | (fields.fold >= len(Fold))
-            | (fields.multiplier >= len(Multiplier))
             | (fields.finish >= len(Finish))
             | (fields.rounding != 0)
             | (fields.reduction_levels == 0)

@@ -10,7 +10,7 @@ replaces the one word it may read so, and tokens and banks keep all others apart
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory as BlockMemory
 from amaranth.lib.wiring import In, Out
@@ -20,7 +20,7 @@ from dovetail.isa.memories import Memory
 
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
-__all__ = ["BankedScratchpad", "SimpleScratchpad", "TablePort", "TableScratchpad"]
+__all__ = ["BankedScratchpad", "SimpleScratchpad", "TablePort", "TableScratchpad", "TapScratchpad"]
 
 
 NO_COLLISIONS = {"no_rw_check": 1}
@@ -109,7 +109,7 @@ def _select(choices: list[tuple[Value, Value]]) -> tuple[Value, Value]:
 
 
 class SimpleScratchpad(wiring.Component):
-    """WGT, PAR or TAP: one writer, one reader.
+    """WGT or PAR: one writer, one reader.
 
     Members
     -------
@@ -136,6 +136,46 @@ class SimpleScratchpad(wiring.Component):
             write.en.eq(self.write.enable),
             write.data.eq(self.write.data),
         ]
+        return m
+
+
+class TapScratchpad(wiring.Component):
+    """TAP: written word by word, read ``GROUP`` words at a time.
+
+    Members
+    -------
+    read : In(ReadPort(GROUP * 8 * block))
+        The words whose addresses differ from ``address`` in its lowest two bits only, the first
+        lowest.
+    write : In(WritePort(8 * block))
+    """
+
+    GROUP = 4
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._width = 8 * config.word_bytes(Memory.TAP)
+        self._depth = config.tap_depth
+        super().__init__(
+            {"read": In(ReadPort(self.GROUP * self._width)), "write": In(WritePort(self._width))}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parts = []
+        for part in range(self.GROUP):
+            block = _block_memory(self._width, self._depth // self.GROUP)
+            m.submodules[f"tap_bank{part}"] = block
+            read, write = block.read_port(), block.write_port()
+            chosen = self.write.address[:2] == part
+            m.d.comb += [
+                read.addr.eq(self.read.address[2:]),
+                read.en.eq(self.read.enable),
+                write.addr.eq(self.write.address[2:]),
+                write.en.eq(self.write.enable & chosen),
+                write.data.eq(self.write.data),
+            ]
+            parts.append(read.data)
+        m.d.comb += self.read.data.eq(Cat(*parts))
         return m
 
 

@@ -1,19 +1,19 @@
 """The vector unit: fold, finish, look up, write; ``block`` lanes, one element a cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
-from dovetail.isa.instructions import Finish, Fold
+from dovetail.isa.instructions import Finish, Fold, Multiplier
 from dovetail.isa.memories import Memory
 
 from . import layouts
 from .affine import NestWalker
 from .pipeline import delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
-from .scratchpad import TablePort
+from .scratchpad import TablePort, TapScratchpad
 from .vector_lane import FINISHED, FOLDED, LIMITED, LOOKED_UP, PARAMETERS_READ, VectorLane
 
 __all__ = ["Vector"]
@@ -33,7 +33,7 @@ class Vector(wiring.Component):
     act_read, acc_read : Out(ReadPort)
         Source, read in cycle t.
     tap : Out(ReadPort)
-        Multipliers of MAC, read in cycle t.
+        Multipliers of MAC, four words at a time, read in cycle t.
     par : Out(ReadPort)
         Bias and scale, read in cycle t + PARAMETERS_READ.
     tab : Out(TablePort)
@@ -51,7 +51,7 @@ class Vector(wiring.Component):
                 "control": In(UnitControl(layouts.VECTOR)),
                 "act_read": Out(ReadPort(act)),
                 "acc_read": Out(ReadPort(acc)),
-                "tap": Out(ReadPort(8 * config.word_bytes(Memory.TAP))),
+                "tap": Out(ReadPort(TapScratchpad.GROUP * 8 * config.word_bytes(Memory.TAP))),
                 "par": Out(ReadPort(8 * config.word_bytes(Memory.PAR))),
                 "tab": Out(TablePort(config.block)),
                 "act_write": Out(WritePort(act)),
@@ -67,9 +67,10 @@ class Vector(wiring.Component):
         # Folded levels: those below reduction_levels.
         folded = Signal(VECTOR_LEVELS)
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
-        begins = (walker.index_zero | ~folded).all()
-        ends = (walker.index_last | ~folded).all()
-        result = delays(m, walker.valid & ends, "result", self.LATENCY, reset=True)
+        ends = walker.valid & (walker.index_last | ~folded).all()
+        begins, slides, skipped = self._window(m, walker, current, folded, ends)
+        result = delays(m, ends, "result", self.LATENCY, reset=True)
+        written = delays(m, ends & ~skipped, "written", self.LATENCY, reset=True)
         last = delays(m, walker.last, "last", self.LATENCY)
         par = delays(m, walker.par, "par", PARAMETERS_READ)
         destination = delays(m, walker.destination, "destination", self.LATENCY)
@@ -78,8 +79,8 @@ class Vector(wiring.Component):
             self.par.enable.eq(result[PARAMETERS_READ]),
             self.par.address.eq(par[PARAMETERS_READ]),
             self.tab.enable.eq(result[FINISHED]),
-            self.act_write.enable.eq(result[self.LATENCY] & ~to_acc),
-            self.acc_write.enable.eq(result[self.LATENCY] & to_acc),
+            self.act_write.enable.eq(written[self.LATENCY] & ~to_acc),
+            self.acc_write.enable.eq(written[self.LATENCY] & to_acc),
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
             self.control.done.eq(result[self.LATENCY] & last[self.LATENCY]),
@@ -87,8 +88,26 @@ class Vector(wiring.Component):
         for side in SIDES:
             port = getattr(self, f"{side}_write")
             m.d.comb += port.address.eq(destination[self.LATENCY])
-        self._lanes(m, current, self._settings(m, walker, current, begins))
+        self._lanes(m, walker, current, self._settings(m, walker, current, begins, slides))
         return m
+
+    def _window(
+        self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
+    ) -> tuple[Value, Value, Value]:
+        """Whether the element begins a sum; whether that sum goes on from the columns before;
+        whether the result that it ends is skipped.
+        """
+        window = (current.fold == Fold.MAC) & (current.multiplier == Multiplier.WINDOW)
+        level = folded + 1
+        first_group = (walker.index_zero | ~level[:VECTOR_LEVELS]).all()
+        run_begins = (walker.index_zero | ~(folded | level)[:VECTOR_LEVELS]).all()
+        # Results of the run so far, up to the most that can be skipped.
+        count, before = Signal(2, reset_less=True), Signal(2)
+        m.d.comb += before.eq(Mux(first_group, 0, count))
+        with m.If(ends):
+            m.d.sync += count.eq(before + (before != 3))
+        begins = Mux(window, walker.index_zero[0], (walker.index_zero | ~folded).all())
+        return begins, window & ~run_begins, window & (before < current.window_skip)
 
     def _issue(self, m: Module, walker: NestWalker) -> Value:
         """Feed the walker and read the operands (cycle t); return the instruction being issued."""
@@ -121,7 +140,7 @@ class Vector(wiring.Component):
         return current
 
     def _settings(
-        self, m: Module, walker: NestWalker, current: Value, begins: Value
+        self, m: Module, walker: NestWalker, current: Value, begins: Value, slides: Value
     ) -> dict[str, Value]:
         """What the lanes share.  It travels with the elements: instructions follow without gaps."""
         requantized = current.finish == Finish.REQUANTIZE
@@ -133,6 +152,8 @@ class Vector(wiring.Component):
             "index_odd": (walker.index_odd, 1),
             "is_mac": (current.fold == Fold.MAC, FOLDED - 1),
             "begins": (begins, FOLDED - 1),
+            "slides": (slides, FOLDED - 1),
+            "offset": (current.m0[:9].as_signed(), 1),
             "fold": (current.fold, FOLDED - 1),
             "half": ((1 << shift) >> 1, FOLDED),
             "shift": (shift, FOLDED + 1),
@@ -146,8 +167,16 @@ class Vector(wiring.Component):
             name: delays(m, value, name, cycles)[-1] for name, (value, cycles) in arrival.items()
         }
 
-    def _lanes(self, m: Module, current: Value, settings: dict[str, Value]) -> None:
+    def _lanes(
+        self, m: Module, walker: NestWalker, current: Value, settings: dict[str, Value]
+    ) -> None:
         lanes = self._config.block
+        taps = [self.tap.data.word_select(k, 8 * lanes) for k in range(TapScratchpad.GROUP)]
+        place = delayed(m, walker.tap[:2], "tap_place")
+        window = delayed(m, current.multiplier == Multiplier.WINDOW, "tap_window")
+        # The tap of an element is that of its own column in a window.
+        tap = Signal(8 * lanes)
+        m.d.comb += tap.eq(Array(taps)[Mux(window, 2, place)])
         table = delays(m, current.tab_address[8:], "table", FINISHED)[-1]
         lookup = delays(m, current.lookup, "lookup", LOOKED_UP)[-1]
         results = []
@@ -156,7 +185,9 @@ class Vector(wiring.Component):
             m.d.comb += [
                 unit.act.eq(self.act_read.data.word_select(lane, 8).as_signed()),
                 unit.acc.eq(self.acc_read.data.word_select(lane, 32).as_signed()),
-                unit.tap.eq(self.tap.data.word_select(lane, 8).as_signed()),
+                unit.tap.eq(tap.word_select(lane, 8).as_signed()),
+                unit.tap_before.eq(taps[1].word_select(lane, 8).as_signed()),
+                unit.tap_second_before.eq(taps[0].word_select(lane, 8).as_signed()),
                 unit.bias.eq(self.par.data.word_select(lane, 32).as_signed()),
                 unit.scale.eq(self.par.data.word_select(lanes + lane, 32)),
                 *(getattr(unit, name).eq(value) for name, value in settings.items()),

@@ -31,18 +31,24 @@ LOOKED_UP = FINISHED + 1
 class VectorLane(wiring.Component):
     """Multiply and fold one element a cycle; finish each folded value.
 
-    Resources: a 16x24 and a 24x24 multiplier.
+    A window adds each element to three sums: that of its own column, and those of the next two,
+    which wait until their columns begin.
+
+    Resources: a 16x24, a 24x24 and two 8x10 multipliers.
 
     Members
     -------
     act : In(signed(8)), acc : In(signed(32)), from_acc : In(1), tap : In(signed(8))
         The element is that of ACC or of ACT; cycle 1.
+    tap_before, tap_second_before : In(signed(8)), offset : In(signed(9))
+        Taps for the sums of the next column and the one after it, and what is added to all three;
+        cycle 1.
     multiplier : In(2), immediate : In(signed(24)), index_odd : In(1)
         Where the multiplier comes from, the immediate one for this element, and whether the
         level-0 index is odd; cycle 1.
-    is_mac, begins : In(1), fold : In(3)
-        Whether products are folded, whether this is its reduction's first element, and how to
-        fold; cycle 3.
+    is_mac, begins, slides : In(1), fold : In(3)
+        Whether products are folded, whether this is its sum's first element, whether that sum goes
+        on from what the columns before gave, and how to fold; cycle 3.
     bias : In(signed(32)), scale : In(32)
         Cycle 3.
     half : In(31), shift : In(5)
@@ -57,11 +63,15 @@ class VectorLane(wiring.Component):
     acc: In(signed(32))
     from_acc: In(1)
     tap: In(signed(8))
+    tap_before: In(signed(8))
+    tap_second_before: In(signed(8))
+    offset: In(signed(9))
     multiplier: In(2)
     immediate: In(signed(24))
     index_odd: In(1)
     is_mac: In(1)
     begins: In(1)
+    slides: In(1)
     fold: In(3)
     bias: In(signed(32))
     scale: In(32)
@@ -80,26 +90,45 @@ class VectorLane(wiring.Component):
         element = Signal(signed(32), name="element2", reset_less=True)
         m.d.sync += element.eq(Mux(self.from_acc, self.acc, _extended(self.act, 32)))
         chosen = Signal(signed(24))
+        narrow = Signal()
         with m.Switch(self.multiplier):
-            with m.Case(Multiplier.TAP):
-                m.d.comb += chosen.eq(_extended(self.tap, 24))
+            with m.Case(Multiplier.TAP, Multiplier.WINDOW):
+                m.d.comb += chosen.eq(_extended(self.tap + self.offset, 24))
             with m.Case(Multiplier.IMMEDIATE):
                 m.d.comb += chosen.eq(self.immediate)
             with m.Default():
                 m.d.comb += chosen.eq(Mux(self.index_odd, element[:24].as_signed(), 0))
+        m.d.comb += narrow.eq(self.multiplier == Multiplier.WINDOW)
         factor = delayed(m, chosen, "factor2")
+        before = delayed(m, self.tap_before + self.offset, "before2")
+        second = delayed(m, self.tap_second_before + self.offset, "second2")
 
         # 2: multiply.
-        product = delayed(m, (element[:16].as_signed() * factor)[:32], "product")
+        low = element[:8].as_signed()
+        multiplied = Mux(delayed(m, narrow, "narrow2"), low, element[:16].as_signed())
+        product = delayed(m, (multiplied * factor)[:32], "product")
+        product_before = delayed(m, low * before, "product_before")
+        product_second = delayed(m, low * second, "product_second")
         plain = delayed(m, element, "element3")
 
         # 3: fold.  The elements of a reduction come in consecutive cycles.
         value = Signal(signed(32))
         m.d.comb += value.eq(Mux(self.is_mac, product, plain))
         folded = Signal(signed(32), reset_less=True)
+        # What later columns get of the elements so far: the next one, and the one after it.
+        following = Signal(signed(32), reset_less=True)
+        second_following = Signal(signed(32), reset_less=True)
+        handed = Mux(self.slides, following, 0)
+        handed_second = Mux(self.slides, second_following, 0)
+        with m.If(self.begins):
+            m.d.sync += following.eq(handed_second + product_before)
+            m.d.sync += second_following.eq(product_second)
+        with m.Else():
+            m.d.sync += following.eq(following + product_before)
+            m.d.sync += second_following.eq(second_following + product_second)
         smaller = value < folded
         with m.If(self.begins):
-            m.d.sync += folded.eq(value)
+            m.d.sync += folded.eq(handed + value)
         with m.Else(), m.Switch(self.fold):
             with m.Case(Fold.SUB):
                 m.d.sync += folded.eq(folded - value)

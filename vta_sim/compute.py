@@ -111,11 +111,16 @@ def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     wgt = addresses(Memory.WGT, reduced + columns)
     lanes = config.block
     terms = prod(extent[i] for i in reduced) * lanes
-    kind = np.float32 if terms << 14 <= EXACT_FLOAT32 else np.float64
+    # A product of int8 has 14 bits, with a weight offset 16.
+    bits = 16 if gemm.weight_offset else 14
+    kind = np.float32 if terms << bits <= EXACT_FLOAT32 else np.float64
     left = state.act.take(act, axis=0).astype(kind).reshape(-1, terms)
     # Weights [column, reduced, out, in] become [(reduced, in), (column, out)].
     tiles = state.wgt.take(wgt, axis=0).reshape(-1, terms // lanes, lanes, lanes)
-    right = tiles.astype(kind).transpose(1, 3, 0, 2).reshape(terms, -1)
+    weights = tiles.astype(kind)
+    if gemm.weight_offset:
+        weights += gemm.weight_offset
+    right = weights.transpose(1, 3, 0, 2).reshape(terms, -1)
     product = _multiply(left, right)
     # A float32 product fits int32; a float64 one wraps to it by way of int64.
     whole = product.astype(np.int32 if kind is np.float32 else np.int64)

@@ -172,7 +172,12 @@ class Draw:
             acc_stride=tuple(acc),
             reduction=reduction,
             accumulate=self.rng.random() < 0.3,
+            weight_offset=self.offset(),
         )
+
+    def offset(self) -> int:
+        """A weight offset, mostly 0."""
+        return self.integer(-256, 255) if self.rng.random() < 0.3 else 0
 
     def _product(self) -> Gemm:
         """Rows by columns by a long reduction, every result in a word of its own."""
@@ -189,6 +194,7 @@ class Draw:
             acc_stride=(0, 0, 1, rows, 0, 0),
             reduction=0b11,
             accumulate=self.rng.random() < 0.3,
+            weight_offset=self.offset(),
         )
 
     def vector(self) -> Vector:
@@ -208,7 +214,7 @@ class Draw:
                 destination_stride=self.strides(4),
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
-                multiplier=Multiplier(self.integer(0, 2)) if fold is Fold.MAC else Multiplier.TAP,
+                multiplier=Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP,
                 finish=Finish(self.integer(0, 2)),
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 zero_point=self.integer(-128, 127),
@@ -222,6 +228,7 @@ class Draw:
                 tap_address=self.integer(0, self.config.tap_depth - 1),
                 tap_stride=self.strides(5),
                 tab_address=256 * self.integer(0, self.config.tab_depth // 256 - 1),
+                window_skip=self.integer(0, 3),
             )
             if not _reads_own_writes(vector, self.config):
                 return vector

@@ -70,6 +70,7 @@ def computations(draw: st.DrawFn) -> Gemm | Vector:
             acc_stride=draw(_nest(steps, 6)),
             reduction=draw(st.integers(0, 63)),
             accumulate=draw(st.booleans()),
+            weight_offset=draw(st.integers(-256, 255)),
         )
     destination = draw(sides)
     return Vector(
@@ -93,6 +94,7 @@ def computations(draw: st.DrawFn) -> Gemm | Vector:
         tap_address=draw(words),
         tap_stride=draw(_nest(steps, 5)),
         tab_address=draw(st.sampled_from((0, 256))),
+        window_skip=draw(st.integers(0, 3)),
     )
 
 

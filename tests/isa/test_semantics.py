@@ -62,6 +62,7 @@ extents6 = st.tuples(*[st.integers(1, 3)] * 3, st.just(1), st.integers(1, 2), st
     *[st.tuples(*[small] * 6)] * 3,
     st.integers(0, 63),
     st.booleans(),
+    st.integers(-256, 255),
 )
 def test_gemm_is_its_loop(
     seed: int,
@@ -71,6 +72,7 @@ def test_gemm_is_its_loop(
     acc: tuple[int, ...],
     reduction: int,
     accumulate: bool,
+    offset: int,
 ) -> None:
     state = _state(seed)
     gemm = Gemm(
@@ -83,6 +85,7 @@ def test_gemm_is_its_loop(
         acc_stride=acc,
         reduction=reduction,
         accumulate=accumulate,
+        weight_offset=offset,
     )
     expected = state.acc.astype(object)
     for index in _nest(extent):
@@ -93,7 +96,7 @@ def test_gemm_is_its_loop(
             i == 0 for level, i in enumerate(index) if reduction >> level & 1
         )
         for lane in range(TINY.block):
-            dot = sum(int(w[lane][k]) * int(a[k]) for k in range(TINY.block))
+            dot = sum((int(w[lane][k]) + offset) * int(a[k]) for k in range(TINY.block))
             expected[o][lane] = _wrap((0 if first else int(expected[o][lane])) + dot)
     semantics.gemm(state, gemm)
     np.testing.assert_array_equal(state.acc, expected.astype(np.int64))
@@ -116,7 +119,7 @@ def test_vector_is_its_loop(seed: int, data: st.DataObject) -> None:
         destination_stride=draw(st.tuples(*[small] * 4)),
         reduction_levels=draw(st.integers(1, 5)),
         fold=draw(st.sampled_from(Fold)),
-        multiplier=draw(st.sampled_from(Multiplier)),
+        multiplier=draw(st.sampled_from([m for m in Multiplier if m is not Multiplier.WINDOW])),
         finish=draw(st.sampled_from(Finish)),
         lookup=destination is Memory.ACT and draw(st.booleans()),
         zero_point=draw(st.integers(-20, 20)),
@@ -184,7 +187,7 @@ def _fold(
     for index, element, tap in zip(indices, elements, taps, strict=True):
         match vector.multiplier:
             case Multiplier.TAP:
-                factor = tap
+                factor = tap + _signed(vector.m0, 9)
             case Multiplier.IMMEDIATE:
                 factor = vector.m0 if index[0] == 0 else vector.m1
             case Multiplier.PAIR:
@@ -192,6 +195,62 @@ def _fold(
         total += _signed(element, 16) * factor
         before = element
     return _wrap(total)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 1000), st.data())
+def test_a_window_sums_three_columns(seed: int, data: st.DataObject) -> None:
+    state, draw = _state(seed), data.draw
+    levels = draw(st.integers(1, 5))
+    vector = Vector(
+        source=Memory.ACT,
+        destination=Memory.ACC,
+        source_address=draw(st.integers(0, 2000)),
+        destination_address=draw(st.integers(0, 100)),
+        extent=draw(st.tuples(*[st.integers(1, 4)] * 5)),
+        source_stride=draw(st.tuples(*[small] * 5)),
+        destination_stride=draw(st.tuples(*[small] * 4)),
+        reduction_levels=levels,
+        fold=Fold.MAC,
+        multiplier=Multiplier.WINDOW,
+        m0=draw(st.integers(-(1 << 23), (1 << 23) - 1)),
+        tap_address=draw(st.integers(0, 63)),
+        tap_stride=draw(st.tuples(*[small] * 5)),
+        window_skip=draw(st.integers(0, 3)),
+    )
+    offset = _signed(vector.m0, 9)
+    folded, group = vector.extent[1:levels], (*vector.extent, 1)[levels]
+    expected = state.acc.copy()
+    for lane in range(TINY.block):
+        for outer in _nest(vector.extent[levels + 1 :]):
+            columns: list[list[int]] = []
+            for index in _nest((*folded, group)):
+                tail = (*index, *outer)[:4]
+                sums = [0, 0, 0]
+                for first in range(vector.extent[0]):
+                    place = (first, *tail)
+                    word = _at(vector.source_address, place, vector.source_stride, TINY.act_depth)
+                    element = int(state.act[word][lane])
+                    tap = _at(vector.tap_address, place, vector.tap_stride, TINY.tap_depth) // 4 * 4
+                    for j in range(3):
+                        sums[j] += element * (int(state.tap[tap + j][lane]) + offset)
+                columns.append(sums)
+                if any(i + 1 < n for i, n in zip(index, folded, strict=False)):
+                    continue
+                number = len(columns) // max(1, int(np.prod(folded))) - 1
+                if number < vector.window_skip:
+                    continue
+                parts = [columns[-1 - k][2 - k] for k in range(min(3, len(columns)))]
+                still = (0,) * len(folded)
+                target = _at(
+                    vector.destination_address,
+                    (*still, *tail[len(folded) :]),
+                    vector.destination_stride,
+                    TINY.acc_depth,
+                )
+                expected[target][lane] = _wrap(sum(parts))
+    semantics.vector(state, vector)
+    np.testing.assert_array_equal(state.acc, expected)
 
 
 def _finish(state: MachineState, vector: Vector, value: int, par: int, lane: int) -> int:

@@ -11,7 +11,12 @@ from dovetail.vta_hw import layouts
 from dovetail.vta_hw.gemm import Gemm
 from dovetail.vta_hw.ports import ReadPort, UnitControl, WritePort
 from dovetail.vta_hw.requantize import Requantize
-from dovetail.vta_hw.scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad
+from dovetail.vta_hw.scratchpad import (
+    BankedScratchpad,
+    SimpleScratchpad,
+    TableScratchpad,
+    TapScratchpad,
+)
 from dovetail.vta_hw.vector import Vector
 
 __all__ = ["CONFIG", "REQUANTIZE_LANES", "ComputeTop", "make_compute_top"]
@@ -65,7 +70,7 @@ class ComputeTop(wiring.Component):
         )
         m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
-        m.submodules.tap = tap = SimpleScratchpad(config, Memory.TAP)
+        m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for user, memory_side in (
             (flipped(self.gemm), gemm.control),

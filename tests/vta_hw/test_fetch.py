@@ -52,7 +52,6 @@ def random_words(rng: np.random.Generator, config: HardwareConfig, count: int) -
             values["rounding"] = 0
             values["tab_address"] &= ~255
             values["fold"] %= 5
-            values["multiplier"] %= 3
             values["finish"] %= 3
             values["lookup"] &= 1 - values["destination"]
             values["reduction_levels"] = 1 + values["reduction_levels"] % 5

@@ -88,6 +88,7 @@ def _any_vector(rng: np.random.Generator, operation: Operation, most: int) -> Ve
         tap_address=integer(0, (1 << 12) - 1),
         tap_stride=integers(-1 << 11, (1 << 11) - 1, LEVELS),
         tab_address=256 * integer(0, 15),
+        window_skip=integer(0, 3),
     )
 
 
