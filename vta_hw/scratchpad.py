@@ -164,7 +164,7 @@ class TapScratchpad(wiring.Component):
         parts = []
         for part in range(self.GROUP):
             block = _block_memory(self._width, self._depth // self.GROUP)
-            m.submodules[f"tap_bank{part}"] = block
+            m.submodules[f"tap_part{part}"] = block
             read, write = block.read_port(), block.write_port()
             chosen = self.write.address[:2] == part
             m.d.comb += [

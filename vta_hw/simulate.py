@@ -16,6 +16,7 @@ from dovetail.isa.registers import COUNTERS, Status
 from dovetail.isa.state import MachineState
 
 from .build import build_harness
+from .scratchpad import TapScratchpad
 from .verilog import HardwareError
 
 __all__ = ["RtlJob", "RtlResult", "run_program", "run_programs"]
@@ -91,6 +92,11 @@ def _blocks(config: HardwareConfig) -> list[_Block]:
             lanes = range(config.block)
             blocks += [_Block(scope, f"tab_lane{lane}", config.tab_depth, 1) for lane in lanes]
             continue
+        if memory is Memory.TAP:
+            words, size = config.tap_depth // TapScratchpad.GROUP, config.block
+            parts = range(TapScratchpad.GROUP)
+            blocks += [_Block(scope, f"tap_part{part}", words, size) for part in parts]
+            continue
         for bank in range(config.banks(memory)):
             name = f"{memory.value}_bank{bank}"
             size = config.word_bytes(memory)
@@ -137,9 +143,31 @@ def _pack(config: HardwareConfig, job: RtlJob) -> bytes:
     )
     memories = []
     for memory in Memory:
-        words = job.state.words(memory)
-        memories.append((words.T if memory is Memory.TAB else words).tobytes())
+        memories.append(_to_blocks(memory, job.state.words(memory)).tobytes())
     return b"".join((header, *memories, dram.tobytes()))
+
+
+def _to_blocks(memory: Memory, words: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The words [depth, bytes] of ``memory`` in the order of its blocks."""
+    match memory:
+        case Memory.TAB:
+            return words.T
+        case Memory.TAP:
+            return words.reshape(-1, TapScratchpad.GROUP, words.shape[1]).swapaxes(0, 1)
+        case _:
+            return words
+
+
+def _from_blocks(memory: Memory, found: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """The words [depth, ``size`` bytes] of ``memory`` from the bytes of its blocks."""
+    match memory:
+        case Memory.TAB:
+            return found.reshape(size, -1).T
+        case Memory.TAP:
+            parts = found.reshape(TapScratchpad.GROUP, -1, size)
+            return parts.swapaxes(0, 1).reshape(-1, size)
+        case _:
+            return found.reshape(-1, size)
 
 
 def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
@@ -157,10 +185,9 @@ def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
     state = MachineState.zeros(config, dram, job.state.dram_base)
     for memory in Memory if job.dump else ():
         size = config.word_bytes(memory)
-        words = np.frombuffer(read(config.depth(memory) * size), np.uint8)
-        if memory is Memory.TAB:
-            words = words.reshape(size, -1).T
-        state.write_words(memory, np.arange(config.depth(memory)), words.reshape(-1, size))
+        found = np.frombuffer(read(config.depth(memory) * size), np.uint8)
+        words = _from_blocks(memory, found, size)
+        state.write_words(memory, np.arange(config.depth(memory)), words)
     return RtlResult(
         finished=bool(status >> Status.DONE & 1),
         error_code=code,

@@ -20,6 +20,7 @@ from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.isa.memories import Memory
 
+from .scratchpad import TapScratchpad
 from .verilog import HardwareError, emit_verilog, find_yosys
 
 __all__ = ["FAMILIES", "Family", "Resources", "synthesize", "write_page"]
@@ -139,7 +140,11 @@ def _count(cells: Mapping[str, int], weights: Mapping[str, float]) -> float:
 def _check_memories(config: HardwareConfig, family: Family, log: str) -> None:
     """Hold the log's line for each scratchpad bank to ``BLOCK_RAM_BITS``."""
     mapped = dict(re.findall(r"mapping memory (\S+) via (\S+)", log))
-    banks = [name for name in mapped if re.search(r"(act|acc|wgt|par|tap)_bank\d|tab_lane\d", name)]
+    banks = [
+        name
+        for name in mapped
+        if re.search(r"(act|acc|wgt|par)_bank\d|tap_part\d|tab_lane\d", name)
+    ]
     if not banks:
         raise HardwareError(f"{config.name}: Yosys names no scratchpad among {sorted(mapped)}")
     for name in banks:
@@ -153,11 +158,13 @@ def _check_memories(config: HardwareConfig, family: Family, log: str) -> None:
 
 
 def _bank_bits(config: HardwareConfig, name: str) -> int:
-    found = re.search(r"(act|acc|wgt|par|tap|tab)_(bank|lane)\d", name)
+    found = re.search(r"(act|acc|wgt|par|tap|tab)_(bank|part|lane)\d", name)
     assert found
     memory = Memory(found[1])
     if memory is Memory.TAB:
         return 8 * config.tab_depth
+    if memory is Memory.TAP:
+        return 8 * config.block * config.tap_depth // TapScratchpad.GROUP
     return 8 * config.word_bytes(memory) * config.bank_words(memory)
 
 

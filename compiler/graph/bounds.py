@@ -16,7 +16,7 @@ LIMIT = (1 << 31) - 1
 def accumulator_bound(weights: Array, bias: Array, zero_point: int) -> int:
     """The largest ``abs(sum((x - zero_point) * w) + bias)`` over all int8 ``x`` and all outputs.
 
-    weights: int8[O, ...], bias: integer[O].  The bound is
+    weights: integer[O, ...], less their zero point; bias: integer[O].  The bound is
     ``sum(abs(w)) * max(abs(x - zero_point)) + abs(bias)``.
     """
     largest = max(127 - zero_point, zero_point + 128)

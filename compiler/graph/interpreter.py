@@ -74,9 +74,10 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
     match operator:
         case Conv2d():
             return _conv2d(operator, *inputs)
-        case Dense(zero_point=zero_point):
+        case Dense(zero_point=zero_point, weight_zero_point=weight_zero_point):
             shifted = x.astype(np.float64) - zero_point
-            return (shifted @ inputs[1].astype(np.float64).T + inputs[2]).astype(np.int32)
+            weights = inputs[1].astype(np.float64) - weight_zero_point
+            return (shifted @ weights.T + inputs[2]).astype(np.int32)
         case Requantize(zero_point=zero_point, low=low, high=high):
             rounded = np.rint(x.astype(F32) * inputs[1]).astype(np.float64)
             return np.clip(rounded + zero_point, low, high).astype(np.int8)
@@ -123,10 +124,11 @@ def _conv2d(operator: Conv2d, x: Array, weights: Array, bias: Array) -> Array:
     kernel = (weights.shape[1], weights.shape[2])
     shifted = x.astype(np.float64) - operator.zero_point
     windows = _windows(shifted, kernel, operator.strides, operator.pads, 0)
+    factors = weights.astype(np.float64) - operator.weight_zero_point
     if operator.groups == 1:
-        total = np.tensordot(windows, weights.astype(np.float64), axes=((3, 4, 5), (3, 1, 2)))
+        total = np.tensordot(windows, factors, axes=((3, 4, 5), (3, 1, 2)))
     else:
-        total = np.einsum("nhwcyx,cyx->nhwc", windows, weights[..., 0].astype(np.float64))
+        total = np.einsum("nhwcyx,cyx->nhwc", windows, factors[..., 0])
     return (total + bias).astype(np.int32)
 
 

@@ -46,7 +46,7 @@ Pads = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Conv2d:
-    """``sum((x - zero_point) * w) + bias``.
+    """``sum((x - zero_point) * (w - weight_zero_point)) + bias``.
 
     x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O].
     Padding reads as ``zero_point``.  ``groups`` is 1, or C with O = C (depthwise).
@@ -56,25 +56,29 @@ class Conv2d:
     pads: Pads
     groups: int
     zero_point: int
+    weight_zero_point: int = 0
 
     def __post_init__(self) -> None:
         _check(self, min(self.strides) >= 1, "strides of at least 1")
         _check(self, min(self.pads) >= 0, "pads of at least 0")
         _check(self, self.groups >= 1, "groups of at least 1")
         _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+        _check(self, _is_int8(self.weight_zero_point), "a weight zero point in -128..127")
 
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """``(x - zero_point) @ w.T + bias``.
+    """``(x - zero_point) @ (w - weight_zero_point).T + bias``.
 
     x: int8[N, K], w: int8[O, K], bias: int32[O] to int32[N, O].
     """
 
     zero_point: int
+    weight_zero_point: int = 0
 
     def __post_init__(self) -> None:
         _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+        _check(self, _is_int8(self.weight_zero_point), "a weight zero point in -128..127")
 
 
 @dataclass(frozen=True, slots=True)

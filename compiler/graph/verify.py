@@ -30,9 +30,10 @@ def verify(graph: Graph) -> None:
 
 def _verify_node(graph: Graph, node: Node) -> None:
     match node.operator:
-        case Conv2d(zero_point=zero_point) | Dense(zero_point=zero_point):
+        case Conv2d() | Dense() as operator:
             weights, bias = (_constant(graph, node, place) for place in (1, 2))
-            bound = accumulator_bound(weights, bias, zero_point)
+            factors = weights.astype(np.int64) - operator.weight_zero_point
+            bound = accumulator_bound(factors, bias, operator.zero_point)
             if bound > LIMIT:
                 raise GraphError(
                     f"node {node.origin!r}: an accumulator can reach {bound}; int32 holds {LIMIT}"

@@ -111,7 +111,8 @@ def add_bias(
     added = _bias_values(node, right, scales, len(state.graph.constants[last.inputs[2]]))
     bias = state.graph.constants[last.inputs[2]].astype(np.int64) + added
     weights = state.graph.constants[last.inputs[1]]
-    check_accumulator(weights, bias, operator.zero_point, node.name)
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    check_accumulator(factors, bias, operator.zero_point, node.name)
     name = state.graph.constant(f"{node.outputs[0]}/bias", bias.astype(np.int32))
     state.graph.nodes[-1] = replace(last, inputs=(*last.inputs[:2], name))
     return left
@@ -127,10 +128,12 @@ def _weights(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
     return constant
 
 
-def _symmetric(node: OnnxNode, constant: RealConstant, channel_axis: int) -> Array:
-    """The int8 weights less their zero points.
+def _int8_weights(node: OnnxNode, constant: RealConstant, channel_axis: int) -> tuple[Array, int]:
+    """The weights as int8, and the zero point that is still to be subtracted from each: 0 when all
+    weights less theirs are int8.
 
-    Raises ModelError for another element type, UnsupportedOperatorError when one is not int8.
+    Raises ModelError for another element type, UnsupportedOperatorError when the zero points differ
+    and some weight less its own is not int8.
     """
     values, count = constant.values, constant.values.shape[channel_axis]
     if values.dtype not in (np.int8, np.uint8):
@@ -145,13 +148,17 @@ def _symmetric(node: OnnxNode, constant: RealConstant, channel_axis: int) -> Arr
     shape = [1] * values.ndim
     shape[channel_axis] = -1
     shifted = values.astype(np.int64) - constant.zero_points.reshape(shape)
-    if shifted.min() < -128 or shifted.max() > 127:
+    if -128 <= shifted.min() and shifted.max() <= 127:
+        return shifted.astype(np.int8), 0
+    if len(set(constant.zero_points.tolist())) > 1:
         raise UnsupportedOperatorError(
-            f"{node}: weights less their zero point "
-            f"{int(constant.zero_points[0])} reach {int(shifted.min())}..{int(shifted.max())}; "
-            "required -128..127; quantise the weights symmetrically (zero point 0 for int8)"
+            f"{node}: weights less their zero points, which differ, reach "
+            f"{int(shifted.min())}..{int(shifted.max())}; required -128..127, or one zero point; "
+            "quantise the weights symmetrically (zero point 0 for int8)"
         )
-    return shifted.astype(np.int8)
+    center = 128 if values.dtype == np.uint8 else 0
+    stored = (values.astype(np.int64) - center).astype(np.int8)
+    return stored, int(constant.zero_points[0]) - center
 
 
 def _bias(state: ImportState, node: OnnxNode, place: int, scales: Array, count: int) -> Array:
@@ -198,14 +205,16 @@ def _conv(
         raise UnsupportedOperatorError(
             f"{node}: {w.values.ndim - 2} spatial dimensions; required 2"
         )
-    weights = _dilated(_symmetric(node, w, 0), pair(node, "dilations"))
+    weights, weight_zero = _int8_weights(node, w, 0)
+    weights = _dilated(weights, pair(node, "dilations"), weight_zero)
     name = to_nhwc(state.graph, x.tensor, node.name)
     shape = state.graph.types[name].shape
-    weights, groups = _ungrouped(node, weights, node.integer("group", 1), shape[3])
+    weights, groups = _ungrouped(node, weights, node.integer("group", 1), shape[3], weight_zero)
     kernel, strides = (weights.shape[2], weights.shape[3]), pair(node, "strides")
     bias = _bias(state, node, bias_place, x.scale * w.scales, len(weights))
-    check_accumulator(weights, bias, x.zero_point, node.name)
-    operator = Conv2d(strides, window_pads(node, kernel, shape, strides), groups, x.zero_point)
+    check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
+    pads = window_pads(node, kernel, shape, strides)
+    operator = Conv2d(strides, pads, groups, x.zero_point, weight_zero)
     stem = node.outputs[0]
     inputs = (
         name,
@@ -216,18 +225,20 @@ def _conv(
     return Accumulated(Integer(out, NCHW_TO_NHWC), x.scale, w.scales)
 
 
-def _dilated(weights: Array, dilations: Pair) -> Array:
+def _dilated(weights: Array, dilations: Pair, zero_point: int) -> Array:
     """OIHW weights with ``dilation - 1`` zeros between taps: the same convolution, undilated."""
     if dilations == (1, 1):
         return weights
     out_channels, in_channels, height, width = weights.shape
     shape = ((height - 1) * dilations[0] + 1, (width - 1) * dilations[1] + 1)
-    spread = np.zeros((out_channels, in_channels, *shape), weights.dtype)
+    spread = np.full((out_channels, in_channels, *shape), zero_point, weights.dtype)
     spread[:, :, :: dilations[0], :: dilations[1]] = weights
     return spread
 
 
-def _ungrouped(node: OnnxNode, weights: Array, groups: int, channels: int) -> tuple[Array, int]:
+def _ungrouped(
+    node: OnnxNode, weights: Array, groups: int, channels: int, zero_point: int
+) -> tuple[Array, int]:
     """OIHW weights of one group, or of a depthwise convolution, and the number of groups.
 
     A grouped convolution becomes one of all channels whose weights across groups are 0.
@@ -240,7 +251,7 @@ def _ungrouped(node: OnnxNode, weights: Array, groups: int, channels: int) -> tu
         )
     if groups == 1 or groups == channels == out_channels:
         return weights, groups
-    full = np.zeros((out_channels, channels, height, width), weights.dtype)
+    full = np.full((out_channels, channels, height, width), zero_point, weights.dtype)
     outputs = out_channels // groups
     for group in range(groups):
         rows = slice(group * outputs, (group + 1) * outputs)
@@ -258,17 +269,17 @@ def _matmul(
     if node.integer("transA", 0) or node.real("alpha", 1.0) != 1 or node.real("beta", 1.0) != 1:
         raise UnsupportedOperatorError(f"{node}: required transA 0, alpha 1, beta 1")
     transposed = bool(node.integer("transB", 0))
-    weights = _symmetric(node, w, 0 if transposed else 1)
+    weights, weight_zero = _int8_weights(node, w, 0 if transposed else 1)
     weights = weights if transposed else weights.T
     name = to_model_order(state.graph, x.tensor, node.name)
     bias = _bias(state, node, bias_place, x.scale * w.scales, len(weights))
-    check_accumulator(weights, bias, x.zero_point, node.name)
+    check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
     stem = node.outputs[0]
     inputs = (
         name,
         state.graph.constant(f"{stem}/weights", weights),
         state.graph.constant(f"{stem}/bias", bias.astype(np.int32)),
     )
-    out = state.graph.node(Dense(x.zero_point), inputs, f"{stem}/sum", node.name)
+    out = state.graph.node(Dense(x.zero_point, weight_zero), inputs, f"{stem}/sum", node.name)
     order = identity_order(len(state.graph.types[out].shape))
     return Accumulated(Integer(out, order), F32(x.scale), w.scales)

@@ -83,8 +83,8 @@ def _value(value: Value, arrays: Arrays, grid: dict[str, NDArray[np.int64]]) -> 
     match value:
         case Ref():
             return _load(value, arrays, grid).astype(np.int64)
-        case Product(left=left, right=right):
-            return _value(left, arrays, grid) * _value(right, arrays, grid)
+        case Product(left=left, right=right, offset=offset):
+            return _value(left, arrays, grid) * (_value(right, arrays, grid) + offset)
         case Scaled(ref=ref, factor=factor):
             return _value(ref, arrays, grid) * factor
         case Total(left=left, right=right):

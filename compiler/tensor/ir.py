@@ -166,13 +166,15 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``left * right``, exact in int32."""
+    """``left * (right + offset)``, exact in int32."""
 
     left: Ref
     right: Ref
+    offset: int = 0
 
     def __str__(self) -> str:
-        return f"{self.left} * {self.right}"
+        right = f"({self.right} + {self.offset})" if self.offset else str(self.right)
+        return f"{self.left} * {right}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,10 +250,14 @@ def _finish(
     return Requantized(bias, scale, zero_point, low, high)
 
 
-def _folded_bias(weights: Array, bias: Array, zero_point: int) -> Array:
-    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does."""
-    sums = weights.astype(np.int64).reshape(len(weights), -1).sum(axis=1)
-    return (bias.astype(np.int64) - zero_point * sums).astype(np.int32)
+def _folded_bias(weights: Array, bias: Array, operator: Conv2d) -> Array:
+    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does.
+
+    The weights count less their zero point.
+    """
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    sums = factors.reshape(len(weights), -1).sum(axis=1)
+    return (bias.astype(np.int64) - operator.zero_point * sums).astype(np.int32)
 
 
 def _conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> LoweredLayer:
@@ -263,12 +267,14 @@ def _conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Lowe
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     out_channels, kernel_h, kernel_w, in_channels = weights.shape
     lanes = x.lanes
-    padded = np.zeros((output.blocks * lanes, kernel_h, kernel_w, x.blocks * lanes), np.int8)
+    # Lanes without a channel have weights that count as 0.
+    shape = (output.blocks * lanes, kernel_h, kernel_w, x.blocks * lanes)
+    padded = np.full(shape, operator.weight_zero_point, np.int8)
     padded[:out_channels, :, :, :in_channels] = weights
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, x.blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
     finish, constants = _requantized(
-        graph, layer, _folded_bias(weights, bias, operator.zero_point), lanes, "c", "l"
+        graph, layer, _folded_bias(weights, bias, operator), lanes, "c", "l"
     )
     constants["weights"] = tiles
     shape = (output.blocks, output.height, output.width, lanes)
@@ -297,7 +303,7 @@ def _conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Lowe
         frozenset(loop.name for loop in inner),
         Ref(acc, place),
         Fold.SUM,
-        Product(source, tile),
+        Product(source, tile, -operator.weight_zero_point),
     )
     end = Stage(
         "finish", _outer(output), frozenset(), output.at(*place), Fold.NONE, Ref(acc, place), finish
@@ -339,17 +345,21 @@ def _depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     channels, kernel_h, kernel_w, _ = weights.shape
-    padded = np.zeros((x.blocks * x.lanes, kernel_h, kernel_w), np.int8)
-    padded[:channels] = weights[..., 0]
-    taps = padded.reshape(x.blocks, x.lanes, kernel_h, kernel_w).transpose(0, 2, 3, 1)
+    # Rows of up to three taps are the last but one of four words, which are read together.
+    row, first = (4, 3 - kernel_w) if kernel_w <= 3 else (kernel_w, 0)
+    count = -(-kernel_h * row // 4) * 4
+    padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
+    rows = padded[:channels, : kernel_h * row].reshape(channels, kernel_h, row)
+    rows[:, :, first : first + kernel_w] = weights[..., 0]
+    taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
     finish, constants = _requantized(
-        graph, layer, _folded_bias(weights, bias, operator.zero_point), x.lanes, "c", "l"
+        graph, layer, _folded_bias(weights, bias, operator), x.lanes, "c", "l"
     )
     constants["taps"] = np.ascontiguousarray(taps)
-    tap = Ref(
-        Buffer("taps", taps.shape, "int8", Scope.TAP), (var("c"), var("ky"), var("kx"), var("l"))
-    )
-    value = Product(_window(x, operator.strides, (operator.pads[0], operator.pads[1])), tap)
+    place = var("ky") * row + var("kx") + first
+    tap = Ref(Buffer("taps", taps.shape, "int8", Scope.TAP), (var("c"), place, var("l")))
+    source = _window(x, operator.strides, (operator.pads[0], operator.pads[1]))
+    value = Product(source, tap, -operator.weight_zero_point)
     kernel = (kernel_h, kernel_w)
     return _windowed(layer, x, output, kernel, Fold.SUM, value, finish, constants)
 

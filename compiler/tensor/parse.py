@@ -196,6 +196,12 @@ class _Parser:
             return left
         if self.tokens and self.tokens[-1].startswith('"'):
             return Product(left, self._ref())
+        if self._skip("("):
+            right = self._ref()
+            self._take("+")
+            product = Product(left, right, self._integer())
+            self._take(")")
+            return product
         first = Scaled(left, self._integer())
         if not self._skip("+"):
             return first

@@ -33,7 +33,7 @@ def _map_value(value: Value, change: Callable[[Ref], Ref]) -> Value:
         case Ref():
             return change(value)
         case Product(left=left, right=right):
-            return Product(change(left), change(right))
+            return replace(value, left=change(left), right=change(right))
         case Scaled(ref=ref):
             return replace(value, ref=change(ref))
         case Total(left=left_term, right=right_term):

@@ -73,8 +73,10 @@ def _value(value: Value) -> str:
     match value:
         case Ref():
             return _ref(value)
-        case Product(left=left, right=right):
+        case Product(left=left, right=right, offset=0):
             return f"{_ref(left)} * {_ref(right)}"
+        case Product(left=left, right=right, offset=offset):
+            return f"{_ref(left)} * ({_ref(right)} + {offset})"
         case Scaled(ref=ref, factor=factor):
             return f"{_ref(ref)} * {factor}"
         case Total(left=first, right=second):

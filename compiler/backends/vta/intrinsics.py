@@ -5,7 +5,7 @@ matches become the levels of the instruction, and move every operand by whole wo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import Finish, Gemm, Multiplier, Vector
@@ -28,6 +28,12 @@ from ...tensor.ir import (
 )
 
 __all__ = ["Intrinsic", "Operand", "Tile", "intrinsics"]
+
+WINDOW = 3
+"""Taps that VECTOR applies to an element in one cycle."""
+
+TAP_GROUP = 4
+"""Words of TAP that are read together."""
 
 MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC}
 
@@ -57,6 +63,65 @@ class Tile:
     folded: int
     again: bool
     table: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """A tile of windows of columns.
+
+    skip: results at the start of each row that are not written.
+    """
+
+    tile: Tile
+    skip: int
+
+
+def slide(tile: Tile) -> Windowed | None:
+    """``tile`` with its innermost folded level, of at most ``WINDOW`` taps, done by the instruction.
+
+        for x, for ky, for kx of kw            for x of X + skip, for column of s, for ky
+            source[s * x + kx] * taps[kx]  ->      source[first + s * x + column] * three taps
+
+    Only taps have windows; they are the last of a group of four words but one.  None when there is
+    no such level, or more cycles would be needed.
+    """
+    if "taps" not in tile.operands or not tile.folded:
+        return None
+    source, taps, target = (tile.operands[name] for name in ("source", "taps", "target"))
+    width, step = tile.extents[0], source.strides[0]
+    rows = tile.folded.bit_length()
+    if not 1 < width <= WINDOW or taps.strides[0] != 1 or rows > 2 or rows == len(tile.extents):
+        return None
+    if any(stride % TAP_GROUP for stride in taps.strides[1:]):
+        return None
+    if (taps.address + width) % TAP_GROUP != WINDOW or not step or source.strides[rows] % step:
+        return None
+    # Columns from one result to the next, and before the first result's last.
+    stride = source.strides[rows] // step
+    skip = -(-width // stride) - 1 if stride > 0 else 0
+    if stride < 1 or stride * (tile.extents[rows] + skip) >= width * tile.extents[rows]:
+        return None
+    if stride > 1 and len(tile.extents) + (rows == 1) > VECTOR_LEVELS:
+        return None
+    first = (width - stride * (1 + skip)) * step
+
+    def moved(operand: Operand, address: int, column: int) -> Operand:
+        before = operand.strides[1:rows] or (0,)
+        columns = (column,) if stride > 1 else ()
+        return Operand(operand.scope, address, (*before, *columns, *operand.strides[rows:]))
+
+    operands = dict(tile.operands)
+    for name in ("target", "bias", "scale"):
+        if name in operands:
+            operand = operands[name]
+            start = operand.address - skip * operand.strides[rows]
+            operands[name] = moved(operand, start, 0)
+    operands["source"] = moved(source, source.address + first, step)
+    operands["taps"] = moved(taps, taps.address, 0)
+    folded = (tile.extents[1:rows] or (1,)) + ((stride,) if stride > 1 else ())
+    extents = (*folded, tile.extents[rows] + skip, *tile.extents[rows + 1 :])
+    changed = replace(tile, operands=operands, extents=extents, folded=(1 << len(folded)) - 1)
+    return Windowed(changed, skip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +208,7 @@ def _meaning(value: Value, dtype: str, lanes: int) -> Stage:
 
 
 def _gemm_meaning(lanes: int) -> Stage:
-    """``acc[l] = sum over i of act[i] * wgt[l, i]``."""
+    """``acc[l] = sum over i of act[i] * wgt[l, i]``; an offset of the weights is a field."""
     tile = Ref(Buffer("wgt", (lanes, lanes), "int8", Scope.WGT), (var("l"), var("i")))
     act = Ref(Buffer("act", (lanes,), "int8", Scope.ACT), (var("i"),))
     loops = tuple(Loop(name, lanes, LoopKind.LANE) for name in ("l", "i"))
@@ -167,11 +232,25 @@ def _emit_gemm(tile: Tile) -> Gemm:
         acc_stride=_padded(acc.strides, GEMM_LEVELS, 0),
         reduction=tile.folded,
         accumulate=tile.again,
+        weight_offset=_offset(tile.stage.value),
     )
+
+
+def _offset(value: Value) -> int:
+    """What is added to the weights or taps of a product."""
+    return value.offset if isinstance(value, Product) else 0
 
 
 def _emit_vector(tile: Tile) -> Vector:
     """Folded levels come first; there is always at least one, perhaps of one iteration."""
+    windowed = slide(tile)
+    if windowed:
+        return _emit_plain(windowed.tile, windowed)
+    return _emit_plain(tile)
+
+
+def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
+    """``windowed``: what makes the taps of ``tile`` windows of columns, if they are."""
     source, target = tile.operands["source"], tile.operands["target"]
     fold = IsaFold.MAX if tile.stage.fold is Fold.MAX else IsaFold.ADD
     extents, lead = tile.extents, 0
@@ -192,6 +271,9 @@ def _emit_vector(tile: Tile) -> Vector:
     if "taps" in tile.operands:
         taps, fold = tile.operands["taps"], IsaFold.MAC
         fields |= {"tap_address": taps.address, "tap_stride": strides(taps)}
+        fields |= {"m0": _offset(tile.stage.value)}
+    if windowed:
+        fields |= {"multiplier": Multiplier.WINDOW, "window_skip": windowed.skip}
     finish = tile.stage.finish
     if finish:
         fields |= {

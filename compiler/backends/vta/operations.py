@@ -31,7 +31,7 @@ INPUT_CHUNKS = 8
 
 CONSTANTS = {
     "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
-    "taps": (Memory.TAP, ("c", "ky", "kx")),
+    "taps": (Memory.TAP, ("c",)),
     "bias": (Memory.PAR, ("c",)),
     "add_bias": (Memory.PAR, ()),
     "table": (Memory.TAB, ()),

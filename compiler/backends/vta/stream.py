@@ -130,6 +130,8 @@ def _sizes(
     """
     extents = kernel.stages[0].extents
     taps = extents.get("ky", 1) * extents.get("kx", 1)
+    if "taps" in refs:
+        taps = refs["taps"].buffer.shape[1]
     parts = {"k": extents["k"]} if "k" in extents else {}
     most = 0
     for name in CONSTANTS.keys() & refs.keys():

@@ -213,6 +213,9 @@ def localized(kernel: Kernel, windows: Mapping[str, Window], constants: Sequence
 
 
 def _shrunk(ref: Ref, indices: tuple[Affine, ...], extents: Mapping[str, int]) -> Ref:
-    """``ref`` with other indices, in a buffer just large enough for them."""
-    shape = tuple(index.limits(extents)[1] + 1 for index in indices)
+    """``ref`` with other indices, in a buffer just large enough for those that changed."""
+    shape = tuple(
+        size if index == before else index.limits(extents)[1] + 1
+        for size, index, before in zip(ref.buffer.shape, indices, ref.indices, strict=True)
+    )
     return Ref(replace(ref.buffer, shape=shape), indices)
