@@ -203,10 +203,10 @@ LOOPS = {
 
     The sums for PAR and the destination are over the levels that are not folded.
 
-With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and columns that follow
-each other within level ``reduction_levels`` are a *run*: level ``reduction_levels`` and all below it
-are visited once. An element counts with its low 8 bits, signed. Element e of column n counts three
-times, with three taps of its own:
+With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and the columns of one
+pass over level ``reduction_levels`` and those below it are a *run*.
+An element counts with its low 8 bits, signed. Element e of column n counts three times, with three
+taps of its own:
 
     t = (tap_address + sum(i * tap_stride)) rounded down to a multiple of 4
     c[j][n] = sum over the elements e of column n of e[l] * (TAP[t + j][l] + offset), j = 0, 1, 2

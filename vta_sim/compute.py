@@ -117,7 +117,7 @@ def _matrix_product(state: MachineState, gemm: Gemm) -> bool:
     left = state.act.take(act, axis=0).astype(kind).reshape(-1, terms)
     # Weights [column, reduced, out, in] become [(reduced, in), (column, out)].
     tiles = state.wgt.take(wgt, axis=0).reshape(-1, terms // lanes, lanes, lanes)
-    weights = tiles.astype(kind)
+    weights: NDArray[Any] = tiles.astype(kind)
     if gemm.weight_offset:
         weights += gemm.weight_offset
     right = weights.transpose(1, 3, 0, 2).reshape(terms, -1)

@@ -148,7 +148,7 @@ def _int8_weights(node: OnnxNode, constant: RealConstant, channel_axis: int) -> 
     shape = [1] * values.ndim
     shape[channel_axis] = -1
     shifted = values.astype(np.int64) - constant.zero_points.reshape(shape)
-    if -128 <= shifted.min() and shifted.max() <= 127:
+    if shifted.min() >= -128 and shifted.max() <= 127:
         return shifted.astype(np.int8), 0
     if len(set(constant.zero_points.tolist())) > 1:
         raise UnsupportedOperatorError(

@@ -227,9 +227,12 @@ def _cache(kernel: Kernel, name: str) -> Kernel:
                 f"cache: {name} is not indexed alike in every stage of {kernel.name}"
             )
     extents = {n: e for stage in kernel.stages for n, e in stage.extents.items()}
+    # A dimension that no serial loop moves along stays as it is.
     shape = tuple(
         1 + max(_without(ref, serial)[axis].limits(extents)[1] for ref in refs)
-        for axis in range(len(refs[0].indices))
+        if any(_terms(ref.indices[axis], serial) for ref in refs)
+        else size
+        for axis, size in enumerate(refs[0].buffer.shape)
     )
     small = replace(refs[0].buffer, shape=shape)
 

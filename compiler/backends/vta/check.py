@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import distinct, scratchpad_reads, scratchpad_writes, with_bank_masks
+from dovetail.isa.footprint import (
+    distinct,
+    results_written,
+    scratchpad_reads,
+    scratchpad_writes,
+    with_bank_masks,
+)
 from dovetail.isa.instructions import Instruction, Load, Vector, legality_problem
 from dovetail.isa.memories import Memory, Unit
 
@@ -76,11 +82,14 @@ def _reads_own_result(vector: Vector, config: HardwareConfig) -> bool:
     if vector.source is not vector.destination:
         return False
     read = scratchpad_reads(vector, config)[0].addresses
-    (write,) = scratchpad_writes(vector, config)
-    results = len(write.addresses)
+    results = np.flatnonzero(results_written(vector))
+    count = len(results_written(vector))
     last_read = np.full(config.depth(vector.source), -1)
-    np.maximum.at(last_read, read, np.repeat(np.arange(results), len(read) // results))
-    return bool(np.any(last_read[write.addresses] > np.arange(results)))
+    np.maximum.at(last_read, read, np.repeat(np.arange(count), len(read) // count))
+    return any(
+        bool(np.any(last_read[write.addresses] > results))
+        for write in scratchpad_writes(vector, config)
+    )
 
 
 def _run_tokens(program: Sequence[Instruction], config: HardwareConfig) -> NDArray[np.int64]:

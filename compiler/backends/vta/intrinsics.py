@@ -5,7 +5,7 @@ matches become the levels of the instruction, and move every operand by whole wo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import Finish, Gemm, Multiplier, Vector
@@ -26,102 +26,15 @@ from ...tensor.ir import (
     Value,
     var,
 )
+from .operands import Operand, Tile
+from .sliding import Windowed, slide
 
-__all__ = ["Intrinsic", "Operand", "Tile", "intrinsics"]
+__all__ = ["Intrinsic", "intrinsics"]
 
-WINDOW = 3
-"""Taps that VECTOR applies to an element in one cycle."""
-
-TAP_GROUP = 4
-"""Words of TAP that are read together."""
+ADDRESS_MASK = 0xFFFF
+"""Addresses wrap: results that are skipped may lie before the first word."""
 
 MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC}
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """Where an operand lies for one instruction: its first word, and words a step of each level."""
-
-    scope: Scope
-    address: int
-    strides: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A stage matched to an intrinsic, for one iteration of its serial loops.
-
-    operands: by their names in the meaning; with a finish, ``bias`` and ``scale`` too.
-    extents: iterations of each level, innermost first; ``folded`` has the bit of each that reduces.
-    again: the result adds to what an earlier iteration of a serial loop has left.
-    table: first word of the look-up table, if there is one.
-    """
-
-    stage: Stage
-    operands: Mapping[str, Operand]
-    extents: tuple[int, ...]
-    folded: int
-    again: bool
-    table: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Windowed:
-    """A tile of windows of columns.
-
-    skip: results at the start of each row that are not written.
-    """
-
-    tile: Tile
-    skip: int
-
-
-def slide(tile: Tile) -> Windowed | None:
-    """``tile`` with its innermost folded level, of at most ``WINDOW`` taps, done by the instruction.
-
-        for x, for ky, for kx of kw            for x of X + skip, for column of s, for ky
-            source[s * x + kx] * taps[kx]  ->      source[first + s * x + column] * three taps
-
-    Only taps have windows; they are the last of a group of four words but one.  None when there is
-    no such level, or more cycles would be needed.
-    """
-    if "taps" not in tile.operands or not tile.folded:
-        return None
-    source, taps, target = (tile.operands[name] for name in ("source", "taps", "target"))
-    width, step = tile.extents[0], source.strides[0]
-    rows = tile.folded.bit_length()
-    if not 1 < width <= WINDOW or taps.strides[0] != 1 or rows > 2 or rows == len(tile.extents):
-        return None
-    if any(stride % TAP_GROUP for stride in taps.strides[1:]):
-        return None
-    if (taps.address + width) % TAP_GROUP != WINDOW or not step or source.strides[rows] % step:
-        return None
-    # Columns from one result to the next, and before the first result's last.
-    stride = source.strides[rows] // step
-    skip = -(-width // stride) - 1 if stride > 0 else 0
-    if stride < 1 or stride * (tile.extents[rows] + skip) >= width * tile.extents[rows]:
-        return None
-    if stride > 1 and len(tile.extents) + (rows == 1) > VECTOR_LEVELS:
-        return None
-    first = (width - stride * (1 + skip)) * step
-
-    def moved(operand: Operand, address: int, column: int) -> Operand:
-        before = operand.strides[1:rows] or (0,)
-        columns = (column,) if stride > 1 else ()
-        return Operand(operand.scope, address, (*before, *columns, *operand.strides[rows:]))
-
-    operands = dict(tile.operands)
-    for name in ("target", "bias", "scale"):
-        if name in operands:
-            operand = operands[name]
-            start = operand.address - skip * operand.strides[rows]
-            operands[name] = moved(operand, start, 0)
-    operands["source"] = moved(source, source.address + first, step)
-    operands["taps"] = moved(taps, taps.address, 0)
-    folded = (tile.extents[1:rows] or (1,)) + ((stride,) if stride > 1 else ())
-    extents = (*folded, tile.extents[rows] + skip, *tile.extents[rows + 1 :])
-    changed = replace(tile, operands=operands, extents=extents, folded=(1 << len(folded)) - 1)
-    return Windowed(changed, skip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +203,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         source=MEMORY[source.scope],
         destination=MEMORY[target.scope],
         source_address=source.address,
-        destination_address=target.address,
+        destination_address=target.address & ADDRESS_MASK,
         extent=_padded(extents, VECTOR_LEVELS, 1),
         source_stride=strides(source, first_stride),
         destination_stride=strides(target)[1:],

@@ -13,7 +13,8 @@ from dovetail.isa.memories import Unit
 
 from ...errors import CompilerError
 from ...tensor.ir import Affine, Fold, Loop, LoopKind, Product, Ref, Scaled, Stage, Total, Value
-from .intrinsics import Intrinsic, Operand, Tile, intrinsics
+from .intrinsics import Intrinsic, intrinsics
+from .operands import Operand, Tile
 
 __all__ = ["Match", "TensorizeError", "tensorize"]
 

@@ -22,14 +22,16 @@ def conv_model(
     weights: np.ndarray | None = None,
     bias: np.ndarray | None = None,
     bias_scale: float = 0.05 * 0.01,
-    zero: np.generic | None = None,
+    zero: np.generic | np.ndarray | None = None,
     shape: tuple[int | str, ...] = SHAPE,
     **attributes: Any,
 ) -> onnx.ModelProto:
     """One convolution, by default a good one."""
     b = ModelBuilder()
     values = np.ones((4, 3, 3, 3), np.int8) if weights is None else weights
-    w = b.dequantize(b.constant(values), 0.01, values.dtype.type(0) if zero is None else zero)
+    zero = values.dtype.type(0) if zero is None else zero
+    scale = np.full(np.shape(zero), 0.01)
+    w = b.dequantize(b.constant(values), scale, zero, **{"axis": 0} if scale.shape else {})
     inputs = [b.dequantize("x", *X), w]
     if bias is not None:
         inputs.append(b.dequantize(b.constant(bias), bias_scale, bias.dtype.type(0)))
@@ -124,8 +126,10 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (lambda: one_node("Erf"), r"node 'erf\d+' \(Erf\): operator Erf is not supported"),
     (lambda: bad_scale(np.ones(3, F32)), r"an activation with 3 scales; required one"),
     (
-        lambda: conv_model(np.zeros((4, 3, 3, 3), np.uint8), zero=np.uint8(200)),
-        r"weights less their zero point 200 reach -200..-200; required -128..127",
+        lambda: conv_model(
+            np.zeros((4, 3, 3, 3), np.uint8), zero=np.arange(4, dtype=np.uint8) * 60
+        ),
+        r"weights less their zero points, which differ, reach -180..0; required -128..127, or one",
     ),
     (lambda: conv_model(np.ones((4, 3, 3), np.int8), shape=(1, 3, 8)), r"1 spatial dimensions"),
     (sum_of_shapes, r"adds shapes \[1, 3, 8, 6\] and \[1, 3, 1, 1\]; required equal shapes"),

@@ -1,0 +1,35 @@
+"""What an intrinsic is made an instruction from: a stage at one place, in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...tensor.ir import Scope, Stage
+
+__all__ = ["Operand", "Tile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Where an operand lies for one instruction: its first word, and words a step of each level."""
+
+    scope: Scope
+    address: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A stage matched to an intrinsic, for one iteration of its serial loops.
+
+    operands: by their names in the meaning; with a finish, ``bias`` and ``scale`` too.
+    extents: iterations of each level, innermost first; ``folded`` has the bit of each that reduces.
+    again: the result adds to what an earlier iteration of a serial loop has left.
+    table: first word of the look-up table, if there is one.
+    """
+
+    stage: Stage
+    operands: Mapping[str, Operand]
+    extents: tuple[int, ...]
+    folded: int
+    again: bool
+    table: int | None

@@ -1,0 +1,113 @@
+"""Depthwise taps as windows: the same words as one tap a cycle, in fewer cycles."""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.backends.vta import intrinsics
+from dovetail.compiler.backends.vta.operands import Operand, Tile
+from dovetail.compiler.backends.vta.sliding import slide
+from dovetail.compiler.tensor.ir import (
+    Affine,
+    Buffer,
+    Fold,
+    Loop,
+    LoopKind,
+    Product,
+    Ref,
+    Requantized,
+    Scope,
+    Stage,
+    var,
+)
+from dovetail.isa.configs import find_config
+from dovetail.isa.instructions import Multiplier, Vector
+from dovetail.isa.memories import Memory
+from dovetail.isa.semantics import vector
+from dovetail.isa.state import MachineState
+
+TINY = find_config("tiny")
+LANES = TINY.block
+
+
+def stage(offset: int) -> Stage:
+    """The value and finish of a depthwise layer; its loops do not matter here."""
+    x = Ref(Buffer("x", (LANES,), "int8", Scope.ACT), (var("l"),))
+    tap = Ref(Buffer("taps", (LANES,), "int8", Scope.TAP), (var("l"),))
+    y = Ref(Buffer("y", (LANES,), "int8", Scope.ACT), (var("l"),))
+    bias = Ref(Buffer("bias", (1, LANES), "int32", Scope.PAR), (Affine(), var("l")))
+    scale = Ref(Buffer("scale", (1, LANES), "float32", Scope.PAR), (Affine(), var("l")))
+    loops = (Loop("l", LANES, LoopKind.LANE),)
+    finish = Requantized(bias, scale, 3, -100, 120)
+    return Stage("dw", loops, frozenset(), y, Fold.NONE, Product(x, tap, offset), finish)
+
+
+def depthwise(kernel: tuple[int, int], stride: int, size: tuple[int, int], first: int) -> Tile:
+    """Two blocks of ``size`` results from rows of words that begin at ``first``."""
+    (height, width), (rows, columns) = kernel, size
+    line = stride * columns + width + 2
+    plane = line * (stride * rows + height)
+    folded = (width, height) if height > 1 else (width,)
+    strides = {
+        "source": ((1, line)[: len(folded)], (stride, stride * line, plane)),
+        "taps": ((1, 4)[: len(folded)], (0, 0, 4 * height)),
+        "target": ((0, 0)[: len(folded)], (1, columns, rows * columns)),
+        "bias": ((0, 0)[: len(folded)], (0, 0, 1)),
+        "scale": ((0, 0)[: len(folded)], (0, 0, 1)),
+    }
+    starts = {"source": first, "taps": 8 + 3 - width, "target": 1024, "bias": 2, "scale": 2}
+    scopes = {"source": Scope.ACT, "target": Scope.ACT, "taps": Scope.TAP}
+    operands = {
+        name: Operand(scopes.get(name, Scope.PAR), starts[name], (*inner, *outer))
+        for name, (inner, outer) in strides.items()
+    }
+    mask = (1 << len(folded)) - 1
+    return Tile(stage(-7), operands, (*folded, columns, rows, 2), mask, False, None)
+
+
+def after(instruction: Vector, width: int) -> np.ndarray:
+    """ACT after ``instruction``, from a random state in which taps before ``width`` count as 0."""
+    rng = np.random.default_rng(1)
+    state = MachineState.zeros(TINY, np.zeros(0, np.uint8))
+    for memory in (Memory.ACT, Memory.TAP):
+        words = rng.integers(0, 256, (TINY.depth(memory), LANES)).astype(np.uint8)
+        state.write_words(memory, np.arange(len(words)), words)
+    if width < 3:
+        state.tap[::4] = 7
+    state.par.bias[:] = rng.integers(-5000, 5000, state.par.bias.shape)
+    state.par.scale[:] = 0.004
+    vector(state, instruction)
+    return state.act
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 5])
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_give_the_words_of_single_taps(
+    monkeypatch: pytest.MonkeyPatch, height: int, width: int, stride: int
+) -> None:
+    columns = 6
+    tile = depthwise((height, width), stride, (4, columns), 40)
+    found = intrinsics._emit_vector(tile)
+    assert found.multiplier is Multiplier.WINDOW or (width, stride) == (2, 2)
+    monkeypatch.setattr(intrinsics, "slide", lambda tile: None)
+    plain = intrinsics._emit_vector(tile)
+    assert plain.multiplier is Multiplier.TAP
+    assert np.array_equal(after(found, width), after(plain, width))
+    lead = {(2, 1): 1, (3, 1): 2, (3, 2): 1}.get((width, stride))
+    if lead is not None:
+        assert prod(found.extent) == height * stride * (columns + lead) * 4 * 2
+
+
+def test_what_has_no_window_stays_as_it_is() -> None:
+    tile = depthwise((3, 3), 1, (4, 6), 40)
+    taps, source = tile.operands["taps"], tile.operands["source"]
+    shifted = replace(taps, address=taps.address + 1)
+    assert slide(replace(tile, operands={**tile.operands, "taps": shifted})) is None
+    close = replace(taps, strides=(1, 3, 0, 0, 9))
+    assert slide(replace(tile, operands={**tile.operands, "taps": close})) is None
+    assert slide(replace(tile, operands={"source": source})) is None
+    assert slide(depthwise((3, 3), 1, (4, 1), 40)) is None, "one column takes as long"
+    assert slide(depthwise((3, 3), 2, (4, 6), 0)) is None, "it would begin before the first word"
