@@ -1,0 +1,94 @@
+"""What every board with an SDRAM and a serial line has, from its pins inwards."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.errors import ConfigError
+from dovetail.isa.link import GRAIN
+from dovetail.vta_hw.accelerator import Accelerator
+from dovetail.vta_hw.axi import Axi4
+
+from .bridge import HostBridge
+from .sdram import SdramController, SdramPins
+from .sdram_timing import SdramChip, sdram_cycles
+
+__all__ = ["BoardCore"]
+
+TO_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is Out)
+FROM_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is In)
+
+
+class BoardCore(wiring.Component):
+    """Accelerator, host bridge and SDRAM controller, all on one clock.
+
+    Memory belongs to the accelerator while a program runs, and to the host otherwise.  A refresh
+    falls due in the first cycle of each run, so that a run takes the same cycles every time.
+
+    Members
+    -------
+    receive : In(1), transmit : Out(1)
+        The host's serial line.
+    sdram : Out(SdramPins)
+    running : Out(1)
+    ready : Out(1)
+        The SDRAM is initialised.
+    """
+
+    def __init__(self, config: HardwareConfig, chip: SdramChip, baud: int) -> None:
+        """Raises ConfigError for a bus that is not 8 bytes wide or a clock that does not fit."""
+        if config.bus_bytes != GRAIN:
+            raise ConfigError(
+                f"{config.name}: a bus of {config.bus_bytes} bytes; required {GRAIN} on a board"
+            )
+        self._divisor = round(config.clock_hz / baud)
+        if self._divisor < 8 or abs(config.clock_hz / self._divisor / baud - 1) > 0.02:
+            raise ConfigError(
+                f"{config.name}: {baud} baud from {config.clock_hz} Hz; required at least 8 cycles "
+                "a bit, and an error of at most 2 %"
+            )
+        self._config, self._chip = config, chip
+        super().__init__(
+            {
+                "receive": In(1),
+                "transmit": Out(1, init=1),
+                "sdram": Out(SdramPins()),
+                "running": Out(1),
+                "ready": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.accelerator = accelerator = Accelerator(config)
+        m.submodules.bridge = bridge = HostBridge(self._divisor)
+        cycles = sdram_cycles(self._chip, config.clock_hz)
+        m.submodules.controller = controller = SdramController(self._chip, cycles, GRAIN)
+        connect(m, bridge.registers, accelerator.host)
+        connect(m, controller.pins, flipped(self.sdram))
+
+        running, before = accelerator.trace_cycle, Signal()
+        m.d.sync += before.eq(running)
+        m.d.comb += [
+            self.running.eq(running),
+            self.ready.eq(controller.ready),
+            controller.restart.eq(running & ~before),
+            bridge.receive.eq(self.receive),
+            self.transmit.eq(bridge.transmit),
+            bridge.running.eq(running),
+            bridge.finished.eq(accelerator.irq),
+        ]
+        for name in TO_MEMORY:
+            chosen = Mux(running, getattr(accelerator.memory, name), getattr(bridge.memory, name))
+            m.d.comb += getattr(controller.bus, name).eq(chosen)
+        for name in FROM_MEMORY:
+            value = getattr(controller.bus, name)
+            if name.endswith(("valid", "ready")):
+                m.d.comb += getattr(accelerator.memory, name).eq(value & running)
+                m.d.comb += getattr(bridge.memory, name).eq(value & ~running)
+            else:
+                m.d.comb += getattr(accelerator.memory, name).eq(value)
+                m.d.comb += getattr(bridge.memory, name).eq(value)
+        return m
