@@ -11,5 +11,5 @@ setup(
         for root in ROOTS
         for package in (root, *(f"{root}.{sub}" for sub in find_packages(root)))
     ],
-    package_data={"dovetail.vta_hw": ["*.cpp"]},
+    package_data={"dovetail.vta_hw": ["*.cpp"], "dovetail.bitstreams": ["*.cpp"]},
 )

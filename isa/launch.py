@@ -16,6 +16,8 @@ class Launch:
 
     dram: uint8[size], everything the program sees, itself included; the first byte is address 0.
     watchdog: cycles without a completed instruction before the run is stopped.
+    reads: first byte and size of what is looked at afterwards; None for all.  A device behind a
+    slow link may leave the rest of the result's DRAM as it was.
     """
 
     config: HardwareConfig
@@ -23,6 +25,7 @@ class Launch:
     program_address: int
     program_count: int
     watchdog: int = 10_000_000
+    reads: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class LaunchResult:
     error_code, error_index: as ``registers`` has them, when not ``finished``.
     dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.
     waited_token, waited_port: int64[program_count], cycles each instruction waited at the head of
-    its queue, or None where the device does not know.
+    its queue.  Each is None where the device does not know.
     seconds: wall time of the run alone.
     """
 
@@ -41,9 +44,9 @@ class LaunchResult:
     error_index: int
     dram: NDArray[np.uint8]
     counters: dict[str, int]
-    dispatched: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-    ended: NDArray[np.int64]
+    dispatched: NDArray[np.int64] | None
+    accepted: NDArray[np.int64] | None
+    ended: NDArray[np.int64] | None
     seconds: float
     waited_token: NDArray[np.int64] | None = None
     waited_port: NDArray[np.int64] | None = None

@@ -88,7 +88,8 @@ def prepare_launch(module: Module, config: HardwareConfig, inputs: Arrays) -> La
     packed = pack(x, config.block).reshape(-1).view(np.uint8)
     dram[details["input_address"] : details["input_address"] + packed.size] = packed
     count = details["program_bytes"] // INSTRUCTION_BYTES
-    return Launch(config, dram, details["program_address"], count)
+    result = (details["output_address"], int(np.prod(details["output_blocked_shape"])))
+    return Launch(config, dram, details["program_address"], count, reads=(result,))
 
 
 def _accelerate(

@@ -24,13 +24,13 @@ def find_device(device_name: str, config: HardwareConfig) -> Device:
 
     Raises DeviceError when there is none, it runs no programs, or it pins another configuration.
     """
-    kind, pinned = split_device(device_name)
-    if kind == "cpu" or (pinned and pinned != config.name):
+    kind, rest = split_device(device_name)
+    if kind == "cpu" or (rest and rest != config.name and kind != "board"):
         raise DeviceError(
             f"what was compiled for 'vta:{config.name}' cannot run on {device_name!r}; "
             "use --device sim or rtl, or compile for that device"
         )
-    device: Device = open_device(kind)
+    device: Device = open_device(kind, rest if kind == "board" else None)
     return device
 
 
@@ -84,7 +84,9 @@ def account(
 
 
 def _timeline(launch: Launch, done: LaunchResult, layer_of: Sequence[int]) -> Timeline:
-    """One entry for each instruction."""
+    """One entry for each instruction; none from a device that does not say when they ran."""
+    if done.dispatched is None or done.accepted is None or done.ended is None:
+        return ()
     first, count = launch.program_address, launch.program_count
     opcodes = launch.dram[first : first + count * INSTRUCTION_BYTES : INSTRUCTION_BYTES] & 15
     entries = []

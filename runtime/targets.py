@@ -3,6 +3,7 @@
 Devices are imported here, when one is asked for, and nowhere else in the runtime.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,11 @@ __all__ = ["DEVICES", "open_device", "split_device"]
 DEVICES = {
     "sim": ("dovetail.vta_sim.device", "SimulatorDevice", "cycle-exact simulator"),
     "rtl": ("dovetail.vta_hw.device", "RtlDevice", "the accelerator's RTL under Verilator"),
+    "board": (
+        "dovetail.runtime.board.device",
+        "BoardDevice",
+        "an FPGA board: board:MODEL@PORT, for example board:ulx3s@/dev/ttyUSB0",
+    ),
     "cpu": ("dovetail.compiler.cpu", "CpuDevice", "the graph interpreter, in NumPy"),
 }
 """Name to module, class and description."""
@@ -23,22 +29,25 @@ def split_device(name: str) -> tuple[str, str | None]:
 
     Raises DeviceError when there is no such device.
     """
-    kind, _, config = name.partition(":")
+    kind, _, rest = name.partition(":")
     if kind not in DEVICES:
         raise DeviceError(f"no device is called {name!r}; there are: {', '.join(DEVICES)}")
-    return kind, config or None
+    return kind, rest or None
 
 
-def open_device(kind: str) -> Any:
-    """The device called ``kind``.
+@cache
+def open_device(kind: str, which: str | None = None) -> Any:
+    """The device called ``kind``; of boards, the one called ``which``.  Asked again, the same.
 
     Raises DeviceError when what it needs is not installed.
     """
     module, name, _ = DEVICES[kind]
     try:
-        return getattr(import_module(module), name)()
+        device = getattr(import_module(module), name)
     except ImportError as error:
+        extra = "board" if kind == "board" else "hw"
         raise DeviceError(
             f"device {kind!r} needs {error.name}, which is not installed; "
-            "install the extra: pip install 'dovetail[hw]'"
+            f"install the extra: pip install 'dovetail[{extra}]'"
         ) from None
+    return device(which) if kind == "board" else device()

@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from dovetail.isa.registers import COUNTERS, REGISTERS
 from .simulation_top import SimulationTop
 from .verilog import HardwareError, to_verilog, tool_directory
 
-__all__ = ["build_harness", "cache_directory", "verilator_directory"]
+__all__ = ["build_executable", "build_harness", "cache_directory", "verilator_directory"]
 
 TOP = "simulation_top"
+EXECUTABLE = "harness"
 CXX_FLAGS = "-O3 -march=native"
 VERILATOR_FLAGS = (
     *("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast"),
-    *("--noassert", "-Wno-fatal", "-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "--top-module", TOP),
+    *("--noassert", "-Wno-fatal", "-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC"),
 )
 PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
     f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'
@@ -44,7 +46,7 @@ def build_harness(config: HardwareConfig) -> Path:
     source = _source_hash(config)
     known = cache_directory() / "sources" / source
     if known.exists():
-        harness = cache_directory() / known.read_text() / "harness"
+        harness = cache_directory() / known.read_text() / EXECUTABLE
         if harness.exists():
             return harness
     files = {
@@ -53,19 +55,30 @@ def build_harness(config: HardwareConfig) -> Path:
         "registers.inc": _constants(config),
         "public.vlt": PUBLIC_MEMORIES,
     }
+    harness = build_executable(config.name, TOP, files)
+    known.parent.mkdir(exist_ok=True)
+    known.write_text(harness.parent.name)
+    return harness
+
+
+def build_executable(name: str, top: str, files: Mapping[str, str]) -> Path:
+    """Verilator's executable of the module ``top``, built unless it exists.
+
+    files: by name, ``{top}.v`` and C++ sources among them.  name: of the folder in the cache,
+    before the hash of the content.
+    Raises HardwareError when a tool is missing or fails.
+    """
     digest = hashlib.sha256(f"{VERILATOR_FLAGS}{CXX_FLAGS}{version('verilator')}".encode())
-    for name, text in files.items():
-        digest.update(f"{name}\0{text}\0".encode())
-    content = f"{config.name}-{digest.hexdigest()[:20]}"
+    for file, text in files.items():
+        digest.update(f"{file}\0{text}\0".encode())
+    content = f"{name}-{digest.hexdigest()[:20]}"
     target = cache_directory() / content
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.parent / f"{content}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / "harness").exists():
-            _build(files, target)
-    known.parent.mkdir(exist_ok=True)
-    known.write_text(content)
-    return target / "harness"
+        if not (target / EXECUTABLE).exists():
+            _build(top, files, target)
+    return target / EXECUTABLE
 
 
 def _source_hash(config: HardwareConfig) -> str:
@@ -99,7 +112,7 @@ def _constants(config: HardwareConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(files: dict[str, str], target: Path) -> None:
+def _build(top: str, files: Mapping[str, str], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         work = Path(folder)
         for name, text in files.items():
@@ -107,17 +120,18 @@ def _build(files: dict[str, str], target: Path) -> None:
         environment = dict(os.environ, MAKEFLAGS="CFG_CXXFLAGS_PCH_I=-include")
         environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
         jobs = str(len(os.sched_getaffinity(0)))
-        command = ["verilator", *VERILATOR_FLAGS, "-j", jobs, "-CFLAGS", CXX_FLAGS]
-        command += ["public.vlt", f"{TOP}.v", "harness.cpp", "-o", "harness"]
+        sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]
+        command = ["verilator", *VERILATOR_FLAGS, "--top-module", top, "-j", jobs]
+        command += ["-CFLAGS", CXX_FLAGS, *sources, "-o", EXECUTABLE]
         done = subprocess.run(
             command, cwd=work, env=environment, capture_output=True, text=True, check=False
         )
-        built = work / "obj_dir" / "harness"
+        built = work / "obj_dir" / EXECUTABLE
         if done.returncode or not built.exists():
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
             raise HardwareError(f"Verilator could not build the simulation:\n{tail}")
         target.mkdir(exist_ok=True)
-        built.replace(target / "harness")
+        built.replace(target / EXECUTABLE)
 
 
 def verilator_directory() -> Path:

@@ -1,0 +1,78 @@
+"""Running a board without a board: its gateware under Verilator, behind a pseudo-terminal."""
+
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from dovetail.vta_hw.build import build_executable
+from dovetail.vta_hw.verilog import HardwareError, to_verilog
+
+from .boards import Board
+from .emulation_top import EmulationTop
+
+__all__ = ["Emulator"]
+
+TOP = "emulation_top"
+
+
+class Emulator:
+    """A running emulation; ``port`` is the serial port of the board.
+
+    garbage: whether the SDRAM holds noise at first.  drop, flip: of every million bytes on the
+    line, how many are lost or damaged.
+    Raises HardwareError when it cannot be built or started.
+    """
+
+    def __init__(
+        self, board: Board, *, garbage: bool = False, seed: int = 0, drop: int = 0, flip: int = 0
+    ) -> None:
+        executable = build_emulator(board)
+        divisor = round(board.config.clock_hz / board.baud)
+        words = (board.chip.size, divisor, int(garbage), seed, drop, flip)
+        self._process = subprocess.Popen(
+            [str(executable), *map(str, words)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.port = self._process.stdout.readline().strip()
+        if not self.port:
+            raise HardwareError(f"the emulation of {board.name} ended: {self.stop()}")
+
+    def reset(self) -> None:
+        """Reset the board, in the middle of whatever it does."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> str:
+        """End it; return what it complained of."""
+        _, complaint = self._process.communicate(timeout=10)
+        return complaint.strip()
+
+    def __enter__(self) -> "Emulator":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        complaint = self.stop()
+        if complaint and error is None:
+            raise HardwareError(f"the emulation of the board ended: {complaint}")
+
+
+def build_emulator(board: Board) -> Path:
+    """The emulator of ``board``, built unless it exists.
+
+    Raises HardwareError when a tool is missing or fails.
+    """
+    top = EmulationTop(board.config, board.chip, board.baud)
+    files = {
+        f"{TOP}.v": to_verilog(top, TOP),
+        "emulator.cpp": (Path(__file__).parent / "emulator.cpp").read_text(),
+    }
+    return build_executable(f"board-{board.name}", TOP, files)
