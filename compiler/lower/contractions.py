@@ -21,7 +21,7 @@ from ..loops.expressions import (
     Scope as Memory,
 )
 from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Anchor, Indices, Operand, Result, Scope, index, zero
+from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .tiling import Machine, Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
@@ -266,11 +266,9 @@ def convolution(
     shape = result.type.shape
     if 0 in shape:
         return block()
-    outer = tuple((scope.fresh("o"), size) for size in shape)
-    batch, channel, *places = (Variable(name) for name, _ in outer)
+    outer, (batch, channel, *places) = over(shape, "o", scope)
     group = Binary(BinaryFunction.FLOORDIV, channel, index(shape[1] // operator.groups))
-    inner = tuple((scope.fresh("k"), size) for size in w.type.shape[1:])
-    depth, *taps = (Variable(name) for name, _ in inner)
+    inner, (depth, *taps) = over(w.type.shape[1:], "k", scope)
     inside: Expr | None = None
     where: list[Expr] = []
     for i in range(rank):

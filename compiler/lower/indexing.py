@@ -8,7 +8,7 @@ from ..graph.operators.indexing import Gather, GatherElements, ScatterElements, 
 from ..loops.expressions import Binary, BinaryFunction, Constant, Expr, Load, Select, Variable
 from ..loops.ir import Let, Stmt, Store, Update, block, loops
 from .contractions import converted
-from .operand import Anchor, Element, Indices, Operand, Result, Scope, index, zero
+from .operand import Anchor, Element, Indices, Operand, Result, Scope, index, over, zero
 
 __all__ = ["INDEXING", "INDEXING_ANCHORS", "inside"]
 
@@ -52,11 +52,9 @@ def scatter_elements(
     x, places, updates = operands
     (result,) = results
     assert result.buffer is not None, "nothing is fused with an opaque operator"
-    outer = tuple((scope.fresh("o"), size) for size in x.type.shape)
-    where = tuple(Variable(name) for name, _ in outer)
+    outer, where = over(x.type.shape, "o", scope)
     copy = loops(outer, Store(result.buffer, where, x[where]))
-    inner = tuple((scope.fresh("o"), size) for size in places.type.shape)
-    at = tuple(Variable(name) for name, _ in inner)
+    inner, at = over(places.type.shape, "o", scope)
     place = Variable(scope.fresh("v"))
     target = (*at[: operator.axis], place, *at[operator.axis + 1 :])
     functions = {

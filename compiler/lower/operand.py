@@ -6,10 +6,10 @@ from typing import Any
 
 from ..dtypes import DType
 from ..graph.types import TensorType
-from ..loops.expressions import Buffer, Constant, Expr, Select
+from ..loops.expressions import Buffer, Constant, Expr, Select, Variable
 from ..loops.ir import Stmt
 
-__all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "zero"]
+__all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "over", "zero"]
 
 Indices = tuple[Expr, ...]
 
@@ -91,3 +91,15 @@ def index(value: int) -> Constant:
 def zero() -> Constant:
     """Index 0."""
     return index(0)
+
+
+def over(
+    shape: Sequence[int], stem: str, scope: Scope
+) -> tuple[tuple[tuple[str, int], ...], Indices]:
+    """Loops over ``shape``, and the indices in them; there is no loop over a dimension of 1.
+
+    What is fused around an operator knows its elements by such indices.
+    """
+    names = tuple((scope.fresh(stem), size) for size in shape)
+    indices = tuple(zero() if size == 1 else Variable(name) for name, size in names)
+    return tuple((name, size) for name, size in names if size != 1), indices

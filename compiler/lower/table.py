@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .contractions import CONTRACTIONS
+from .determinants import DETERMINANTS
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
+from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .windows import WINDOWS
 
@@ -18,7 +20,9 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 
 ANCHORS: Mapping[type[Any], Anchor] = {
     **CONTRACTIONS,
+    **DETERMINANTS,
     **INDEXING_ANCHORS,
+    **RECURRENT,
     **REDUCTIONS,
     **WINDOWS,
 }

@@ -17,7 +17,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Anchor, Operand, Result, Scope, index, zero
+from .operand import Anchor, Operand, Result, Scope, index, over, zero
 
 __all__ = ["WINDOWS"]
 
@@ -96,8 +96,7 @@ def _by_lanes(shape: tuple[int, ...], width: int, piece: Any, scope: Scope) -> S
     """``piece(place, lane, lanes)`` for every vector of the last dimension, and the rest of it."""
     if not shape:
         return piece((), "", 1)
-    outer = tuple((scope.fresh("o"), size) for size in shape[:-1])
-    place = tuple(Variable(name) for name, _ in outer)
+    outer, place = over(shape[:-1], "o", scope)
     size, done, statements = shape[-1], 0, []
     while done < size:
         lanes = min(width, size - done)
@@ -122,8 +121,7 @@ def window_argmax(
     shape, dtype = result.type.shape, x.type.dtype
     if 0 in shape:
         return block()
-    outer = tuple((scope.fresh("o"), size) for size in shape)
-    place = tuple(Variable(name) for name, _ in outer)
+    outer, place = over(shape, "o", scope)
     position = _Position(operator, x, place, scope)
     best = Buffer(scope.fresh("best"), (), dtype, Memory.REGISTER)
     found = Buffer(scope.fresh("found"), (), DType.INT64, Memory.REGISTER)
