@@ -84,27 +84,27 @@ def _sizes(
 def _coordinates(
     mode: str, size: int, length: int, scale: float, region: tuple[float, float]
 ) -> Floats:
-    """Where each output element is in the input."""
-    at = np.arange(size, dtype=np.float64)
+    """Where each output element is in the input; ``length * scale`` need not be ``size``."""
+    at, extent = np.arange(size, dtype=np.float64), length * scale
     match mode:
         case "half_pixel":
             return (at + 0.5) / scale - 0.5
         case "half_pixel_symmetric":
-            adjustment = size / (length * scale)
+            adjustment = size / extent
             return length / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
         case "pytorch_half_pixel":
             return (at + 0.5) / scale - 0.5 if size > 1 else np.zeros(size)
         case "align_corners":
-            return at * (length - 1) / (size - 1) if size > 1 else np.zeros(size)
+            return at * (length - 1) / (extent - 1) if extent != 1 else np.zeros(size)
         case "asymmetric":
             return at / scale
         case "tf_half_pixel_for_nn":
             return (at + 0.5) / scale
         case "tf_crop_and_resize":
             start, end = region
-            if size == 1:
+            if extent == 1:
                 return np.full(1, 0.5 * (start + end) * (length - 1))
-            return start * (length - 1) + at * (end - start) * (length - 1) / (size - 1)
+            return start * (length - 1) + at * (end - start) * (length - 1) / (extent - 1)
         case _:
             raise UnsupportedOperatorError(f"coordinate transformation {mode!r}")
 
@@ -137,7 +137,7 @@ def _taps(
     indices = first + np.arange(count)[:, None]
     weights = weigh(indices - at)
     inside = (indices >= 0) & (indices < length)
-    if node.integer("exclude_outside", 0) or stretch < 1:
+    if node.integer("exclude_outside", 0):
         weights = np.where(inside, weights, 0)
     weights = weights / weights.sum(axis=0)
     used = np.abs(weights).max(axis=1) > 0
