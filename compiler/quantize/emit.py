@@ -128,7 +128,7 @@ class _Writer:
         low, high = 0.0, np.inf
         if clip.kind == "Clip":
             low, high = (
-                float(self.model.constants[clip.inputs[place]]) if clip.has(place) else default
+                self.model.constants[clip.inputs[place]].item() if clip.has(place) else default
                 for place, default in ((1, -np.inf), (2, np.inf))
             )
         found = self.scales[name].limits

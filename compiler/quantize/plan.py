@@ -136,6 +136,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             constant[1:]
         ):
             return None, "required an image"
+        case "ReduceMean" if not _is_spatial(_axes(model, node), rank):
+            return None, "required the mean over height and width"
         case "Softmax" if node.integer("axis", -1) % rank != rank - 1:
             return None, "required the last dimension"
         case "Softmax":
@@ -151,6 +153,17 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
         case kind if kind in PASSES:
             return Role.PASS, ""
     return None, "there is no integer operator for it"
+
+
+def _axes(model: FloatModel, node: OnnxNode) -> tuple[int, ...]:
+    if node.has(1):
+        return tuple(int(axis) for axis in model.constants[node.inputs[1]].reshape(-1))
+    return node.integers("axes", ())
+
+
+def _is_spatial(axes: tuple[int, ...], rank: int) -> bool:
+    places = {axis % rank for axis in axes}
+    return len(places) == 2 and 0 not in places
 
 
 def _clips(model: FloatModel, roles: dict[str, Role]) -> dict[str, OnnxNode]:
