@@ -1,0 +1,96 @@
+"""The command ``dovetail quantize``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+from networks import Options, build, calibration_images
+from onnx import helper
+
+from dovetail.compiler.__main__ import main
+
+from .floats import random, small_model
+
+SIZE = 32
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A float network, and images."""
+    path = tmp_path_factory.mktemp("quantize")
+    onnx.save(build("mobilenet_v1", Options(SIZE, 10, 0.25)), path / "float.onnx")
+    np.savez(path / "images.npz", image=calibration_images(4, SIZE))
+    return path
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_what_it_writes_compiles(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "int8.onnx"
+    arguments = ("quantize", folder / "float.onnx", "-o", output, "--data", folder / "images.npz")
+    done = invoke(*arguments, "--method", "entropy", "--samples", 3, "--json")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert figures["method"] == "entropy"
+    assert figures["samples"] == 3
+    assert figures["integer"]["Conv"] == 27
+    assert figures["float"] == {}
+    assert figures["bytes"] == output.stat().st_size
+    module = tmp_path / "module.dvt"
+    assert invoke("compile", output, "--target", "vta:tiny", "-o", module).exit_code == 0
+    again = tmp_path / "again.onnx"
+    arguments = (*arguments[:3], again, *arguments[4:])
+    assert invoke(*arguments, "--method", "entropy", "--samples", 3).stdout == ""
+    assert again.read_bytes() == output.read_bytes()
+
+
+def test_options_change_the_model(folder: Path, tmp_path: Path) -> None:
+    written = {}
+    for name, options in {
+        "plain": (),
+        "unsigned": ("--unsigned",),
+        "per tensor": ("--per-tensor",),
+        "percentile": ("--method", "percentile", "--percentile", "99"),
+    }.items():
+        output = tmp_path / "out.onnx"
+        data = ("--data", folder / "images.npz")
+        done = invoke("quantize", folder / "float.onnx", "-o", output, *data, *options)
+        assert done.exit_code == 0, done.output
+        written[name] = output.read_bytes()
+    assert len(set(written.values())) == 4
+
+
+def test_operators_that_stay_float_are_named(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Exp", ["c"], ["y"], name="growth"),
+    ]
+    onnx.save(small_model(nodes, [1, 2, 5, 5], {"w": random((3, 2, 3, 3))}), tmp_path / "m.onnx")
+    np.save(tmp_path / "data.npy", random((2, 2, 5, 5)))
+    arguments = ("-o", tmp_path / "out.onnx", "--data", tmp_path / "data.npy")
+    done = invoke("quantize", tmp_path / "m.onnx", *arguments)
+    assert done.exit_code == 0, done.output
+    assert "node 'growth' (Exp) stays float: there is no integer operator for it" in done.stderr
+
+
+def test_mistakes_are_one_message(folder: Path, tmp_path: Path) -> None:
+    model, output = folder / "float.onnx", tmp_path / "out.onnx"
+    data = ("--data", folder / "images.npz")
+    for arguments, message in (
+        ((model, "-o", output, "--data", tmp_path / "none.npz"), "no calibration data"),
+        ((folder / "none.onnx", "-o", output, *data), "no model file"),
+        ((folder / "images.npz", "-o", output, *data), "not an ONNX model"),
+        ((model, "-o", tmp_path / "no" / "out.onnx", *data), "does not exist"),
+        ((model, "-o", output, *data, "--percentile", 20), "required above 50"),
+        ((model, "-o", output), "--data"),
+    ):
+        done = invoke("quantize", *arguments)
+        assert done.exit_code in (1, 2), done.output
+        assert isinstance(done.exception, SystemExit), "a traceback"
+        assert message in " ".join(done.stderr.split())
+        assert not output.exists()
