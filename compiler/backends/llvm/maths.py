@@ -1,20 +1,56 @@
-"""Elementary functions."""
+"""Elementary functions of float32 and float64, in any number of lanes, without a call of libm."""
+
+from collections.abc import Callable
 
 from ...dtypes import DType
-from ...loops.expressions import UnaryFunction
+from ...loops.expressions import UnaryFunction as U
+from . import exponentials, trigonometry
 from .emitter import Emitter
+from .lanes import Lanes
+from .powers import power as lanes_power
 from .values import Value, constant
 
 __all__ = ["power", "rounded", "unary"]
 
+_OWN = {
+    U.EXP: exponentials.exp,
+    U.LOG: exponentials.log,
+    U.TANH: exponentials.tanh,
+    U.ERF: exponentials.erf,
+    U.SIN: trigonometry.sin,
+    U.COS: trigonometry.cos,
+}
+"""Those that compute in the operand's dtype."""
 
-def unary(e: Emitter, function: UnaryFunction, a: Value) -> Value:
-    suffix = "f" if a.dtype is DType.FLOAT32 else ""
-    return e.each_lane(f"{function.value}{suffix}", a)
+_WIDE: dict[U, Callable[[Lanes], Lanes]] = {
+    U.TAN: trigonometry.tan,
+    U.ASIN: trigonometry.asin,
+    U.ACOS: trigonometry.acos,
+    U.ATAN: trigonometry.atan,
+    U.SINH: exponentials.sinh,
+    U.COSH: exponentials.cosh,
+    U.ASINH: exponentials.asinh,
+    U.ACOSH: exponentials.acosh,
+    U.ATANH: exponentials.atanh,
+}
+"""Those that compute in float64."""
+
+
+def unary(e: Emitter, function: U, a: Value) -> Value:
+    """``function(a)`` of a float32 or float64."""
+    x = Lanes(e, a)
+    if function in _OWN:
+        return _OWN[function](x).value
+    return _WIDE[function](x.to(DType.FLOAT64)).to(a.dtype).value
 
 
 def power(e: Emitter, a: Value, b: Value) -> Value:
-    return e.each_lane("powf" if a.dtype is DType.FLOAT32 else "pow", a, b)
+    """``a ** b`` of a float32 or float64."""
+    if b.constant == 1:
+        return a
+    if b.constant == 2:
+        return e.binary("fmul", a, a)
+    return lanes_power(Lanes(e, a), Lanes(e, b)).value
 
 
 def rounded(e: Emitter, rounding: str, a: Value) -> Value:
@@ -27,8 +63,7 @@ def rounded(e: Emitter, rounding: str, a: Value) -> Value:
     elif rounding == "rint":
         whole = _rint(e, magnitude)
     else:
-        result = _floor(e, a) if rounding == "floor" else _ceil(e, a)
-        return e.intrinsic("copysign", result, a)
+        whole = _floor(e, a) if rounding == "floor" else _ceil(e, a)
     return e.intrinsic("copysign", whole, a)
 
 
