@@ -1,12 +1,13 @@
 """exp, log and what is made of them, in lanes.
 
-Range reduction: ``x = k ln 2 + r`` with ln 2 in two parts, the first short enough that its multiples
-are exact; ``x = 2**k (1 + f)`` with ``1 + f`` between sqrt(1/2) and sqrt(2).  Polynomials are
-coefficients.py's.  Source of the reconstruction of log from f: P. T. P. Tang, Table-driven
+Range reduction: ``x = k ln 2 + r`` with ln 2 in two parts, the first short enough that its
+multiples are exact; ``x = 2**k (1 + f)`` with ``1 + f`` between sqrt(1/2) and sqrt(2).  Polynomials
+are coefficients.py's.  Source of the reconstruction of log from f: P. T. P. Tang, Table-driven
 implementation of the logarithm function (1990), without the table.
 """
 
 import math
+from collections.abc import Sequence
 
 from ...dtypes import DType
 from . import coefficients as table
@@ -186,12 +187,10 @@ def atanh(x: Lanes) -> Lanes:
 def erf(x: Lanes) -> Lanes:
     """The error function: ``x + x P(x**2)``, and ``1 - e**Q(|x|)`` farther out."""
     a = x.magnitude()
-    if x.dtype is DType.FLOAT32:
-        small, edge, middle, half = table.ERF_32, 1.2, 2.57, 1.37
-        large = table.ERFC_32
-    else:
-        small, edge, middle, half = table.ERF_64, 1.5, 3.75, 2.25
-        large = table.ERFC_64
+    single = x.dtype is DType.FLOAT32
+    edge, middle, half = (1.2, 2.57, 1.37) if single else (1.5, 3.75, 2.25)
+    small: Sequence[float] = table.ERF_32 if single else table.ERF_64
+    large: Sequence[float] = table.ERFC_32 if single else table.ERFC_64
     near = x.fma((a * a).polynomial(small), x)
     u = (a.at_most(middle + half) - middle) * (1 / half)
     far = (x.of(1.0) - exp(u.polynomial(large))).signed_as(x)
