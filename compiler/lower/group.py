@@ -55,6 +55,8 @@ class _Lowering:
     bound: dict[tuple[str, Indices], Expr] = field(default_factory=dict)
 
     def run(self) -> Lowered:
+        """The whole function."""
+        self.scope.statement = self.statement
         anchors = [node for node in self.nodes if type(node.operator) in ANCHORS]
         if len(anchors) > 1:
             raise UnsupportedOperatorError(

@@ -4,8 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dtypes import DType
-from ..graph.operators.indexing import Gather, GatherElements, ScatterElements, ScatterFunction
-from ..loops.expressions import Binary, BinaryFunction, Constant, Expr, Load, Select, Variable
+from ..graph.operators.indexing import (
+    Gather,
+    GatherElements,
+    GatherNd,
+    ScatterElements,
+    ScatterFunction,
+    ScatterNd,
+)
+from ..loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Buffer,
+    Constant,
+    Expr,
+    Load,
+    Select,
+    Variable,
+)
 from ..loops.ir import Let, Stmt, Store, Update, block, loops
 from .contractions import converted
 from .operand import Anchor, Element, Indices, Operand, Result, Scope, index, over, zero
@@ -57,26 +73,63 @@ def scatter_elements(
     inner, at = over(places.type.shape, "o", scope)
     place = Variable(scope.fresh("v"))
     target = (*at[: operator.axis], place, *at[operator.axis + 1 :])
+    change = _change(operator.function, result.buffer, target, updates[at])
+    value = inside(places[at], x.type.shape[operator.axis])
+    return block(copy, loops(inner, Let(place, value, change)))
+
+
+def gather_nd(operator: GatherNd, operands: Sequence[Operand], indices: Indices) -> Expr:
+    """Several indices from the other operand."""
+    x, places = operands
+    rank, batch = places.type.rank - 1, operator.batch
+    width = places.type.shape[-1]
+    own = [
+        inside(places[(*indices[:rank], index(n))], x.type.shape[batch + n]) for n in range(width)
+    ]
+    return x[(*indices[:batch], *own, *indices[rank:])]
+
+
+def scatter_nd(
+    operator: ScatterNd,
+    operands: Sequence[Operand],
+    results: Sequence[Result],
+    scope: Scope,
+) -> Stmt:
+    """A copy, then the updates in order."""
+    x, places, updates = operands
+    inner, at = over(updates.type.shape, "o", scope)
+    rank, width = places.type.rank - 1, places.type.shape[-1]
+    own = [inside(places[(*at[:rank], index(n))], x.type.shape[n]) for n in range(width)]
+    (result,) = results
+    assert result.buffer is not None, "nothing is fused with an opaque operator"
+    outer, where = over(x.type.shape, "o", scope)
+    copy = loops(outer, Store(result.buffer, where, x[where]))
+    change = _change(operator.function, result.buffer, (*own, *at[rank:]), updates[at])
+    return block(copy, loops(inner, change))
+
+
+def _change(function: ScatterFunction, buffer: Buffer, target: Indices, value: Expr) -> Stmt:
     functions = {
         ScatterFunction.ADD: BinaryFunction.ADD,
         ScatterFunction.MULTIPLY: BinaryFunction.MUL,
         ScatterFunction.MIN: BinaryFunction.MIN,
         ScatterFunction.MAX: BinaryFunction.MAX,
     }
-    if operator.function == ScatterFunction.REPLACE:
-        change: Stmt = Store(result.buffer, target, updates[at])
-    elif x.type.dtype == DType.BOOL:
-        combined = (
-            BinaryFunction.OR if operator.function == ScatterFunction.MAX else BinaryFunction.AND
-        )
-        change = Store(
-            result.buffer, target, Binary(combined, Load(result.buffer, target), updates[at])
-        )
-    else:
-        change = Update(result.buffer, target, functions[operator.function], updates[at])
-    value = inside(places[at], x.type.shape[operator.axis])
-    return block(copy, loops(inner, Let(place, value, change)))
+    if function == ScatterFunction.REPLACE:
+        return Store(buffer, target, value)
+    if buffer.dtype == DType.BOOL:
+        some = function in (ScatterFunction.MAX, ScatterFunction.ADD)
+        combined = BinaryFunction.OR if some else BinaryFunction.AND
+        return Store(buffer, target, Binary(combined, Load(buffer, target), value))
+    return Update(buffer, target, functions[function], value)
 
 
-INDEXING: Mapping[type[Any], Element] = {Gather: gather, GatherElements: gather_elements}
-INDEXING_ANCHORS: Mapping[type[Any], Anchor] = {ScatterElements: scatter_elements}
+INDEXING: Mapping[type[Any], Element] = {
+    Gather: gather,
+    GatherElements: gather_elements,
+    GatherNd: gather_nd,
+}
+INDEXING_ANCHORS: Mapping[type[Any], Anchor] = {
+    ScatterElements: scatter_elements,
+    ScatterNd: scatter_nd,
+}

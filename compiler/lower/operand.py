@@ -66,9 +66,13 @@ class Result:
 
 @dataclass(slots=True)
 class Scope:
-    """Fresh names for the loop variables and buffers of one function."""
+    """Fresh names for the loop variables and buffers of one function.
+
+    statement: what its argument builds, in which operands' values that are used twice have names.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
+    statement: Callable[[Callable[[], Stmt]], Stmt] = field(default=lambda build: build())
 
     def fresh(self, stem: str) -> str:
         """``stem`` with a number that makes it unique."""

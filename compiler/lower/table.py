@@ -11,6 +11,7 @@ from .movement import MOVEMENT
 from .operand import Anchor, Element
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
+from .sorting import SORTING
 from .windows import WINDOWS
 
 __all__ = ["ANCHORS", "ELEMENTS"]
@@ -24,6 +25,7 @@ ANCHORS: Mapping[type[Any], Anchor] = {
     **INDEXING_ANCHORS,
     **RECURRENT,
     **REDUCTIONS,
+    **SORTING,
     **WINDOWS,
 }
 """Operators with loops of their own."""

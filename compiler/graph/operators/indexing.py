@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,14 @@ from ...dtypes import DType
 from ..types import TensorType
 from .protocol import Array, Fusion, require, require_inputs
 
-__all__ = ["Gather", "GatherElements", "ScatterElements", "ScatterFunction"]
+__all__ = [
+    "Gather",
+    "GatherElements",
+    "GatherNd",
+    "ScatterElements",
+    "ScatterFunction",
+    "ScatterNd",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +113,92 @@ class ScatterElements:
         """NumPy's unbuffered ``ufunc.at``."""
         x, indices, updates = inputs
         result = x.copy()
-        where = _elements(indices, x.shape, self.axis)
-        functions: dict[ScatterFunction, Any] = {
-            ScatterFunction.ADD: np.add,
-            ScatterFunction.MULTIPLY: np.multiply,
-            ScatterFunction.MIN: np.minimum,
-            ScatterFunction.MAX: np.maximum,
-        }
-        if self.function == ScatterFunction.REPLACE:
-            result[where] = updates
-        else:
-            functions[self.function].at(result, where, updates)
+        _combine(self.function, result, _elements(indices, x.shape, self.axis), updates)
         return (result,)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNd:
+    """``x[b, indices[b, ..., :]]``, where ``b`` runs over ``batch`` leading dimensions of both."""
+
+    batch: int = 0
+
+    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The indices' dimensions but the last, then what an index leaves of ``x``."""
+        require_inputs(self, inputs, 2)
+        x, indices = inputs
+        require(self, indices.dtype == DType.INT64, indices, "indices of int64")
+        fits = indices.rank > self.batch and self.batch + indices.shape[-1] <= x.rank
+        require(self, fits, f"{x} and {indices}", "as many dimensions as an index is long")
+        fits = x.shape[: self.batch] == indices.shape[: self.batch]
+        require(self, fits, f"{x} and {indices}", f"{self.batch} leading dimensions in common")
+        rest = x.shape[self.batch + indices.shape[-1] :]
+        return (TensorType((*indices.shape[:-1], *rest), x.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """By index arrays."""
+        x, indices = inputs
+        width = indices.shape[-1]
+        batches = np.indices(indices.shape[:-1])[: self.batch]
+        sizes = x.shape[self.batch : self.batch + width]
+        own = [_inside(indices[..., n], sizes[n]) for n in range(width)]
+        shape = self.result((_type(x), _type(indices)))[0].shape
+        return (np.ascontiguousarray(x[(*batches, *own)]).reshape(shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterNd:
+    """A copy of ``x`` in which each update is combined with what ``GatherNd`` reads.
+
+    x: T[...], indices: int64[..., K], updates: T of the shape ``GatherNd`` gives.
+    """
+
+    function: ScatterFunction = ScatterFunction.REPLACE
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", ScatterFunction(self.function))
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The type of ``x``."""
+        require_inputs(self, inputs, 3)
+        x, indices, updates = inputs
+        (gathered,) = GatherNd().result((x, indices))
+        require(self, updates == gathered, updates, f"updates {gathered}")
+        return (x,)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """By index arrays."""
+        x, indices, updates = inputs
+        width = indices.shape[-1]
+        result = x.copy()
+        own = [_inside(indices[..., n], x.shape[n]) for n in range(width)]
+        if not own:
+            for each in updates.reshape(prod(indices.shape[:-1]), *x.shape):
+                _combine(self.function, result, (Ellipsis,), each)
+        else:
+            _combine(self.function, result, tuple(own), updates)
+        return (result,)
+
+
+def _type(x: Array) -> TensorType:
+    return TensorType(x.shape, str(x.dtype))
+
+
+def _combine(function: ScatterFunction, result: Array, places: Any, updates: Array) -> None:
+    functions: dict[ScatterFunction, Any] = {
+        ScatterFunction.ADD: np.add,
+        ScatterFunction.MULTIPLY: np.multiply,
+        ScatterFunction.MIN: np.minimum,
+        ScatterFunction.MAX: np.maximum,
+    }
+    if function == ScatterFunction.REPLACE:
+        result[places] = updates
+    else:
+        functions[function].at(result, places, updates)
 
 
 def _require_indices(operator: object, x: TensorType, indices: TensorType, axis: int) -> None:

@@ -12,7 +12,7 @@ from ...errors import GraphError
 from ..types import TensorType
 from .protocol import Array, Fusion, require, require_inputs
 
-__all__ = ["Reduce", "ReduceFunction", "neutral"]
+__all__ = ["ArgReduce", "Cumulative", "Reduce", "ReduceFunction", "neutral"]
 
 
 class ReduceFunction(StrEnum):
@@ -89,3 +89,85 @@ def neutral(function: ReduceFunction, dtype: np.dtype[Any]) -> int | float | boo
         limits = np.iinfo(dtype)
         return int(limits.min if low else limits.max)
     return float("-inf" if low else "inf")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgReduce:
+    """The position along ``axis`` of the largest or smallest element, int64; the axis vanishes.
+
+    last: of equal elements the last, not the first.
+    """
+
+    function: ReduceFunction
+    axis: int
+    last: bool = False
+
+    fusion: ClassVar[Fusion] = Fusion.REDUCTION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", ReduceFunction(self.function))
+        if self.function not in (ReduceFunction.MIN, ReduceFunction.MAX):
+            raise GraphError(f"{self}: required min or max")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The other dimensions."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        fits = 0 <= self.axis < x.rank and x.shape[self.axis] > 0
+        require(self, fits, x, f"elements along dimension {self.axis}")
+        return (TensorType((*x.shape[: self.axis], *x.shape[self.axis + 1 :]), DType.INT64),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """NumPy's ``argmax`` or ``argmin``."""
+        (x,) = inputs
+        find = np.argmax if self.function is ReduceFunction.MAX else np.argmin
+        if not self.last:
+            return (np.asarray(find(x, axis=self.axis), np.int64),)
+        found = find(np.flip(x, self.axis), axis=self.axis)
+        return (np.asarray(x.shape[self.axis] - 1 - found, np.int64),)
+
+
+RUNNING = {
+    ReduceFunction.SUM: np.add,
+    ReduceFunction.PRODUCT: np.multiply,
+    ReduceFunction.MIN: np.minimum,
+    ReduceFunction.MAX: np.maximum,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """Each element combined with all before it along ``axis``.
+
+    exclusive: without itself.  reverse: with all after it instead.
+    """
+
+    function: ReduceFunction
+    axis: int
+    exclusive: bool = False
+    reverse: bool = False
+
+    fusion: ClassVar[Fusion] = Fusion.REDUCTION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", ReduceFunction(self.function))
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The same type."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        require(self, 0 <= self.axis < x.rank, x, f"dimension {self.axis}")
+        return (x,)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """NumPy's ``accumulate``."""
+        (x,) = inputs
+        moved = np.moveaxis(x, self.axis, 0)
+        moved = moved[::-1] if self.reverse else moved
+        with np.errstate(all="ignore"):
+            total = RUNNING[self.function].accumulate(moved, axis=0, dtype=x.dtype)
+        if self.exclusive and len(total):
+            first = np.full_like(total[:1], np.asarray(neutral(self.function, x.dtype)))
+            total = np.concatenate([first, total[:-1]])
+        total = total[::-1] if self.reverse else total
+        return (np.ascontiguousarray(np.moveaxis(total, 0, self.axis)),)

@@ -10,31 +10,15 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ...dtypes import DType
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
 from ..onnx_state import OnnxNode
 from .context import ImportContext, Tensor, Value
+from .element_types import element_type
 from .functions import bind_attributes, function_of
 from .table import CONVERTERS
 
-__all__ = ["ELEMENT_TYPES", "import_model"]
-
-ELEMENT_TYPES: dict[int, DType] = {
-    onnx.TensorProto.BOOL: DType.BOOL,
-    onnx.TensorProto.INT8: DType.INT8,
-    onnx.TensorProto.INT16: DType.INT16,
-    onnx.TensorProto.INT32: DType.INT32,
-    onnx.TensorProto.INT64: DType.INT64,
-    onnx.TensorProto.UINT8: DType.UINT8,
-    onnx.TensorProto.UINT16: DType.UINT16,
-    onnx.TensorProto.UINT32: DType.UINT32,
-    onnx.TensorProto.UINT64: DType.UINT64,
-    onnx.TensorProto.FLOAT16: DType.FLOAT16,
-    onnx.TensorProto.BFLOAT16: DType.BFLOAT16,
-    onnx.TensorProto.FLOAT: DType.FLOAT32,
-    onnx.TensorProto.DOUBLE: DType.FLOAT64,
-}
+__all__ = ["import_model"]
 
 
 def import_model(
@@ -188,9 +172,7 @@ def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
 
 
 def _array(tensor: onnx.TensorProto) -> Array:
-    if tensor.data_type not in ELEMENT_TYPES:
-        found = onnx.TensorProto.DataType.Name(tensor.data_type)
-        raise UnsupportedOperatorError(f"constant {tensor.name!r} is {found}")
+    element_type(tensor.data_type)
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, OSError) as error:

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 
+from .casts import CASTS
 from .context import Converter
 from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
+from .generators import GENERATORS
+from .indexing import INDEXING
+from .movement import MOVEMENT
 from .normalisations import NORMALISATIONS
 from .quantized import QUANTIZED
 from .recurrent import RECURRENT
+from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
 from .signal import SIGNAL
@@ -17,11 +22,16 @@ from .windows import WINDOWS
 __all__ = ["CONVERTERS"]
 
 CONVERTERS: Mapping[str, Converter] = {
+    **CASTS,
     **CONTRACTIONS,
     **ELEMENTWISE,
+    **GENERATORS,
+    **INDEXING,
+    **MOVEMENT,
     **NORMALISATIONS,
     **QUANTIZED,
     **RECURRENT,
+    **REDUCTIONS,
     **RESIZE,
     **SAMPLING,
     **SIGNAL,

@@ -1,0 +1,67 @@
+"""Sorting, and the positions of what holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ...dtypes import DType
+from ..types import TensorType
+from .protocol import Array, Fusion, require, require_inputs
+
+__all__ = ["Positions", "Sort"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The first ``count`` elements in order along the last dimension, and their positions, int64.
+
+    descending: the largest first.  Of equal elements the one that comes first is first.  The order
+    of NaN is left open.
+    """
+
+    count: int
+    descending: bool = False
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Values and positions."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        require(self, x.rank > 0 and self.count <= x.shape[-1], x, f"{self.count} elements a row")
+        shape = (*x.shape[:-1], self.count)
+        return TensorType(shape, x.dtype), TensorType(shape, DType.INT64)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """NumPy's stable ``argsort``."""
+        (x,) = inputs
+        if self.descending:
+            last = x.shape[-1] - 1
+            order = last - np.flip(np.argsort(np.flip(x, -1), axis=-1, kind="stable"), -1)
+        else:
+            order = np.argsort(x, axis=-1, kind="stable")
+        order = np.ascontiguousarray(order[..., : self.count]).astype(np.int64)
+        return np.take_along_axis(x, order, axis=-1), order
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where ``x``, bool[N], holds: the first ``count`` positions, int64, padded with 0."""
+
+    count: int
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """int64[count]."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        require(self, x.rank == 1 and x.dtype == DType.BOOL, x, "bool[N]")
+        return (TensorType((self.count,), DType.INT64),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """NumPy's ``flatnonzero``."""
+        found = np.flatnonzero(inputs[0])[: self.count]
+        return (np.pad(found, (0, self.count - len(found))).astype(np.int64),)
