@@ -178,7 +178,7 @@ def test_the_cpu_gives_the_same_bytes(digits_model: Path, tmp_path: Path, image:
 
 def test_devices_and_configurations_are_listed() -> None:
     listed = json.loads(invoke("devices", "--json").stdout)
-    assert set(listed["devices"]) == {"sim", "rtl", "cpu"}
+    assert set(listed["devices"]) == {"sim", "rtl", "board", "cpu"}
     assert set(listed["configs"]) == set(CONFIGS)
 
 

@@ -64,6 +64,11 @@ class BoardDevice:
         self._contents = Contents()
         self._settings: dict[str, int] = {}
 
+    @property
+    def repeated(self) -> int:
+        """Requests that were sent again on the link that is open."""
+        return self._link.repeated if self._link else 0
+
     def close(self) -> None:
         """Give the serial port back."""
         if self._link is not None:
@@ -152,6 +157,7 @@ class BoardDevice:
         """Write the settings; when they are not as they were left, the board was reset."""
         if self._settings and not self._settings_hold(link):
             self._contents.forget()
+            self._settings = {}
         settings = {
             "PROGRAM_ADDRESS": launch.program_address,
             "PROGRAM_COUNT": launch.program_count,
@@ -160,7 +166,7 @@ class BoardDevice:
             "WATCHDOG": launch.watchdog,
         }
         for name, value in settings.items():
-            if self._settings.get(name) != value or not self._settings:
+            if self._settings.get(name) != value:
                 link.write_register(OFFSETS[name], value)
         self._settings = settings
         self._require_settings(link)

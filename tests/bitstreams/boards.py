@@ -1,0 +1,21 @@
+"""A small board for the tests: the configuration ``tiny``'s arrays behind a fast line."""
+
+from dataclasses import replace
+
+from dovetail.bitstreams.boards import ULX3S_85F
+from dovetail.isa.configs import find_config
+
+__all__ = ["SMALL_BOARD", "device_name"]
+
+SMALL_BOARD = replace(
+    ULX3S_85F,
+    name="small",
+    config=replace(find_config("tiny"), name="tiny", block=8, bus_bytes=8, clock_hz=50_000_000),
+    chip=replace(ULX3S_85F.chip, power_up=10),
+    baud=6_250_000,
+)
+"""Eight cycles a bit."""
+
+
+def device_name(port: str) -> str:
+    return f"small@{port},{SMALL_BOARD.baud}"
