@@ -71,8 +71,14 @@ def compile_partition(
     builder = Builder(config, plan, dram, addresses)
     if source.name not in plan.streamed:
         builder.load_input(source, addresses[source.name])
-    for number, layer in enumerate(layers):
-        builder.add_layer(number, layer)
+    number = 0
+    while number < len(layers):
+        if number in plan.cascades:
+            builder.add_cascade(plan.cascades[number], layers)
+            number += len(plan.cascades[number].layers)
+        else:
+            builder.add_layer(number, layers[number])
+            number += 1
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     observe("operations", lambda: _text(builder.operations))

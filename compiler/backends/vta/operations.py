@@ -18,9 +18,12 @@ from dovetail.isa.memories import Memory
 from ...tensor.ir import Loop, LoopKind, Stage
 from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from ...tensor.tiles import tile_loops
+from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap
 from .place import Grant, Ring
 from .plan import Plan
+from .rows import Piece, RowBuffer
+from .stream import StreamedLayer
 from .tensorize import Match, tensorize
 from .windows import Slots
 
@@ -117,6 +120,76 @@ class Builder:
     def add_layer(self, number: int, layer: LoweredLayer) -> None:
         """Append the operations of a layer: for each tile, the instructions of each stage."""
         planned = self.plan.layers[number]
+        run = self._begin(number, layer, planned)
+        if layer.output.name in run.bases:
+            for load in self._halo(layer.output):
+                self._add(load, number)
+        buffers = {
+            name: Slots(window, self.plan.places[number, name], self.dram_places[name])
+            for name, window in planned.windows.items()
+        }
+        output = buffers.pop(layer.output.name, None)
+        for tile in _iterations(run.loops):
+            for name, slots in buffers.items():
+                run.bases[name], missing = slots.fetch(tile)
+                if missing:
+                    self._add(missing, number)
+            if output:
+                run.bases[layer.output.name] = output.next()
+            self._tile(run, tile)
+            if output:
+                self._add(output.put(tile), number)
+
+    def add_cascade(self, cascade: Cascade, layers: Sequence[LoweredLayer]) -> None:
+        """Append the operations of consecutive layers, strip by strip.
+
+        layers: all of the program.
+        """
+        numbers = range(cascade.first, cascade.first + len(cascade.layers))
+        runs = {
+            number: self._begin(number, layers[number], planned)
+            for number, planned in zip(numbers, cascade.layers, strict=True)
+        }
+        buffers: dict[str, RowBuffer] = {}
+        for name, ring in cascade.rings.items():
+            number = cascade.first if ring.producer is None else ring.producer
+            if ring.kept:
+                for load in self._halo(ring.activation):
+                    self._add(load, number)
+            place = self.plan.places[name if ring.kept else (cascade.first, name)]
+            buffers[name] = RowBuffer(ring, place, self.dram_places.get(name, 0))
+            if not ring.kept and ring.producer is not None:
+                for load in buffers[name].sides():
+                    self._add(load, number)
+        for step in cascade.steps:
+            match step:
+                case Work(layer=number, strip=strip):
+                    self._strip(runs[number], cascade, strip, buffers)
+                case Fetch(name=name, first=first, count=count):
+                    for load in buffers[name].fetch(first, count):
+                        self._add(load, buffers[name].user)
+                case Fill(name=name, first=first, count=count):
+                    for load in buffers[name].fill(first, count):
+                        self._add(load, buffers[name].user)
+                case Put(name=name, first=first, count=count):
+                    for store in buffers[name].put(first, count):
+                        self._add(store, buffers[name].user)
+
+    def _strip(
+        self, run: "_Run", cascade: Cascade, strip: int, buffers: Mapping[str, RowBuffer]
+    ) -> None:
+        for x in run.layer.inputs:
+            if x.name in buffers:
+                run.bases[x.name] = buffers[x.name].start(run.number, strip)
+        result = buffers[run.layer.output.name]
+        rows = cascade.rows[run.number - cascade.first]
+        pieces = result.pieces(strip * rows, rows)
+        outer, *inner = run.loops
+        for tile in _iterations(inner):
+            self._tile(run, {outer.name: strip} | tile, pieces)
+
+    def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> "_Run":
+        """A layer about to run; constants of which it needs all the time all are loaded."""
         kernel = planned.kernel
         bases = {
             x.name: self.plan.places[x.name]
@@ -127,40 +200,41 @@ class Builder:
         parts = {name for name in constants if name in ("weights", "taps", *planned.parted)}
         for name in constants.keys() - parts:
             bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
-        if layer.output.name in bases:
-            for load in self._halo(layer.output):
-                self._add(load, number)
-        buffers = {
-            name: Slots(window, self.plan.places[number, name], self.dram_places[name])
-            for name, window in planned.windows.items()
-        }
-        output = buffers.pop(layer.output.name, None)
         loops = tile_loops(kernel)
         stages = [_Stage.of(stage, loops, parts, self.config.block) for stage in kernel.stages]
-        loaded: dict[tuple[object, ...], Grant] = {}
-        for tile in _iterations(loops):
-            bases["acc"] = self._next_acc()
-            for name, slots in buffers.items():
-                bases[name], missing = slots.fetch(tile)
-                if missing:
-                    self._add(missing, number)
-            if output:
-                bases[layer.output.name] = output.next()
-            bases[ADDEND] = bases[layer.output.name]
-            for stage in stages:
-                for inner in _iterations(stage.serial):
-                    at = tile | inner
-                    for name in stage.parts:
-                        part = _part(name, constants[name], stage.match.stage, at)
-                        if part.key not in loaded or not self._holds(name, loaded[part.key]):
-                            memory = CONSTANTS[name][0]
-                            loaded[part.key] = self._load(number, layer, memory, part.array)
-                        bases[name] = loaded[part.key].start
-                    for name in SCALES:
-                        bases[SCALES[name]] = bases.get(name, 0)
-                    self._add(stage.match.instruction(at, bases), number)
-            if output:
-                self._add(output.put(tile), number)
+        return _Run(number, layer, loops, tuple(stages), constants, bases, {})
+
+    def _tile(
+        self, run: "_Run", tile: Mapping[str, int], pieces: Sequence[Piece] | None = None
+    ) -> None:
+        """The instructions of one tile.
+
+        pieces: of the rows of the result, where it does not lie in one piece.
+        """
+        bases, output = run.bases, run.layer.output.name
+        bases["acc"] = self._next_acc()
+        for stage in run.stages:
+            for inner in _iterations(stage.serial):
+                at = {**tile, **inner}
+                for name in stage.parts:
+                    part = _part(name, run.constants[name], stage.match.stage, at)
+                    if part.key not in run.loaded or not self._holds(name, run.loaded[part.key]):
+                        memory = CONSTANTS[name][0]
+                        run.loaded[part.key] = self._load(
+                            run.number, run.layer, memory, part.array
+                        )
+                    bases[name] = run.loaded[part.key].start
+                for name in SCALES:
+                    bases[SCALES[name]] = bases.get(name, 0)
+                if pieces is None or stage.match.stage.target.buffer.name not in (output, ADDEND):
+                    if pieces is None:
+                        bases[ADDEND] = bases[output]
+                    self._add(stage.match.instruction(at, bases), run.number)
+                    continue
+                for piece in pieces:
+                    bases[output] = bases[ADDEND] = piece.base
+                    match = stage.match.only("y.inner", piece.start, piece.count)
+                    self._add(match.instruction(at, bases), run.number)
 
     def _holds(self, name: str, grant: Grant) -> bool:
         """Whether what was loaded there is still there."""
@@ -222,6 +296,23 @@ class Builder:
         bank = self._acc_bank
         self._acc_bank = (bank + 1) % self.config.acc_banks
         return bank * self.config.bank_words(Memory.ACC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A layer while it runs.
+
+    loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
+    by their key.
+    """
+
+    number: int
+    layer: LoweredLayer
+    loops: tuple[Loop, ...]
+    stages: "tuple[_Stage, ...]"
+    constants: Mapping[str, NDArray[np.generic]]
+    bases: dict[str, int]
+    loaded: dict[tuple[object, ...], Grant]
 
 
 @dataclass(frozen=True, slots=True)

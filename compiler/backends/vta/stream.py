@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,7 +15,7 @@ from ...tensor.lower import ADDEND, Activation
 from .model import unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 
-__all__ = ["StreamedLayer", "TileError", "stream_schedule"]
+__all__ = ["TILE_CYCLES", "StreamedLayer", "TileError", "cached", "stream_schedule", "tiled"]
 
 AXES = ("c", "y", "x")
 CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
@@ -37,12 +37,15 @@ class TileError(DoesNotFitError):
 
 @dataclass(frozen=True, slots=True)
 class StreamedLayer:
-    """A schedule, and the windows of the activations that stay in DRAM, by name."""
+    """A schedule, and the windows of the activations that stay in DRAM, by name.
+
+    parted: ``PARAMETERS``, when each tile loads its own.  cycles: what it is expected to take.
+    """
 
     schedule: Schedule
     windows: Mapping[str, Window]
     parted: tuple[str, ...] = ()
-    """``PARAMETERS``, when each tile loads its own."""
+    cycles: int = 0
 
     @property
     def kernel(self) -> Kernel:
@@ -94,11 +97,18 @@ def stream_schedule(
             "deeper ACT"
         )
     best = min(fitting, key=lambda tile: tile.cycles)
-    schedule = _tiled(kernel, best.sizes, best.outer)
-    windows = windows_of(schedule.kernel, activations)
-    for name in sorted(refs.keys() & {"acc", *CONSTANTS}):
+    schedule = tiled(kernel, best.sizes, best.outer)
+    return StreamedLayer(
+        cached(schedule, refs.keys()), windows_of(schedule.kernel, activations), _parted(refs),
+        best.cycles,
+    )
+
+
+def cached(schedule: Schedule, names: Collection[str]) -> Schedule:
+    """With buffers for one tile's sums and constants, of those that ``names`` has."""
+    for name in sorted({"acc", *CONSTANTS} & set(names)):
         schedule = schedule.then(Cache(name))
-    return StreamedLayer(schedule, windows, _parted(refs))
+    return schedule
 
 
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
@@ -209,7 +219,7 @@ def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str])
     return prod(tiles[axis] for axis in turning[: last + 1])
 
 
-def _tiled(kernel: Kernel, sizes: Mapping[str, int], axes: tuple[str, ...]) -> Schedule:
+def tiled(kernel: Kernel, sizes: Mapping[str, int], axes: tuple[str, ...]) -> Schedule:
     """Tiles outside, in the order ``axes``; then parts of k; the rest in hardware."""
     schedule = Schedule(kernel)
     for loop, size in sizes.items():

@@ -6,7 +6,7 @@ indices, in words, the strides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
@@ -46,6 +46,16 @@ class Match:
     def unit(self) -> Unit:
         """The unit that runs it."""
         return self.intrinsic.unit
+
+    def only(self, name: str, start: int, count: int) -> "Match":
+        """``count`` iterations from ``start`` on of the loop ``name`` of the instruction."""
+        levels = tuple(
+            replace(loop, extent=count) if loop.name == name else loop for loop in self.levels
+        )
+        words = {
+            operand: word + word.coefficient(name) * start for operand, word in self.words.items()
+        }
+        return replace(self, levels=levels, words=words)
 
     def instruction(self, serial: Mapping[str, int], bases: Mapping[str, int]) -> Gemm | Vector:
         """The instruction of one iteration of the serial loops.

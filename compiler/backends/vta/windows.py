@@ -12,7 +12,7 @@ from ...tensor.lower import Activation
 from ...tensor.rewrite import map_refs
 from ...tensor.tiles import tile_loops
 
-__all__ = ["SLOTS", "Slots", "Window", "localized", "windows_of"]
+__all__ = ["SLOTS", "Slots", "Window", "load_part", "localized", "store_part", "windows_of"]
 
 SLOTS = 2
 """Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
@@ -60,56 +60,73 @@ class Window:
 
     def load(self, tile: Mapping[str, int], sram: int, dram: int) -> Load:
         """Fetch the part of one tile, halo included, into the buffer at word ``sram``."""
-        x, (blocks, rows, columns) = self.activation, self._parts(tile)
-        top, left = x.halo[:2]
-        above, height, below = _cut(rows, top, x.height)
-        before, width, after = _cut(columns, left, x.width)
-        first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
-        return Load(
-            memory=Memory.ACT,
-            sram_address=sram,
-            dram_address=dram + self._bytes(blocks[0], *first) if width and height else 0,
-            count_x=width,
-            count_y=height,
-            count_z=blocks[1],
-            dram_stride_y=self._bytes(0, 1, 0),
-            dram_stride_z=self._bytes(1, 0, 0),
-            sram_stride_y=self.shape[2],
-            sram_stride_z=self.shape[1] * self.shape[2],
-            pad_x_before=before,
-            pad_x_after=after,
-            pad_y_before=above,
-            pad_y_after=below,
-            pad_value=x.fill or 0,
-        )
+        return load_part(self.activation, self._parts(tile), self.shape, sram, dram)
 
     def store(self, tile: Mapping[str, int], sram: int, dram: int) -> Store:
         """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
-        x, (blocks, rows, columns) = self.activation, self._parts(tile)
-        top, left = x.halo[:2]
-        above, height, _ = _cut(rows, top, x.height)
-        before, width, _ = _cut(columns, left, x.width)
-        first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
-        return Store(
-            dram_address=dram + self._bytes(blocks[0], *first),
-            sram_address=sram + above * self.shape[2] + before,
-            count_x=width,
-            count_y=height,
-            count_z=blocks[1],
-            dram_stride_y=self._bytes(0, 1, 0),
-            dram_stride_z=self._bytes(1, 0, 0),
-            sram_stride_y=self.shape[2],
-            sram_stride_z=self.shape[1] * self.shape[2],
-        )
+        return store_part(self.activation, self._parts(tile), self.shape, sram, dram)
 
     def _parts(self, tile: Mapping[str, int]) -> list[Span]:
         """Of the whole activation, halo included, what the tile touches in each dimension."""
         return list(zip(self.place(tile), self.shape, strict=True))
 
-    def _bytes(self, block: int, row: int, column: int) -> int:
-        """Place of a word of the activation in DRAM, where it has no halo."""
-        x = self.activation
-        return ((block * x.height + row) * x.width + column) * x.lanes
+
+def load_part(
+    x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
+) -> Load:
+    """Fetch blocks, rows and columns ``part`` of ``x``, whose halo it has in DRAM not.
+
+    shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
+    """
+    blocks, rows, columns = part
+    top, left = x.halo[:2]
+    above, height, below = _cut(rows, top, x.height)
+    before, width, after = _cut(columns, left, x.width)
+    first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
+    return Load(
+        memory=Memory.ACT,
+        sram_address=sram,
+        dram_address=dram + _bytes(x, blocks[0], *first) if width and height else 0,
+        count_x=width,
+        count_y=height,
+        count_z=blocks[1],
+        dram_stride_y=_bytes(x, 0, 1, 0),
+        dram_stride_z=_bytes(x, 1, 0, 0),
+        sram_stride_y=shape[2],
+        sram_stride_z=shape[1] * shape[2],
+        pad_x_before=before,
+        pad_x_after=after,
+        pad_y_before=above,
+        pad_y_after=below,
+        pad_value=x.fill or 0,
+    )
+
+
+def store_part(
+    x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
+) -> Store:
+    """Put blocks, rows and columns ``part`` of ``x``, but for its halo; else as ``load_part``."""
+    blocks, rows, columns = part
+    top, left = x.halo[:2]
+    above, height, _ = _cut(rows, top, x.height)
+    before, width, _ = _cut(columns, left, x.width)
+    first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
+    return Store(
+        dram_address=dram + _bytes(x, blocks[0], *first),
+        sram_address=sram + above * shape[2] + before,
+        count_x=width,
+        count_y=height,
+        count_z=blocks[1],
+        dram_stride_y=_bytes(x, 0, 1, 0),
+        dram_stride_z=_bytes(x, 1, 0, 0),
+        sram_stride_y=shape[2],
+        sram_stride_z=shape[1] * shape[2],
+    )
+
+
+def _bytes(x: Activation, block: int, row: int, column: int) -> int:
+    """Place of a word of ``x`` in DRAM, where it has no halo."""
+    return ((block * x.height + row) * x.width + column) * x.lanes
 
 
 def _cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
@@ -192,7 +209,6 @@ def localized(kernel: Kernel, windows: Mapping[str, Window], constants: Sequence
     That is, of the activations of ``windows``, and of the buffers ``constants``.  Before each tile
     the parts it reads must be fetched, and after it those it writes put back.
     """
-    tiles = {loop.name for loop in tile_loops(kernel)}
 
     def local(stage: Stage, ref: Ref) -> Ref:
         if ref.buffer.name in constants:
@@ -203,7 +219,7 @@ def localized(kernel: Kernel, windows: Mapping[str, Window], constants: Sequence
             return ref
         small = replace(ref.buffer, shape=(*window.shape, ref.buffer.shape[-1]))
         indices = tuple(
-            _parted(index, tiles)[0] + -origin.constant
+            index + origin * -1
             for index, origin in zip(ref.indices[:3], window.origin, strict=True)
         )
         return Ref(small, (*indices, ref.indices[3]))

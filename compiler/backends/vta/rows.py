@@ -1,0 +1,204 @@
+"""Buffers in ACT for some rows of an activation, used in turn while layers run strip by strip."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
+
+from ...tensor.ir import Affine
+from ...tensor.lower import Activation
+from .windows import Window, load_part, store_part
+
+__all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]
+
+MOST_PADDING = 510
+"""Words in a row of one LOAD that only fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Strip ``t`` of layer ``layer`` reads ``length`` rows from ``first + step * t`` on.
+
+    Rows are those of the activation with its halo.
+    """
+
+    layer: int
+    first: int
+    step: int
+    length: int
+    strips: int
+
+    def start(self, strip: int) -> int:
+        """First row that strip ``strip`` reads."""
+        return self.first + self.step * strip
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``count`` rows from row ``first`` on, one after the other in a buffer from row ``place``."""
+
+    first: int
+    count: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowRing:
+    """Row ``r`` lies in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
+    ``r % depth + depth`` too, so that what a strip reads is never cut in two.
+
+    producer: the layer that makes it; None when it is loaded from DRAM.
+    stored: whether it is stored to DRAM too.  kept: whether all of it stays on chip.
+    """
+
+    activation: Activation
+    depth: int
+    mirror: int
+    readers: tuple[Reader, ...]
+    producer: int | None
+    stored: bool = False
+    kept: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Blocks, rows and columns of the buffer."""
+        return self.activation.blocks, self.depth + self.mirror, self.activation.columns
+
+    @property
+    def words(self) -> int:
+        """Words of the buffer."""
+        blocks, rows, columns = self.shape
+        return blocks * rows * columns
+
+    def window(self, first: int, step: int, loop: str) -> Window:
+        """The buffer, for a layer whose strips of loop ``loop`` begin ``step`` rows apart."""
+        rows = Affine.make(first, {loop: step})
+        return Window(self.activation, self.shape, (Affine(), rows, Affine()))
+
+    def runs(self, first: int, count: int) -> Iterator[Run]:
+        """Every place of ``count`` rows from ``first`` on."""
+        row, end = first, first + count
+        mirrored = set()
+        while row < end:
+            place = row % self.depth
+            size = min(end - row, self.depth + self.mirror - place)
+            yield Run(row, size, place)
+            mirrored |= {row + n for n in range(self.depth - place, size)}
+            row += min(size, self.depth - place)
+        row = first
+        while row < end:
+            place, size = row % self.depth, 0
+            while row + size < end and place + size < self.mirror and row + size not in mirrored:
+                size += 1
+            if size:
+                yield Run(row, size, place + self.depth)
+            row += max(size, 1)
+
+
+def mirror_rows(readers: tuple[Reader, ...], depth: int) -> int:
+    """Rows that must lie twice for every strip of ``readers`` to find its rows together."""
+    ends = (
+        reader.start(strip) % depth + reader.length
+        for reader in readers
+        for strip in range(reader.strips)
+    )
+    return max(0, max(ends, default=0) - depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """``count`` rows of a strip from its row ``start`` on, in a buffer in which row 0 of the strip
+    would be at word ``base``.
+    """
+
+    start: int
+    count: int
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowBuffer:
+    """A ring at word ``place`` of ACT, of an activation at ``dram``."""
+
+    ring: RowRing
+    place: int
+    dram: int
+
+    @property
+    def user(self) -> int:
+        """The layer that it is loaded, filled or stored for."""
+        if self.ring.producer is not None:
+            return self.ring.producer
+        return min(reader.layer for reader in self.ring.readers)
+
+    def start(self, layer: int, strip: int) -> int:
+        """First word of what a strip of ``layer`` reads."""
+        if self.ring.kept:
+            return self.place
+        (reader,) = (reader for reader in self.ring.readers if reader.layer == layer)
+        return self._word(reader.start(strip) % self.ring.depth)
+
+    def pieces(self, first: int, count: int) -> list[Piece] | None:
+        """Where rows ``first`` and following of a result go, its halo not counted."""
+        if self.ring.kept:
+            return None
+        row = first + self.ring.activation.halo[0]
+        return [
+            Piece(run.first - row, run.count, self._word(run.place - (run.first - row)))
+            for run in self.ring.runs(row, count)
+        ]
+
+    def fetch(self, first: int, count: int) -> Iterator[Load]:
+        """Load rows, their halo included."""
+        x = self.ring.activation
+        for run in self.ring.runs(first, count):
+            part = ((0, x.blocks), (run.first, run.count), (0, x.columns))
+            yield load_part(x, part, self.ring.shape, self._word(run.place), self.dram)
+
+    def put(self, first: int, count: int) -> Iterator[Store]:
+        """Store rows."""
+        x, row = self.ring.activation, first
+        while row < first + count:
+            place = row % self.ring.depth
+            size = min(first + count - row, self.ring.shape[1] - place)
+            part = ((0, x.blocks), (row, size), (0, x.columns))
+            yield store_part(x, part, self.ring.shape, self._word(place), self.dram)
+            row += size
+
+    def fill(self, first: int, count: int) -> Iterator[Load]:
+        """Give whole rows the value of the halo."""
+        if not self.ring.kept:
+            for run in self.ring.runs(first, count):
+                yield from self._filled(self._word(run.place), self.ring.shape[2], run.count)
+
+    def sides(self) -> Iterator[Load]:
+        """Give the columns of the halo their value, in all rows."""
+        x, (_, rows, columns) = self.ring.activation, self.ring.shape
+        left, right = x.halo[1], x.halo[3]
+        if left:
+            yield from self._filled(self.place, left, rows)
+        if right:
+            yield from self._filled(self.place + columns - right, right, rows)
+
+    def _filled(self, word: int, width: int, rows: int) -> Iterator[Load]:
+        x, (_, height, columns) = self.ring.activation, self.ring.shape
+        if x.fill is None:
+            return
+        for begin in range(0, width, MOST_PADDING):
+            count = min(MOST_PADDING, width - begin)
+            yield Load(
+                memory=Memory.ACT,
+                sram_address=word + begin,
+                count_x=0,
+                count_y=rows,
+                count_z=x.blocks,
+                sram_stride_y=columns,
+                sram_stride_z=height * columns,
+                pad_x_before=count // 2,
+                pad_x_after=count - count // 2,
+                pad_value=x.fill,
+            )
+
+    def _word(self, row: int) -> int:
+        return self.place + row * self.ring.shape[2]

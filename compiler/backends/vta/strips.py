@@ -1,0 +1,263 @@
+"""Which layers can run strip by strip, how high a strip of each is, and what it costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory, Unit
+
+from ...tensor.ir import Kernel, Ref, Scope, Total
+from ...tensor.lower import ADDEND, Activation, LoweredLayer
+from .cascade import Cascade, sized
+from .model import unit_cycles
+from .rows import Reader, RowRing
+from .stream import TILE_CYCLES, StreamedLayer, cached, tiled
+
+__all__ = ["Stripes", "plan_cascade", "stripes_of"]
+
+CONSTANTS = {
+    "weights": Memory.WGT,
+    "taps": Memory.TAP,
+    "bias": Memory.PAR,
+    "add_bias": Memory.PAR,
+    "table": Memory.TAB,
+}
+"""Constants that stay on chip while a cascade runs."""
+
+FOLDED_ITERATIONS = 1024
+"""Iterations of one VECTOR instruction that folds, at most if it can be: it holds up others."""
+
+HEIGHTS = (1, 2, 3, 4, 7, 8, 14, 16, 28)
+"""Rows of the last layer's strips that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stripes:
+    """A layer that can run strip by strip.
+
+    reads: of each activation, the first row that output row 0 reads, the rows from one output row
+    to the next, and how many each reads.
+    """
+
+    layer: LoweredLayer
+    reads: Mapping[str, tuple[int, int, int]]
+    cycles: Mapping[Unit, int]
+    constants: Mapping[Memory, int]
+    """Words of each memory for constants."""
+
+    @property
+    def output(self) -> Activation:
+        """What it makes."""
+        return self.layer.output
+
+
+def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
+    """``layer`` by rows; None when it cannot be cut so."""
+    kernel = layer.kernel
+    names = {activation.name for activation in layer.inputs}
+    reads: dict[str, tuple[int, int, int]] = {}
+    for stage in kernel.stages:
+        if "y" not in stage.extents:
+            return None
+        for ref in stage.refs:
+            if ref.buffer.name in names:
+                rows = _rows(ref, stage.extents)
+                if rows is None or reads.setdefault(ref.buffer.name, rows) != rows:
+                    return None
+    constants: dict[Memory, int] = {}
+    for name, memory in CONSTANTS.items():
+        if name in layer.constants:
+            array = layer.constants[name]
+            size = 4 * config.block if memory is Memory.PAR else config.word_bytes(memory)
+            constants[memory] = constants.get(memory, 0) + array.nbytes // size
+    return Stripes(layer, reads, unit_cycles(kernel), constants)
+
+
+def _rows(ref: Ref, extents: Mapping[str, int]) -> tuple[int, int, int] | None:
+    """First row of output row 0, rows a step, and rows read; None when they move otherwise."""
+    if len(ref.indices) != 4:
+        return None
+    if any(index.coefficient("y") for index in (ref.indices[0], *ref.indices[2:])):
+        return None
+    index = ref.indices[1]
+    step = index.coefficient("y")
+    low, high = index.limits(extents | {"y": 1})
+    return (low, step, high - low + 1) if step > 0 else None
+
+
+def plan_cascade(
+    stripes: Sequence[Stripes],
+    first: int,
+    streamed: Mapping[str, bool],
+    config: HardwareConfig,
+    act_words: int,
+) -> Cascade | None:
+    """The layers ``stripes``, the first of which is number ``first``, as a cascade.
+
+    streamed: of the activations that are not wholly on chip, whether one that these layers make
+    is read by later ones too, or is the result.
+    act_words: of ACT, for all buffers.  Returns None when constants or rows do not fit.
+    """
+    words: dict[Memory, int] = {}
+    for each in stripes:
+        for memory, count in each.constants.items():
+            words[memory] = words.get(memory, 0) + count
+    if any(count > config.depth(memory) for memory, count in words.items()):
+        return None
+    best: _Sized | None = None
+    for height in HEIGHTS:
+        if stripes[-1].output.height % height:
+            continue
+        found = _sized(stripes, first, streamed, height, config)
+        if found.words <= act_words and (best is None or found.cycles < best.cycles):
+            best = found
+    return best and _scheduled(stripes, first, best, config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept."""
+
+    rows: tuple[int, ...]
+    rings: Mapping[str, RowRing]
+    words: int
+    cycles: int
+
+
+def _sized(
+    stripes: Sequence[Stripes],
+    first: int,
+    streamed: Mapping[str, bool],
+    height: int,
+    config: HardwareConfig,
+) -> _Sized:
+    rows = _heights(stripes, height, config)
+    strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
+    made = {each.output.name: first + n for n, each in enumerate(stripes)}
+    readers: dict[str, list[Reader]] = {}
+    activations = {each.output.name: each.output for each in stripes}
+    for number, each in enumerate(stripes):
+        for x in each.layer.inputs:
+            if x.name in streamed or x.name in made:
+                start, step, length = each.reads[x.name]
+                length += step * (rows[number] - 1)
+                reader = Reader(first + number, start, step * rows[number], length, strips[number])
+                readers.setdefault(x.name, []).append(reader)
+                activations[x.name] = x
+    rings = {
+        name: RowRing(
+            x,
+            x.rows,
+            0,
+            tuple(readers.get(name, ())),
+            made.get(name),
+            streamed.get(name, False) and name in made,
+            name not in streamed,
+        )
+        for name, x in activations.items()
+    }
+    rings = sized(first, strips, rows, rings)
+    words = sum(ring.words for ring in rings.values() if not ring.kept)
+    return _Sized(tuple(rows), rings, words, _cycles(stripes, strips, rings, config))
+
+
+def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
+    """Rows of a strip of each layer: what a strip of the layers after it reads, if sums fit."""
+    wanted = {stripes[-1].output.name: height}
+    rows: list[int] = []
+    for each in reversed(stripes):
+        output = each.output
+        most = wanted.get(output.name, height)
+        if _has_sums(each.layer.kernel):
+            most = min(most, max(1, config.bank_words(Memory.ACC) // output.width))
+        size = max(d for d in range(1, max(most, 1) + 1) if output.height % d == 0)
+        rows.insert(0, size)
+        for name, (_, step, _) in each.reads.items():
+            wanted[name] = max(wanted.get(name, 1), step * size)
+    return rows
+
+
+def _has_sums(kernel: Kernel) -> bool:
+    return any(ref.buffer.scope is Scope.ACC for stage in kernel.stages for ref in stage.refs)
+
+
+def _cycles(
+    stripes: Sequence[Stripes],
+    strips: Sequence[int],
+    rings: Mapping[str, RowRing],
+    config: HardwareConfig,
+) -> int:
+    """The busiest of matrix core, vector unit and DRAM; the first strips; and each strip's cost."""
+    busy = {unit: sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR)}
+    moved = sum(
+        count * config.word_bytes(memory)
+        for each in stripes
+        for memory, count in each.constants.items()
+    )
+    for ring in rings.values():
+        if not ring.kept and (ring.producer is None or ring.stored):
+            x = ring.activation
+            again = 1 + ring.mirror / ring.depth if ring.producer is None else 1
+            moved += int(x.blocks * x.height * x.width * again) * config.block
+    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    filling = sum(
+        max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
+    )
+    return max(beats, *busy.values()) + filling + TILE_CYCLES * sum(strips)
+
+
+def _scheduled(
+    stripes: Sequence[Stripes], first: int, chosen: _Sized, config: HardwareConfig
+) -> Cascade:
+    planned = []
+    for each, rows in zip(stripes, chosen.rows, strict=True):
+        kernel, output = each.layer.kernel, each.output
+        windows = {}
+        for x in each.layer.inputs:
+            if x.name in chosen.rings and not chosen.rings[x.name].kept:
+                start, step, _ = each.reads[x.name]
+                windows[x.name] = chosen.rings[x.name].window(start, step * rows, "y.outer")
+        if not chosen.rings[output.name].kept:
+            ring = chosen.rings[output.name]
+            windows[output.name] = ring.window(output.halo[0], rows, "y.outer")
+        schedule = tiled(kernel, _tile(each, rows, chosen.rings, config), ("y", "x", "c"))
+        names = {ref.buffer.name for stage in kernel.stages for ref in stage.refs}
+        planned.append(StreamedLayer(cached(schedule, names), windows))
+    strips = tuple(
+        each.output.height // rows for each, rows in zip(stripes, chosen.rows, strict=True)
+    )
+    return Cascade(first, tuple(planned), strips, chosen.rows, chosen.rings, chosen.cycles)
+
+
+def _tile(
+    each: Stripes, rows: int, rings: Mapping[str, RowRing], config: HardwareConfig
+) -> dict[str, int]:
+    """The widest tile of a strip, then of the most channel blocks, whose sums fit in ACC."""
+    kernel, output = each.layer.kernel, each.output
+    extents = kernel.stages[0].extents
+    if _has_sums(kernel):
+        most = config.bank_words(Memory.ACC)
+    else:
+        folded = prod(extents[name] for name in kernel.stages[-1].reduction if name in extents)
+        most = max(FOLDED_ITERATIONS // max(folded, 1), rows * output.width)
+    x = max(d for d in range(1, output.width + 1) if output.width % d == 0 and d * rows <= most)
+    blocks = 1 if _uneven(each, rings) else max(1, most // (rows * x))
+    c = max(d for d in range(1, blocks + 1) if extents["c"] % d == 0)
+    return {"c": c, "y": rows, "x": x}
+
+
+def _uneven(each: Stripes, rings: Mapping[str, RowRing]) -> bool:
+    """Whether a sum's operands and result lie in buffers of different heights."""
+    for stage in each.layer.kernel.stages:
+        if isinstance(stage.value, Total):
+            refs = (stage.value.left.ref, stage.value.right.ref)
+            names = {ref.buffer.name for ref in refs} - {ADDEND}
+            names |= {each.output.name} if ADDEND in {ref.buffer.name for ref in refs} else set()
+            heights = set()
+            for x in (*each.layer.inputs, each.output):
+                if x.name in names:
+                    ring = rings.get(x.name)
+                    heights.add(ring.shape[1] if ring else x.rows)
+            return len(heights) > 1
+    return False
