@@ -97,12 +97,18 @@ def _values(array: NDArray[np.int64]) -> set[int]:
     return {int(array[0]), *array[starts + 1].tolist()}
 
 
-def dependences(program: Sequence[Instruction], config: HardwareConfig) -> list[frozenset[int]]:
+def dependences(
+    program: Sequence[Instruction],
+    config: HardwareConfig,
+    tiles: Sequence[int | None] | None = None,
+) -> list[frozenset[int]]:
     """For each instruction, the earlier ones it conflicts with.
 
     Some may be missing that others of them depend on.
+    tiles: where it is given, instructions of different tiles are to have different words of ACC,
+    whatever their addresses.
     """
-    scratchpads = {memory: _Scratchpad(config.depth(memory)) for memory in Memory}
+    scratchpads: dict[tuple[Memory, int | None], _Scratchpad] = {}
     dram = _Dram()
     result = []
     for index, instruction in enumerate(program):
@@ -110,10 +116,13 @@ def dependences(program: Sequence[Instruction], config: HardwareConfig) -> list[
         for touch in touched(instruction, config):
             if touch.space is None:
                 found |= dram.access(index, touch)
-            elif touch.writes:
-                found |= scratchpads[touch.space].write(index, touch.places)
-            else:
-                found |= scratchpads[touch.space].read(index, touch.places)
+                continue
+            tile = tiles[index] if tiles and touch.space is Memory.ACC else None
+            key = touch.space, tile
+            if key not in scratchpads:
+                scratchpads[key] = _Scratchpad(config.depth(touch.space))
+            access = scratchpads[key].write if touch.writes else scratchpads[key].read
+            found |= access(index, touch.places)
         result.append(frozenset(found - {index, -1}))
     return result
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
-from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.program import program_to_bytes
 
@@ -16,7 +15,7 @@ from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
 from .constants import DramMap
 from .dependence import dependences, permuted
-from .operations import Builder, UnitOperation
+from .operations import Builder, UnitOperation, with_acc_bank
 from .order import order
 from .plan import plan_layers
 from .tokens import insert_tokens
@@ -82,12 +81,14 @@ def compile_partition(
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     observe("operations", lambda: _text(builder.operations))
-    plain = [with_bank_masks(operation.instruction, config) for operation in builder.operations]
-    before = dependences(plain, config)
-    chosen = order(plain, before, config)
-    plain = [plain[index] for index in chosen]
+    operations = builder.operations
+    tiles = [operation.tile for operation in operations]
+    virtual = [with_acc_bank(operation, 0, config) for operation in operations]
+    ordered = order(virtual, dependences(virtual, config, tiles), tiles, config)
+    chosen = ordered.places
+    plain = [with_acc_bank(operations[i], ordered.banks[i], config) for i in chosen]
     observe("order", lambda: disassemble(plain))
-    program = tuple(insert_tokens(plain, config, permuted(before, chosen)))
+    program = tuple(insert_tokens(plain, config, permuted(ordered.before, chosen)))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
     program_address = dram.reserve(len(program) * INSTRUCTION_BYTES)
@@ -103,7 +104,7 @@ def compile_partition(
         result,
         layers,
         plan.schedules,
-        tuple(builder.operations[index].layer for index in chosen),
+        tuple(operations[index].layer for index in chosen),
     )
 
 

@@ -5,14 +5,15 @@ loaded just before the first tile that needs it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Instruction, Load, Store
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 
 from ...tensor.ir import Loop, LoopKind, Stage
@@ -27,7 +28,7 @@ from .stream import StreamedLayer
 from .tensorize import Match, tensorize
 from .windows import Slots
 
-__all__ = ["Builder", "UnitOperation"]
+__all__ = ["Builder", "UnitOperation", "with_acc_bank"]
 
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
@@ -50,10 +51,41 @@ MOST_WORDS = 4095
 
 @dataclass(frozen=True, slots=True)
 class UnitOperation:
-    """An instruction without tokens, and the number of its layer."""
+    """An instruction without tokens, and the number of its layer.
+
+    tile: the tile whose sums it makes or reads, in ACC from word 0: the order of the program
+    decides in which bank they lie.
+    """
 
     instruction: Instruction
     layer: int
+    tile: int | None = None
+
+
+def sums_in_acc(instruction: Instruction) -> bool:
+    """Whether it touches ACC."""
+    match instruction:
+        case Vector(source=source, destination=destination):
+            return Memory.ACC in (source, destination)
+        case _:
+            return isinstance(instruction, Gemm)
+
+
+def with_acc_bank(operation: UnitOperation, bank: int, config: HardwareConfig) -> Instruction:
+    """The instruction with its sums in bank ``bank`` of ACC, and its bank masks."""
+    first = bank * config.bank_words(Memory.ACC)
+    instruction = operation.instruction
+    match instruction:
+        case _ if operation.tile is None:
+            pass
+        case Gemm(acc_address=address):
+            instruction = replace(instruction, acc_address=address + first)
+        case Vector(source_address=source, destination_address=destination):
+            if instruction.source is Memory.ACC:
+                instruction = replace(instruction, source_address=source + first)
+            if instruction.destination is Memory.ACC:
+                instruction = replace(instruction, destination_address=destination + first)
+    return with_bank_masks(instruction, config)
 
 
 class Builder:
@@ -69,7 +101,7 @@ class Builder:
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
         }
-        self._acc_bank = 0
+        self._tiles = 0
 
     def load_input(self, source: Activation, address: int) -> None:
         """Load the model's input from DRAM, row after row, with its halo."""
@@ -212,7 +244,8 @@ class Builder:
         pieces: of the rows of the result, where it does not lie in one piece.
         """
         bases, output = run.bases, run.layer.output.name
-        bases["acc"] = self._next_acc()
+        bases["acc"] = 0
+        self._tiles += 1
         for stage in run.stages:
             for inner in _iterations(stage.serial):
                 at = {**tile, **inner}
@@ -229,19 +262,20 @@ class Builder:
                 if pieces is None or stage.match.stage.target.buffer.name not in (output, ADDEND):
                     if pieces is None:
                         bases[ADDEND] = bases[output]
-                    self._add(stage.match.instruction(at, bases), run.number)
+                    self._add(stage.match.instruction(at, bases), run.number, self._tiles)
                     continue
                 for piece in pieces:
                     bases[output] = bases[ADDEND] = piece.base
                     match = stage.match.only("y.inner", piece.start, piece.count)
-                    self._add(match.instruction(at, bases), run.number)
+                    self._add(match.instruction(at, bases), run.number, self._tiles)
 
     def _holds(self, name: str, grant: Grant) -> bool:
         """Whether what was loaded there is still there."""
         return self._rings[CONSTANTS[name][0]].holds(grant)
 
-    def _add(self, instruction: Instruction, number: int) -> None:
-        self.operations.append(UnitOperation(instruction, number))
+    def _add(self, instruction: Instruction, number: int, tile: int | None = None) -> None:
+        sums = tile if sums_in_acc(instruction) else None
+        self.operations.append(UnitOperation(instruction, number, sums))
 
     def _load(
         self, number: int, layer: LoweredLayer, memory: Memory, array: NDArray[np.generic]
@@ -290,12 +324,6 @@ class Builder:
                     pad_x_after=count - count // 2,
                     pad_value=output.fill,
                 )
-
-    def _next_acc(self) -> int:
-        """The ACC words of the next tile: bank after bank."""
-        bank = self._acc_bank
-        self._acc_bank = (bank + 1) % self.config.acc_banks
-        return bank * self.config.bank_words(Memory.ACC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 
-__all__ = ["order"]
+__all__ = ["Ordered", "order"]
 
 Rank = tuple[int, int]
 
@@ -23,13 +23,29 @@ SETUP_CYCLES = 4
 """Estimate: acceptance of a LOAD or STORE to its first address."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """places: the instructions in their new order.  banks: of each instruction, in the order in
+    which they were given, the bank of ACC of its tile.  before: its dependences, those included
+    that come from tiles in one bank.
+    """
+
+    places: list[int]
+    banks: list[int]
+    before: list[frozenset[int]]
+
+
 def order(
-    program: Sequence[Instruction], before: Sequence[frozenset[int]], config: HardwareConfig
-) -> list[int]:
+    program: Sequence[Instruction],
+    before: Sequence[frozenset[int]],
+    tiles: Sequence[int | None],
+    config: HardwareConfig,
+) -> Ordered:
     """All of ``program``, whose dependences are ``before``, in the order of expected starts.
 
     Of several instructions that could start on a unit, the one with the longest way to the end of
     the program goes first; of several LOADs, the one whose data is needed first.
+    tiles: of each instruction the tile whose sums it makes or reads, which get a bank of ACC.
     """
     costs = [_cost(instruction, config) for instruction in program]
     urgency = _urgency(before, costs)
@@ -38,8 +54,11 @@ def order(
         (first_use[i] if instruction.unit is Unit.LOAD else -urgency[i], i)
         for i, instruction in enumerate(program)
     ]
-    starts = _schedule(program, before, costs, ranks)
-    return sorted(range(len(program)), key=lambda i: (starts[i], i))
+    schedule = _Schedule(program, before, costs, ranks, tiles, config)
+    schedule.run()
+    starts = schedule.starts
+    places = sorted(range(len(program)), key=lambda i: (starts[i], i))
+    return Ordered(places, schedule.banks, [frozenset(each) for each in schedule.before])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,63 +105,145 @@ def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
     return first
 
 
-def _schedule(
-    program: Sequence[Instruction],
-    before: Sequence[frozenset[int]],
-    costs: Sequence[_Cost],
-    ranks: Sequence[Rank],
-) -> list[int]:
-    """The estimated start of every operation; on each unit the lowest rank goes first."""
-    after: list[list[int]] = [[] for _ in program]
-    missing = [len(earlier) for earlier in before]
-    for index, earlier in enumerate(before):
-        for other in earlier:
-            after[other].append(index)
-    earliest = [0] * len(program)
-    starts = [0] * len(program)
-    ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
-    for index, count in enumerate(missing):
-        if not count:
-            ready[program[index].unit].append(index)
-    free = dict.fromkeys(Unit, 0)
-    banks = _Banks()
-    for _ in program:
-        start, index = min(
-            _next(unit, waiting, free[unit], earliest, ranks, program, banks)
-            for unit, waiting in ready.items()
-            if waiting
-        )
-        unit = program[index].unit
-        ready[unit].remove(index)
-        starts[index] = start
-        free[unit] = start + costs[index].occupied
-        banks.hold(program[index], start + costs[index].total)
-        for later in after[index]:
-            earliest[later] = max(earliest[later], start + costs[index].total)
-            missing[later] -= 1
-            if not missing[later]:
-                ready[program[later].unit].append(later)
-    return starts
+class _Schedule:
+    """Instructions getting their estimated starts, one after the other, and tiles their banks.
+
+    A tile gets a bank when everything else that its instructions depend on has a start: so it will
+    leave the bank again, whatever other tiles do, and there is always a next instruction.
+    """
+
+    def __init__(
+        self,
+        program: Sequence[Instruction],
+        before: Sequence[frozenset[int]],
+        costs: Sequence[_Cost],
+        ranks: Sequence[Rank],
+        tiles: Sequence[int | None],
+        config: HardwareConfig,
+    ) -> None:
+        self.starts = [0] * len(program)
+        self.banks = [0] * len(program)
+        self.before = [set(each) for each in before]
+        self._program, self._costs, self._ranks, self._tiles = program, costs, ranks, tiles
+        self._earliest = [0] * len(program)
+        self._missing = [len(each) for each in before]
+        self._after: list[list[int]] = [[] for _ in program]
+        for index, each in enumerate(before):
+            for other in each:
+                self._after[other].append(index)
+        self._free = dict.fromkeys(Unit, 0)
+        self._act_banks = _Banks()
+        self._acc = _Tiles(tiles, before, config.acc_banks)
+        self._ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
+        for index, count in enumerate(self._missing):
+            if not count:
+                self._ready[program[index].unit].append(index)
+
+    def run(self) -> None:
+        """Give every instruction its start."""
+        for _ in self._program:
+            start, index = min(
+                candidate
+                for unit, waiting in self._ready.items()
+                if waiting and (candidate := self._next(unit, waiting)) is not None
+            )
+            self._take(start, index)
+
+    def _next(self, unit: Unit, waiting: Sequence[int]) -> tuple[int, int] | None:
+        """Start and index of what the unit takes next: the lowest rank of those that can start."""
+        free = self._free[unit]
+        best: tuple[int, Rank] | None = None
+        for index in waiting:
+            instruction = self._program[index]
+            bank_free = self._acc.free_at(index, instruction.unit)
+            if bank_free is None:
+                continue
+            start = max(free, self._earliest[index], bank_free)
+            if best is not None and start > best[0]:
+                continue
+            start = max(start, self._act_banks.free_at(instruction))
+            candidate = start, self._ranks[index]
+            if best is None or candidate < best:
+                best = candidate
+        return best and (best[0], best[1][1])
+
+    def _take(self, start: int, index: int) -> None:
+        instruction, cost = self._program[index], self._costs[index]
+        end = start + cost.total
+        self._ready[instruction.unit].remove(index)
+        self.starts[index] = start
+        self._free[instruction.unit] = start + cost.occupied
+        self._act_banks.hold(instruction, end)
+        self.banks[index], old = self._acc.take(index, instruction.unit, end)
+        self.before[index] |= old
+        for later in self._after[index]:
+            self._earliest[later] = max(self._earliest[later], end)
+            self._missing[later] -= 1
+            self._acc.started_before(later, self._tiles[index])
+            if not self._missing[later]:
+                self._ready[self._program[later].unit].append(later)
 
 
-def _next(
-    unit: Unit,
-    waiting: Sequence[int],
-    free: int,
-    earliest: Sequence[int],
-    ranks: Sequence[Rank],
-    program: Sequence[Instruction],
-    banks: "_Banks",
-) -> tuple[int, int]:
-    """Start and index of what the unit takes next: the lowest rank of those that can start."""
-    starts = {i: max(free, earliest[i], banks.free_at(program[i])) for i in waiting}
-    first = min(starts.values())
-    chosen = min((i for i in waiting if starts[i] == first), key=lambda i: ranks[i])
-    return first, chosen
+class _Tiles:
+    """Banks of ACC, and the tiles in them."""
+
+    def __init__(
+        self, tiles: Sequence[int | None], before: Sequence[frozenset[int]], banks: int
+    ) -> None:
+        self._tiles = tiles
+        self._members: dict[int, list[int]] = {}
+        self._open: dict[int, int] = {}
+        """Dependences of a tile on others' instructions that have no start yet."""
+        for index, tile in enumerate(tiles):
+            if tile is not None:
+                self._members.setdefault(tile, []).append(index)
+                outside = sum(tiles[other] != tile for other in before[index])
+                self._open[tile] = self._open.get(tile, 0) + outside
+        self._left = {tile: len(members) for tile, members in self._members.items()}
+        self._bank: dict[int, int] = {}
+        self._free: list[tuple[int, int, int | None]] = [(0, n, None) for n in range(banks)]
+        """Banks without a tile: since when, number, the tile before."""
+        self._until: list[dict[Unit, int]] = [{} for _ in range(banks)]
+
+    def free_at(self, index: int, unit: Unit) -> int | None:
+        """When the bank of its tile is free for ``index``; None when there is none yet."""
+        tile = self._tiles[index]
+        if tile is None:
+            return 0
+        bank = self._bank.get(tile)
+        if bank is None:
+            if self._open[tile] or not self._free:
+                return None
+            return min(self._free)[0]
+        return max((end for other, end in self._until[bank].items() if other is not unit), default=0)
+
+    def take(self, index: int, unit: Unit, end: int) -> tuple[int, set[int]]:
+        """The bank in which ``index`` works until ``end``; what was there before, if it is new."""
+        tile = self._tiles[index]
+        if tile is None:
+            return 0, set()
+        old: set[int] = set()
+        if tile not in self._bank:
+            _, bank, last = entry = min(self._free)
+            self._free.remove(entry)
+            self._bank[tile] = bank
+            old = set() if last is None else set(self._members[last])
+        bank = self._bank[tile]
+        self._until[bank][unit] = end
+        self._left[tile] -= 1
+        if not self._left[tile]:
+            self._free.append((max(self._until[bank].values()), bank, tile))
+        return bank, old
+
+    def started_before(self, index: int, tile: int | None) -> None:
+        """An instruction of ``tile`` that ``index`` depends on has its start."""
+        own = self._tiles[index]
+        if own is not None and own != tile:
+            self._open[own] -= 1
 
 
 class _Banks:
-    """Until when each unit holds each bank."""
+    """Until when each unit holds each bank of ACT."""
 
     def __init__(self) -> None:
         self._until: dict[tuple[str, int], dict[Unit, int]] = {}
@@ -168,7 +269,7 @@ class _Banks:
 def _banks_of(instruction: Instruction) -> list[tuple[str, int]]:
     masks = (
         (kind, getattr(instruction, kind, 0))
-        for kind in ("act_read_banks", "act_write_banks", "acc_banks")
+        for kind in ("act_read_banks", "act_write_banks")
     )
     return [
         (kind, bank)

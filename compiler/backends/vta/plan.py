@@ -190,8 +190,6 @@ class _Planner:
             rows = {
                 name: self._last[name] > last or name == self._result for name in names & gone
             }
-            if not rows:
-                return
             taken = sum(item.words for item in kept if item.first <= last and first <= item.last)
             room = self._config.act_depth - taken
             if room <= 0:
