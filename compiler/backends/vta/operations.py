@@ -253,9 +253,7 @@ class Builder:
                     part = _part(name, run.constants[name], stage.match.stage, at)
                     if part.key not in run.loaded or not self._holds(name, run.loaded[part.key]):
                         memory = CONSTANTS[name][0]
-                        run.loaded[part.key] = self._load(
-                            run.number, run.layer, memory, part.array
-                        )
+                        run.loaded[part.key] = self._load(run.number, run.layer, memory, part.array)
                     bases[name] = run.loaded[part.key].start
                 for name in SCALES:
                     bases[SCALES[name]] = bases.get(name, 0)

@@ -19,6 +19,9 @@ Rank = tuple[int, int]
 PIPELINE_CYCLES = 12
 """Estimate: last issue of GEMM or VECTOR to its result."""
 
+AT_ONCE = -(1 << 60)
+"""The lowest rank."""
+
 SETUP_CYCLES = 4
 """Estimate: acceptance of a LOAD or STORE to its first address."""
 
@@ -44,16 +47,19 @@ def order(
     """All of ``program``, whose dependences are ``before``, in the order of expected starts.
 
     Of several instructions that could start on a unit, the one with the longest way to the end of
-    the program goes first; of several LOADs, the one whose data is needed first.
+    the program goes first; of several LOADs, the one whose data is needed first; but before all
+    others goes what empties a bank of ACC.
     tiles: of each instruction the tile whose sums it makes or reads, which get a bank of ACC.
     """
     costs = [_cost(instruction, config) for instruction in program]
     urgency = _urgency(before, costs)
     first_use = _first_use(before)
-    ranks = [
-        (first_use[i] if instruction.unit is Unit.LOAD else -urgency[i], i)
-        for i, instruction in enumerate(program)
-    ]
+    ranks = []
+    for index, instruction in enumerate(program):
+        rank = first_use[index] if instruction.unit is Unit.LOAD else -urgency[index]
+        if instruction.unit is Unit.VECTOR and tiles[index] is not None:
+            rank = AT_ONCE
+        ranks.append((rank, index))
     schedule = _Schedule(program, before, costs, ranks, tiles, config)
     schedule.run()
     starts = schedule.starts
@@ -108,8 +114,8 @@ def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
 class _Schedule:
     """Instructions getting their estimated starts, one after the other, and tiles their banks.
 
-    A tile gets a bank when everything else that its instructions depend on has a start: so it will
-    leave the bank again, whatever other tiles do, and there is always a next instruction.
+    A tile gets a bank when everything before it that it depends on has a start: so it will leave
+    the bank again, whatever other tiles do, and there is always a next instruction.
     """
 
     def __init__(
@@ -124,7 +130,7 @@ class _Schedule:
         self.starts = [0] * len(program)
         self.banks = [0] * len(program)
         self.before = [set(each) for each in before]
-        self._program, self._costs, self._ranks, self._tiles = program, costs, ranks, tiles
+        self._program, self._costs, self._ranks = program, costs, ranks
         self._earliest = [0] * len(program)
         self._missing = [len(each) for each in before]
         self._after: list[list[int]] = [[] for _ in program]
@@ -179,7 +185,7 @@ class _Schedule:
         for later in self._after[index]:
             self._earliest[later] = max(self._earliest[later], end)
             self._missing[later] -= 1
-            self._acc.started_before(later, self._tiles[index])
+            self._acc.started(index, later)
             if not self._missing[later]:
                 self._ready[self._program[later].unit].append(later)
 
@@ -192,13 +198,17 @@ class _Tiles:
     ) -> None:
         self._tiles = tiles
         self._members: dict[int, list[int]] = {}
-        self._open: dict[int, int] = {}
-        """Dependences of a tile on others' instructions that have no start yet."""
         for index, tile in enumerate(tiles):
             if tile is not None:
                 self._members.setdefault(tile, []).append(index)
-                outside = sum(tiles[other] != tile for other in before[index])
-                self._open[tile] = self._open.get(tile, 0) + outside
+        self._around: dict[int, int] = {}
+        """The tile of an instruction, or whose instructions come before and after it."""
+        self._open = dict.fromkeys(self._members, 0)
+        """Dependences of a tile, and of what comes in between, that have no start yet."""
+        for tile, members in self._members.items():
+            for index in range(members[0], members[-1] + 1):
+                self._around[index] = tile
+                self._open[tile] += sum(other < members[0] for other in before[index])
         self._left = {tile: len(members) for tile, members in self._members.items()}
         self._bank: dict[int, int] = {}
         self._free: list[tuple[int, int, int | None]] = [(0, n, None) for n in range(banks)]
@@ -215,7 +225,9 @@ class _Tiles:
             if self._open[tile] or not self._free:
                 return None
             return min(self._free)[0]
-        return max((end for other, end in self._until[bank].items() if other is not unit), default=0)
+        return max(
+            (end for other, end in self._until[bank].items() if other is not unit), default=0
+        )
 
     def take(self, index: int, unit: Unit, end: int) -> tuple[int, set[int]]:
         """The bank in which ``index`` works until ``end``; what was there before, if it is new."""
@@ -235,11 +247,11 @@ class _Tiles:
             self._free.append((max(self._until[bank].values()), bank, tile))
         return bank, old
 
-    def started_before(self, index: int, tile: int | None) -> None:
-        """An instruction of ``tile`` that ``index`` depends on has its start."""
-        own = self._tiles[index]
-        if own is not None and own != tile:
-            self._open[own] -= 1
+    def started(self, index: int, later: int) -> None:
+        """``index``, which ``later`` depends on, has its start."""
+        tile = self._around.get(later)
+        if tile is not None and index < self._members[tile][0]:
+            self._open[tile] -= 1
 
 
 class _Banks:
@@ -268,8 +280,7 @@ class _Banks:
 
 def _banks_of(instruction: Instruction) -> list[tuple[str, int]]:
     masks = (
-        (kind, getattr(instruction, kind, 0))
-        for kind in ("act_read_banks", "act_write_banks")
+        (kind, getattr(instruction, kind, 0)) for kind in ("act_read_banks", "act_write_banks")
     )
     return [
         (kind, bank)

@@ -147,7 +147,9 @@ class _Planner:
             places[item.first, item.activation.name] = start
         return Plan(tuple(planned), cascades, places, frozenset(streamed))
 
-    def _cheapest(self, kept: Sequence[Item], gone: frozenset[str]) -> list[StreamedLayer | Cascade]:
+    def _cheapest(
+        self, kept: Sequence[Item], gone: frozenset[str]
+    ) -> list[StreamedLayer | Cascade]:
         """Cut all layers into single ones and cascades, so that the sum of cycles is least."""
         count = len(self._layers)
         costs: list[float] = [0.0, *[float("inf")] * count]
@@ -187,9 +189,7 @@ class _Planner:
                 return
             group.append(stripes)
             names = {x.name for each in group for x in (*each.layer.inputs, each.output)}
-            rows = {
-                name: self._last[name] > last or name == self._result for name in names & gone
-            }
+            rows = {name: self._last[name] > last or name == self._result for name in names & gone}
             taken = sum(item.words for item in kept if item.first <= last and first <= item.last)
             room = self._config.act_depth - taken
             if room <= 0:
@@ -234,8 +234,6 @@ def _lengthened(item: Item, cascades: Collection[Cascade]) -> Item:
     return replace(item, first=first, last=last)
 
 
-def _rows_item(
-    ring: RowRing, layers: tuple[int, int], stripes: Sequence[Stripes | None]
-) -> Item:
+def _rows_item(ring: RowRing, layers: tuple[int, int], stripes: Sequence[Stripes | None]) -> Item:
     first, last = layers
     return Item(ring.activation, first, last, frozenset(), ring.words)

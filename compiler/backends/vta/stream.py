@@ -99,7 +99,9 @@ def stream_schedule(
     best = min(fitting, key=lambda tile: tile.cycles)
     schedule = tiled(kernel, best.sizes, best.outer)
     return StreamedLayer(
-        cached(schedule, refs.keys()), windows_of(schedule.kernel, activations), _parted(refs),
+        cached(schedule, refs.keys()),
+        windows_of(schedule.kernel, activations),
+        _parted(refs),
         best.cycles,
     )
 

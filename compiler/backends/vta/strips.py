@@ -74,7 +74,7 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     return Stripes(layer, reads, unit_cycles(kernel), constants)
 
 
-def _rows(ref: Ref, extents: Mapping[str, int]) -> tuple[int, int, int] | None:
+def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
     """First row of output row 0, rows a step, and rows read; None when they move otherwise."""
     if len(ref.indices) != 4:
         return None
@@ -112,7 +112,7 @@ def plan_cascade(
         found = _sized(stripes, first, streamed, height, config)
         if found.words <= act_words and (best is None or found.cycles < best.cycles):
             best = found
-    return best and _scheduled(stripes, first, best, config)
+    return None if best is None else _scheduled(stripes, first, best, config)
 
 
 @dataclass(frozen=True, slots=True)
