@@ -15,7 +15,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator lint-verilog synth clean
+.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator rtl-networks lint-verilog synth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ benchmark: $(READY) ## Measure the simulator against the Verilated RTL
 
 benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, layer by layer
 	$(BIN)/python benchmarks/accelerator.py $(ARGS)
+
+rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
+	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog
