@@ -1,5 +1,6 @@
 """Layers strip by strip: rows before they are read, and exact networks."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -61,7 +62,7 @@ def assert_rows_are_there(cascade: Cascade) -> None:
                         made[name].append((first, first + rows))
     assert tuple(done.values()) == cascade.strips
     for spans in made.values():
-        assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(spans))
 
 
 @pytest.mark.parametrize("height", [12, 16, 26])
