@@ -10,6 +10,7 @@ from .functions import Signature, write_function
 from .jit import LoadedCode
 from .module import CompiledModule
 from .optimize import Effort, to_object
+from .pool import RUN, run_address
 from .target import CpuTarget
 
 __all__ = ["LlvmOptions", "compile_functions"]
@@ -43,7 +44,10 @@ def compile_functions(
         if function.name in signatures:
             raise GraphError(f"two functions are called {function.name}")
         module = ModuleText(target)
-        signatures[function.name] = write_function(module, function, f"kernel{number}")
+        signatures[function.name] = write_function(
+            module, function, f"kernel{number}", options.threads
+        )
         objects.append(to_object(module.text(), target, Effort.FULL))
-    code = LoadedCode(objects, [signature.symbol for signature in signatures.values()])
-    return CompiledModule(signatures, code)
+    imports = {RUN: run_address()} if options.threads > 1 else {}
+    symbols = [signature.symbol for signature in signatures.values()]
+    return CompiledModule(signatures, LoadedCode(objects, symbols, imports), options.threads)

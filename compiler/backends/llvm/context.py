@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ...loops.expressions import Buffer
+from ...loops.expressions import Buffer, Expr
 from .emitter import Emitter
 from .values import Linear, Operand, Value
 
@@ -38,6 +38,9 @@ class Context:
     """Names in scope, and the lanes and the mask of the vector loop code is written for.
 
     mask: the active lanes; None for all.  some_active: whether at least one is known to be.
+    symbol: the function's name in machine code.  parallel: whether it is the body of a parallel
+    loop, in which all loops run on one thread.  memo: values of expressions of this statement, the
+    last table those of code that is not always done.
     """
 
     e: Emitter
@@ -47,6 +50,7 @@ class Context:
     lanes: int = 1
     mask: Value | None = None
     some_active: bool = True
+    symbol: str = ""
     threads: int = 1
     parallel: bool = False
     workspace: str = "%workspace"
@@ -68,6 +72,14 @@ class Context:
                 return offsets
             return e.binary("add", e.broadcast(a.base, lanes), offsets)
         return e.broadcast(a, lanes) if lanes and lanes > 1 else a
+
+    def known(self, expr: Expr) -> Operand | None:
+        """Its value, if code that has been done already computed it."""
+        for values in reversed(self.memo):
+            found = values.get(id(expr))
+            if found is not None:
+                return found
+        return None
 
     @contextmanager
     def bound(self, name: str, value: Operand) -> Iterator[None]:

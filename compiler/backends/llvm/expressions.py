@@ -18,6 +18,7 @@ from ...loops.expressions import (
 )
 from ...loops.expressions import BinaryFunction as B
 from ...loops.expressions import UnaryFunction as U
+from ...loops.rewrite import loads, operands
 from .context import Context
 from .conversions import convert
 from .floats import float_binary, float_compare, float_unary
@@ -29,14 +30,23 @@ __all__ = ["evaluate", "evaluate_scalar", "has_load"]
 
 
 def evaluate(context: Context, expr: Expr) -> Operand:
-    """The value of ``expr``.  Shared operands are computed once."""
-    key = id(expr)
-    for known in context.memo:
-        if key in known:
-            return known[key]
-    result = _evaluate(context, expr)
-    context.memo[-1][key] = result
-    return result
+    """The value of ``expr``.  Shared operands are computed once; only selections recurse."""
+    stack = [expr]
+    while stack:
+        node = stack[-1]
+        if context.known(node) is not None:
+            stack.pop()
+            continue
+        strict = (node.condition,) if isinstance(node, Select) else operands(node)
+        waiting = [each for each in strict if context.known(each) is None]
+        if waiting:
+            stack += reversed(waiting)
+            continue
+        stack.pop()
+        context.memo[-1][id(node)] = _evaluate(context, node)
+    found = context.known(expr)
+    assert found is not None
+    return found
 
 
 def evaluate_scalar(context: Context, expr: Expr) -> Value:
@@ -49,19 +59,7 @@ def evaluate_scalar(context: Context, expr: Expr) -> Value:
 
 def has_load(expr: Expr) -> bool:
     """Whether evaluating it reads memory."""
-    match expr:
-        case Load():
-            return True
-        case Constant() | Variable():
-            return False
-        case Unary() | Cast() | Bitcast():
-            return has_load(expr.operand)
-        case Binary():
-            return has_load(expr.left) or has_load(expr.right)
-        case Select():
-            return any(map(has_load, (expr.condition, expr.chosen, expr.other)))
-        case _:
-            assert_never(expr)
+    return next(loads(expr), None) is not None
 
 
 def _evaluate(context: Context, expr: Expr) -> Operand:

@@ -32,7 +32,7 @@ def write_function(
 ) -> Signature:
     """Define ``function`` in ``module``.  Raises GraphError for what CPUs cannot run."""
     e = Emitter(module)
-    context = Context(e, function.name, threads=threads)
+    context = Context(e, function.name, threads=threads, symbol=symbol)
     buffers = (*function.inputs, *function.outputs)
     for number, buffer in enumerate(buffers):
         if buffer.name in context.places:

@@ -1,7 +1,7 @@
 """Machine code into this process."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -17,13 +17,23 @@ _names = itertools.count()
 class LoadedCode:
     """Object files linked together in memory, until the last reference to this goes."""
 
-    def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
-        """Raises CompilerError for a symbol that is missing or is defined twice."""
+    def __init__(
+        self,
+        objects: Sequence[bytes],
+        symbols: Sequence[str],
+        imports: Mapping[str, int] | None = None,
+    ) -> None:
+        """symbols: that have an address.  imports: addresses of what the objects call.
+
+        Raises CompilerError for a symbol that is missing or is defined twice.
+        """
         library = llvm.JITLibraryBuilder()
         for data in objects:
             library.add_object_img(data)
         for symbol in symbols:
             library.export_symbol(symbol)
+        for symbol, address in (imports or {}).items():
+            library.import_symbol(symbol, address)
         library.add_current_process()
         try:
             self._tracker = library.link(_linker(), f"dovetail{next(_names)}")

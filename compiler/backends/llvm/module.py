@@ -9,6 +9,7 @@ from ...errors import CompilerError, GraphError
 from ...loops.expressions import Buffer
 from .functions import Signature
 from .jit import LoadedCode
+from .pool import pool_address
 
 __all__ = ["CompiledModule", "WorkspaceError"]
 
@@ -23,8 +24,11 @@ class WorkspaceError(CompilerError):
 class CompiledModule:
     """Machine code of functions, by name."""
 
-    def __init__(self, signatures: Mapping[str, Signature], code: LoadedCode) -> None:
+    def __init__(
+        self, signatures: Mapping[str, Signature], code: LoadedCode, threads: int = 1
+    ) -> None:
         self.signatures = dict(signatures)
+        self.threads = threads
         self._code = code
         self._calls = {
             name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + _parameters(signature)))(
@@ -59,7 +63,7 @@ class CompiledModule:
                 raise GraphError(f"{name}: output {buffer.name} is an array that is read only")
         workspace = _workspace(name, signature.workspace_bytes)
         pointers = [array.ctypes.data for array in (*given, *results)]
-        self._calls[name](None, workspace.ctypes.data, *pointers)
+        self._calls[name](pool_address(self.threads), workspace.ctypes.data, *pointers)
         return results
 
 

@@ -22,6 +22,7 @@ from ...loops.ir import (
 from .context import Context, Place
 from .expressions import evaluate, evaluate_scalar
 from .memory import load, locate, store
+from .parallel import parallel
 from .reductions import accumulate, add_product, reduce_lanes, update_scattered
 from .values import Linear, Operand, Value, constant, memory_type
 from .vectorize import chunks, vectorizable
@@ -89,23 +90,30 @@ def _for(context: Context, stmt: For) -> None:
                 f"{context.function}: loop {stmt.variable} is of kind {stmt.kind}; a CPU runs "
                 "serial, parallel, vector and unrolled loops"
             )
+        case LoopKind.PARALLEL if _worth_threads(context, known):
+            parallel(context, stmt, extent, serial)
         case _:
-            serial(context, stmt.variable, extent, stmt.body)
+            serial(context, stmt.variable, constant(0, DType.INT64), extent, stmt.body)
 
 
-def serial(context: Context, variable: str, extent: Value, body: Stmt) -> None:
+def _worth_threads(context: Context, extent: int | None) -> bool:
+    return context.threads > 1 and not context.parallel and context.lanes == 1 and extent != 1
+
+
+def serial(context: Context, variable: str, start: Value, end: Value, body: Stmt) -> None:
     """A loop that tests at its end; behind a test that there is an iteration, if need be."""
-    if extent.constant is not None and extent.constant <= 0:
+    known = start.constant is not None and end.constant is not None
+    if known and int(end.constant or 0) <= int(start.constant or 0):
         return
     e = context.e
     before, head, done = e.block, e.label("loop"), e.label("done")
-    if extent.constant is None:
-        e.branch(e.compare("sgt", extent, constant(0, DType.INT64)), head, done)
-    else:
+    if known:
         e.jump(head)
-    last = None if extent.high is None else extent.high - 1
-    counter = Value(e.name("i"), DType.INT64, 1, None, 0, last)
-    _repeat(context, variable, counter, counter, 1, extent, before, head, done, body)
+    else:
+        e.branch(e.compare("slt", start, end), head, done)
+    last = None if end.high is None else end.high - 1
+    counter = Value(e.name("i"), DType.INT64, 1, None, start.low, last)
+    _repeat(context, variable, counter, counter, 1, (start, end), (before, head, done), body)
 
 
 def _vector(context: Context, stmt: For, extent: int) -> None:
@@ -132,11 +140,10 @@ def _vector_loop(context: Context, stmt: For, start: int, lanes: int, count: int
     e = context.e
     before, head, done = e.block, e.label("chunk"), e.label("done")
     e.jump(head)
-    end = start + count * lanes
-    base = Value(e.name("i"), DType.INT64, 1, None, start, end - lanes)
+    limits = constant(start, DType.INT64), constant(start + count * lanes, DType.INT64)
+    base = Value(e.name("i"), DType.INT64, 1, None, start, start + (count - 1) * lanes)
     index = Linear(base, 1, lanes)
-    limit = constant(end, DType.INT64)
-    _repeat(context, stmt.variable, index, base, lanes, limit, before, head, done, stmt.body)
+    _repeat(context, stmt.variable, index, base, lanes, limits, (before, head, done), stmt.body)
 
 
 def _repeat(
@@ -145,24 +152,22 @@ def _repeat(
     index: Operand,
     counter: Value,
     step: int,
-    end: Value,
-    before: str,
-    head: str,
-    done: str,
+    limits: tuple[Value, Value],
+    labels: tuple[str, str, str],
     body: Stmt,
 ) -> None:
+    """The blocks of a loop; labels: of the block before it, its first, the one after it."""
     e = context.e
+    before, head, done = labels
     e.start(head)
     at = len(e.lines)
     e.lines.append("")
     with context.bound(variable, index):
         emit(context, body)
     following = e.binary("add nuw nsw", counter, constant(step, DType.INT64))
-    first = counter.low or 0
-    e.lines[at] = (
-        f"  {counter.ref} = phi i64 [ {first}, %{before} ], [ {following.ref}, %{e.block} ]"
-    )
-    e.branch(e.compare("slt", following, end), head, done)
+    phi = f"phi i64 [ {limits[0].ref}, %{before} ], [ {following.ref}, %{e.block} ]"
+    e.lines[at] = f"  {counter.ref} = {phi}"
+    e.branch(e.compare("slt", following, limits[1]), head, done)
     e.start(done)
 
 

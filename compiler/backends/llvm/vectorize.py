@@ -3,18 +3,9 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from ...loops.expressions import (
-    Binary,
-    Bitcast,
-    Cast,
-    Constant,
-    Expr,
-    Load,
-    Select,
-    Unary,
-    Variable,
-)
+from ...loops.expressions import Expr, Load, Variable
 from ...loops.ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
+from ...loops.rewrite import expressions
 
 __all__ = ["chunks", "vectorizable"]
 
@@ -59,25 +50,12 @@ def _uniform(stmt: Stmt, names: set[str], private: set[str]) -> bool:
 
 
 def _varies(expr: Expr, names: set[str], private: set[str]) -> bool:
-    match expr:
-        case Constant():
-            return False
-        case Variable():
-            return expr.name in names
-        case Load():
-            if expr.buffer.name in private:
-                return True
-            return any(_varies(index, names, private) for index in expr.indices)
-        case Unary() | Cast() | Bitcast():
-            return _varies(expr.operand, names, private)
-        case Binary():
-            return any(_varies(x, names, private) for x in (expr.left, expr.right))
-        case Select():
-            return any(
-                _varies(x, names, private) for x in (expr.condition, expr.chosen, expr.other)
-            )
-        case _:
-            assert_never(expr)
+    return any(
+        node.name in names
+        if isinstance(node, Variable)
+        else isinstance(node, Load) and node.buffer.name in private
+        for node in expressions(expr)
+    )
 
 
 def chunks(loop: For, extent: int, vector_bytes: int) -> Iterator[tuple[int, int, int]]:
