@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from .casts import CASTS
 from .context import Converter
 from .contractions import CONTRACTIONS
+from .control import CONTROL
 from .elementwise import ELEMENTWISE
 from .generators import GENERATORS
 from .indexing import INDEXING
@@ -15,6 +16,7 @@ from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
+from .sequences import SEQUENCES
 from .signal import SIGNAL
 from .training import TRAINING
 from .windows import WINDOWS
@@ -24,6 +26,7 @@ __all__ = ["CONVERTERS"]
 CONVERTERS: Mapping[str, Converter] = {
     **CASTS,
     **CONTRACTIONS,
+    **CONTROL,
     **ELEMENTWISE,
     **GENERATORS,
     **INDEXING,
@@ -34,6 +37,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **REDUCTIONS,
     **RESIZE,
     **SAMPLING,
+    **SEQUENCES,
     **SIGNAL,
     **TRAINING,
     **WINDOWS,
