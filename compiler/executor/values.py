@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..graph.types import TensorType
-from ..importers.general.context import OptionalValue, Tensor, TensorSequence, Value
+from ..importers.general.context import OptionalValue, Tensor, TensorSequence, Value, narrow_of
 
 __all__ = ["Argument", "arguments_key", "flatten", "restore"]
 
@@ -34,9 +34,12 @@ def flatten(
             arrays.update(inner)
         return TensorSequence(tuple(elements)), arrays
     array = np.asarray(argument)
+    narrow = narrow_of(array)
+    if narrow is not None:
+        array = array.view(np.uint8)
     kind = TensorType(array.shape, str(array.dtype))
     declared = declare(name, kind)
-    return Tensor(declared, kind), {declared: array}
+    return Tensor(declared, kind, narrow), {declared: array}
 
 
 def restore(value: Value | None, arrays: Mapping[str, Array]) -> Argument:
@@ -44,8 +47,8 @@ def restore(value: Value | None, arrays: Mapping[str, Array]) -> Argument:
     match value:
         case None:
             return None
-        case Tensor(name=name):
-            return arrays[name]
+        case Tensor(name=name, narrow=narrow):
+            return arrays[name] if narrow is None else arrays[name].view(narrow.numpy)
         case TensorSequence(elements=elements):
             return [restore(each, arrays) for each in elements]
         case OptionalValue(value=inner):

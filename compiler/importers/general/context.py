@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
-from ...errors import CompilerError
+from ...errors import CompilerError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
-from ...graph.operators.protocol import TensorOperator
+from ...graph.operators.elementwise import Where
+from ...graph.operators.movement import Expand
+from ...graph.operators.protocol import Fusion, TensorOperator
 from ...graph.types import TensorType
 from ..onnx_state import OnnxNode
 
@@ -17,13 +21,16 @@ __all__ = [
     "Body",
     "Converter",
     "ImportContext",
+    "Narrow",
     "NeedsValueError",
     "OptionalValue",
     "Tensor",
     "TensorSequence",
     "Value",
+    "narrow_of",
     "optional",
     "required",
+    "with_narrow",
 ]
 
 FOLDED_ELEMENTS = 1 << 16
@@ -34,12 +41,49 @@ class NeedsValueError(CompilerError):
     """A shape depends on data that is not known when the model is compiled."""
 
 
+class Narrow(StrEnum):
+    """Element types of fewer than 8 bits, and floats of 8, by their names in ml_dtypes."""
+
+    FLOAT8_E4M3FN = "float8_e4m3fn"
+    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz"
+    FLOAT8_E5M2 = "float8_e5m2"
+    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz"
+    FLOAT8_E8M0FNU = "float8_e8m0fnu"
+    FLOAT4_E2M1FN = "float4_e2m1fn"
+    INT4 = "int4"
+    UINT4 = "uint4"
+    INT2 = "int2"
+    UINT2 = "uint2"
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy type, of one byte."""
+        return np.dtype(getattr(ml_dtypes, self.value))
+
+
+NARROW = {str(each): each for each in Narrow}
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the graph; its type is fixed."""
+    """A tensor of the graph; its type is fixed.
+
+    narrow: what the bits of its uint8 elements mean to the model; None when they are numbers.
+    """
 
     name: str
     type: TensorType
+    narrow: Narrow | None = None
+
+
+def with_narrow(tensor: Tensor, narrow: Narrow | None) -> Tensor:
+    """The tensor's bits with another meaning."""
+    return Tensor(tensor.name, tensor.type, narrow)
+
+
+def narrow_of(array: Array) -> Narrow | None:
+    """What the elements of an array mean beside their bits."""
+    return NARROW.get(str(array.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +132,23 @@ class ImportContext:
 
     def emit_many(self, operator: TensorOperator, *inputs: Tensor) -> tuple[Tensor, ...]:
         """As ``emit``, for operators with any number of results."""
+        narrow = _carried(operator, inputs)
         if all(self.known(each) for each in inputs):
             results = operator.result(tuple(each.type for each in inputs))
             given = sum(each.type.elements for each in inputs)
             if all(kind.elements <= max(FOLDED_ELEMENTS, given) for kind in results):
                 arrays = operator.evaluate([self.value(each) for each in inputs])
-                return tuple(self.constant(array) for array in arrays)
+                return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
         used = tuple(self._resolved.get(each.name, each).name for each in inputs)
         names = self.builder.node_outputs(operator, used, self.origin, self.origin)
-        return tuple(Tensor(name, self.builder.types[name]) for name in names)
+        return tuple(Tensor(name, self.builder.types[name], narrow) for name in names)
 
     def constant(self, array: object, dtype: object = None) -> Tensor:
         """A constant; small ones that are equal are one tensor."""
         value: Array = np.asarray(array, dtype)  # type: ignore[call-overload]
+        narrow = narrow_of(value)
+        if narrow is not None:
+            return with_narrow(self.constant(value.view(np.uint8)), narrow)
         key = (value.shape, str(value.dtype), value.tobytes()) if value.size <= 64 else None
         if key in self._constants:
             return self._constants[key]
@@ -135,6 +183,18 @@ Converter = Callable[[ImportContext, OnnxNode, tuple[Any, ...]], tuple[Value | N
 Its inputs and results are ``Value | None``, most often ``Tensor | None``; None stands for one that
 is left out.  Raises ValueError, TypeError, KeyError or IndexError for a node of another form.
 """
+
+
+def _carried(operator: TensorOperator, inputs: Sequence[Tensor]) -> Narrow | None:
+    """The meaning of the result's bits: only operators that move elements keep it."""
+    meanings = {each.narrow for each in inputs} - {None}
+    if not meanings:
+        return None
+    if operator.fusion is not Fusion.MOVEMENT and not isinstance(operator, Expand | Where):
+        raise UnsupportedOperatorError(
+            f"{type(operator).__name__} of elements of type {', '.join(map(str, meanings))}"
+        )
+    return meanings.pop()
 
 
 def required(inputs: Sequence[Value | None], count: int) -> tuple[Tensor, ...]:

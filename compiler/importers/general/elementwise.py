@@ -16,6 +16,7 @@ from .build import (
     maximum,
     minimum,
     mul,
+    reshape,
     scalar,
     unary,
     where,
@@ -192,6 +193,8 @@ def convert_activation(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> In
 def convert_prelu(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """x, or slope times x below 0."""
     x, slope = required(inputs, 2)
+    if ctx.opset < 7 and slope.type.rank == 1:
+        slope = reshape(ctx, slope, (slope.type.shape[0], *(1,) * (x.type.rank - 2)))
     return (where(ctx, less(ctx, x, 0), mul(ctx, x, slope), x),)
 
 

@@ -26,7 +26,7 @@ def function_of(
     if schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= opset]
         text = schema.get_function_with_opset_version(max(versions, default=opset))
-    elif schema.has_context_dependent_function and None not in inputs:
+    elif schema.has_context_dependent_function:
         types = [_type_proto(kind).SerializeToString() for kind in inputs]
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
         text = schema.get_context_dependent_function_with_opset_version(

@@ -26,6 +26,7 @@ from .build import (
 from .context import Converter, ImportContext, Tensor, optional, required
 from .element_types import element_type
 from .movement import integers_at
+from .narrow import NARROW_TYPES
 
 __all__ = ["GENERATORS"]
 
@@ -37,7 +38,8 @@ def convert_constant(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inpu
     attributes = node.attributes
     value = attributes.get("value")
     if isinstance(value, TensorProto):
-        element_type(value.data_type)
+        if value.data_type not in NARROW_TYPES:
+            element_type(value.data_type)
         return (ctx.constant(numpy_helper.to_array(value)),)
     kinds: dict[str, type[np.generic]] = {"value_float": np.float32, "value_floats": np.float32}
     kinds["value_int"] = kinds["value_ints"] = np.int64

@@ -16,6 +16,7 @@ from ..onnx_state import OnnxNode
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
 from .functions import bind_attributes, function_of
+from .narrow import NARROW_TYPES
 from .table import CONVERTERS
 
 __all__ = ["import_model"]
@@ -127,8 +128,10 @@ class _Walker:
         converter = CONVERTERS.get(name)
         if converter is not None:
             return converter(self.context, node, inputs)
-        types = [each.type if isinstance(each, Tensor) else None for each in inputs]
-        function = function_of(proto, self.context.opset, types)
+        function = None
+        if all(each is None or isinstance(each, Tensor) for each in inputs):
+            types = [each.type if isinstance(each, Tensor) else None for each in inputs]
+            function = function_of(proto, self.context.opset, types)
         if function is None:
             raise UnsupportedOperatorError(f"{node}: operator {name} is not supported")
         return self.call(function, proto, inputs)
@@ -172,7 +175,8 @@ def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
 
 
 def _array(tensor: onnx.TensorProto) -> Array:
-    element_type(tensor.data_type)
+    if tensor.data_type not in NARROW_TYPES:
+        element_type(tensor.data_type)
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, OSError) as error:

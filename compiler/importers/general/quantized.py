@@ -9,6 +9,7 @@ from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
 from .contractions import convolution_attributes, convolve, matmul
 from .formulas import Inputs, Term, optional_term, term
+from .narrow import INTEGER_RANGES, NARROW_TYPES, decode, encode
 
 __all__ = ["QUANTIZED", "saturated"]
 
@@ -47,23 +48,33 @@ def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
     x, scale = (term(context, node, inputs, place) for place in range(2))
     zero = optional_term(context, inputs, 2)
     wanted = node.integer("output_dtype", 0)
-    if wanted and wanted not in OUTPUTS:
+    narrow = NARROW_TYPES.get(wanted) if zero is None else zero.tensor.narrow
+    computing = DType.FLOAT32
+    quotient = x.cast(computing) / _aligned(node, scale, x).cast(computing)
+    if narrow is not None and narrow not in INTEGER_RANGES:
+        saturate = bool(node.integer("saturate", 1))
+        return (encode(context, quotient.tensor, narrow, saturate),)
+    if wanted and wanted not in OUTPUTS and narrow is None:
         name = onnx.TensorProto.DataType.Name(wanted)
         raise UnsupportedOperatorError(f"{node}: quantises to {name}")
+    quotient = quotient.rint()
+    if zero is not None:
+        offset = Term(context, decode(context, zero.tensor))
+        quotient = quotient + _aligned(node, offset, x).cast(computing)
+    if narrow is not None:
+        low, high = INTEGER_RANGES[narrow]
+        return (encode(context, quotient.clip(low, high).tensor, narrow),)
     dtype = OUTPUTS[wanted] if wanted else DType.UINT8
-    if zero is not None:
-        dtype = zero.dtype
-    computing = DType.FLOAT32
-    quotient = (x.cast(computing) / _aligned(node, scale, x).cast(computing)).rint()
-    if zero is not None:
-        quotient = quotient + _aligned(node, zero, x).cast(computing)
-    return (saturated(quotient, dtype).tensor,)
+    return (saturated(quotient, dtype if zero is None else zero.dtype).tensor,)
 
 
 def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``(x - zero_point) * scale``."""
     x, scale = (term(context, node, inputs, place) for place in range(2))
     zero = optional_term(context, inputs, 2)
+    x = Term(context, decode(context, x.tensor))
+    if zero is not None:
+        zero = Term(context, decode(context, zero.tensor))
     computing = DType.FLOAT32
     value = x.cast(DType.INT32) if not x.dtype.is_float else x.cast(computing)
     if zero is not None:
