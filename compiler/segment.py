@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from .backends.llvm.compile import LlvmOptions, compile_functions
 from .backends.llvm.module import CompiledModule
+from .graph.block_channels import BlockChannels
+from .graph.expand_convolutions import ExpandConvolutions
+from .graph.fold_scales import FoldScales
 from .graph.groups import group_nodes
 from .graph.ir import Graph
 from .graph.memory import ALIGNMENT, MemoryPlan, plan_memory
@@ -16,10 +19,14 @@ from .graph.operators.movement import Reshape
 from .loops.ir import Function
 from .loops.text import to_text
 from .lower.group import lower_group
+from .passes import Pipeline
 
 __all__ = ["Segment", "Step", "compile_segment"]
 
 Array = NDArray[Any]
+
+PASSES: Pipeline[Graph] = Pipeline((FoldScales(), BlockChannels(), ExpandConvolutions()))
+"""What a graph goes through before it becomes groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment
 
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
+    graph = PASSES.run(graph)
     functions: dict[str, Function] = {}
     steps: list[Step] = []
     aliases: dict[str, str] = {}

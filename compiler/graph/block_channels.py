@@ -1,0 +1,353 @@
+"""Keep activations of convolutions in blocks of channels, so that neighbours fill a vector.
+
+    [N, C, *spatial]  ->  [N, C / B, *spatial, B]
+
+A convolution with constant weights computes blocked activations, from blocked or, when it has few
+input channels, from plain ones; its weights are packed here.  What follows stays blocked as long
+as it works element by element, over spatial windows, or joins whole blocks; other operators get
+plain tensors.  Each tensor is converted at most once each way.
+
+Channels are filled up with lanes that hold one value, tracked through the graph: weights for them
+are 0, so any finite value will do; an operator that would make them infinite or NaN gets plain
+tensors.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .expand_convolutions import padded
+from .ir import Graph, Node
+from .operators.contractions import Axis, Contract, Convolution
+from .operators.elementwise import Binary, Cast, Unary, Where
+from .operators.indexing import Gather
+from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
+from .operators.reductions import Reduce
+from .operators.windows import WindowFunction, WindowReduce
+from .rebuild import Rebuilding
+
+__all__ = ["BlockChannels"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChannels:
+    """See the module's docstring.  Every node is visited once, so the pass ends."""
+
+    block: int = 16
+    waste: float = 1.5
+    """Channels after filling up, over channels before: a convolution with more stays plain."""
+
+    name: str = "block_channels"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when no convolution is blocked."""
+        if not any(isinstance(node.operator, Convolution) for node in graph.nodes):
+            return graph
+        blocking = _Blocking(graph, self.block, self.waste, Rebuilding(graph))
+        for node in graph.nodes:
+            blocking.visit(node)
+        return blocking.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocked:
+    """A tensor's blocked form, and what the lanes beyond its channels hold."""
+
+    name: str
+    filler: float
+
+
+@dataclass(slots=True)
+class _Blocking:
+    graph: Graph
+    block: int
+    waste: float
+    new: Rebuilding
+    blocked: dict[str, _Blocked] = field(default_factory=dict)
+
+    def visit(self, node: Node) -> None:
+        """Add the node's blocked form, or else itself on plain tensors."""
+        result: _Blocked | None = None
+        match node.operator:
+            case Convolution():
+                result = self.convolution(node, node.operator)
+            case Unary() | Binary() | Where() | Cast():
+                result = self.elementwise(node)
+            case WindowReduce() | Gather() | PadTensor() | Reduce():
+                result = self.spatial(node)
+            case Concatenate(axis=1):
+                result = self.concatenate(node)
+            case _:
+                pass
+        if result is not None:
+            self.blocked[node.output] = result
+            return
+        for name in node.inputs:
+            self.plain(name)
+        self.new.copy(node)
+
+    def build(self) -> Graph:
+        """The new graph."""
+        for name in self.graph.outputs:
+            self.plain(name)
+        return self.new.build()
+
+    def emit(self, operator: Any, inputs: tuple[str, ...], node: Node) -> str:
+        """Add a node that stands for ``node``."""
+        return self.new.builder.node(operator, inputs, f"{node.output}.blocked", node.origin)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of a tensor of the old graph."""
+        return self.graph.types[name].shape
+
+    def blocks(self, channels: int) -> int:
+        """How many blocks hold ``channels``."""
+        return -(-channels // self.block)
+
+    def is_blocked(self, name: str) -> bool:
+        """Whether the tensor is there in blocked form only."""
+        return name in self.blocked and name not in self.new.names
+
+    def plain(self, name: str) -> str:
+        """The new graph's plain form of an old tensor."""
+        if not self.is_blocked(name):
+            return self.new.tensor(name)
+        shape, own, builder = self.shape(name), self.blocked[name].name, self.new.builder
+        batch, blocks, *spatial, block = builder.types[own].shape
+        rank = len(spatial)
+        if prod(spatial) != 1:
+            order = (0, 1, 2 + rank, *range(2, 2 + rank))
+            own = builder.node(Transpose(order), (own,), f"{name}.plain", name)
+        own = builder.node(
+            Reshape((batch, blocks * block, *spatial)), (own,), f"{name}.plain", name
+        )
+        if blocks * block != shape[1]:
+            cut = Slice((0,) * len(shape), (1,) * len(shape), shape)
+            own = builder.node(cut, (own,), f"{name}.plain", name)
+        self.new.names[name] = own
+        return own
+
+    def to_blocked(self, name: str) -> _Blocked:
+        """The new graph's blocked form of an old tensor, filled up with zeros."""
+        if name in self.blocked:
+            return self.blocked[name]
+        if name in self.graph.constants:
+            array = _blocked_array(self.graph.constants[name], 1, self.block)
+            own = self.new.builder.constant(f"{name}.blocked", array)
+        else:
+            own = self.convert(name)
+        self.blocked[name] = _Blocked(own, 0.0)
+        return self.blocked[name]
+
+    def convert(self, name: str) -> str:
+        """Nodes that block a plain tensor."""
+        builder, own, shape = self.new.builder, self.plain(name), self.shape(name)
+        batch, channels, *spatial = shape
+        blocks = self.blocks(channels)
+        if channels % self.block:
+            zero = builder.constant("zero", np.zeros((), self.graph.types[name].dtype.numpy))
+            after = (0, blocks * self.block - channels, *(0 for _ in spatial))
+            pad = PadTensor((0,) * len(shape), after)
+            own = builder.node(pad, (own, zero), f"{name}.filled", name)
+        split = Reshape((batch, blocks, self.block, *spatial))
+        own = builder.node(split, (own,), f"{name}.split", name)
+        order = (0, 1, *range(3, 3 + len(spatial)), 2)
+        return builder.node(Transpose(order), (own,), f"{name}.blocked", name)
+
+    def worth(self, channels: int) -> bool:
+        """Whether filling up adds little."""
+        return self.blocks(channels) * self.block <= self.waste * channels
+
+    def convolution(self, node: Node, operator: Convolution) -> _Blocked | None:
+        """A contraction of blocked activations; None where that does not pay."""
+        weights = self.graph.constants.get(node.inputs[1])
+        x, outputs = self.shape(node.inputs[0]), self.shape(node.output)[1]
+        if weights is None or operator.dtype.bytes != 4 or set(operator.expansions) != {1}:
+            return None
+        if 0 in x or 0 in weights.shape or not self.worth(outputs):
+            return None
+        if operator.groups == x[1] == outputs:
+            return self.depthwise(node, operator, weights)
+        if operator.groups != 1:
+            return None
+        if self.worth(x[1]) or self.is_blocked(node.inputs[0]):
+            return self.dense(node, operator, weights)
+        return self.first(node, operator, weights)
+
+    def dense(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
+        """Labels: batch, output block, positions, output lane, input block, taps, input lane."""
+        rank = len(operator.strides)
+        x = self.window_input(node, operator)
+        packed = _blocked_array(_blocked_array(weights, 0, self.block), 1, self.block)
+        order = (0, 1, *range(2, 2 + rank), 3 + rank, 2 + rank)
+        w = self.new.builder.constant(node.inputs[1], packed.transpose(order))
+        places, lane = tuple(range(2, 2 + rank)), 2 + rank
+        depth, taps, inner = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank)), 4 + 2 * rank
+        positions = self.shape(node.output)[2:]
+        batch, blocks = self.shape(node.inputs[0])[0], self.new.builder.types[w].shape[:2]
+        contraction = Contract(
+            (batch, blocks[0], *positions, self.block, blocks[1], *weights.shape[2:], self.block),
+            (
+                (
+                    ((0, 1),),
+                    ((depth, 1),),
+                    *_windows(operator, places, taps),
+                    ((inner, 1),),
+                ),
+                tuple(((label, 1),) for label in (1, depth, *taps, inner, lane)),
+            ),
+            (0, 1, *places, lane),
+            operator.dtype,
+        )
+        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def first(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
+        """As ``dense``, from few plain channels."""
+        rank = len(operator.strides)
+        x = padded(self.new.builder, node, self.plain(node.inputs[0]), operator.pads)
+        packed = np.moveaxis(_blocked_array(weights, 0, self.block), 1, -1)
+        w = self.new.builder.constant(node.inputs[1], packed)
+        places, lane = tuple(range(2, 2 + rank)), 2 + rank
+        channel, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
+        batch, channels = self.shape(node.inputs[0])[:2]
+        positions = self.shape(node.output)[2:]
+        contraction = Contract(
+            (batch, packed.shape[0], *positions, self.block, channels, *weights.shape[2:]),
+            (
+                (((0, 1),), ((channel, 1),), *_windows(operator, places, taps)),
+                tuple(((label, 1),) for label in (1, channel, *taps, lane)),
+            ),
+            (0, 1, *places, lane),
+            operator.dtype,
+        )
+        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def depthwise(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
+        """Each channel by itself.  Labels: batch, block, positions, lane, taps."""
+        rank = len(operator.strides)
+        x = self.window_input(node, operator)
+        packed = np.moveaxis(_blocked_array(weights[:, 0], 0, self.block), 1, -1)
+        w = self.new.builder.constant(node.inputs[1], packed)
+        places, lane = tuple(range(2, 2 + rank)), 2 + rank
+        taps = tuple(range(3 + rank, 3 + 2 * rank))
+        batch, positions = self.shape(node.inputs[0])[0], self.shape(node.output)[2:]
+        contraction = Contract(
+            (batch, packed.shape[0], *positions, self.block, *weights.shape[2:]),
+            (
+                (((0, 1),), ((1, 1),), *_windows(operator, places, taps), ((lane, 1),)),
+                tuple(((label, 1),) for label in (1, *taps, lane)),
+            ),
+            (0, 1, *places, lane),
+            operator.dtype,
+        )
+        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def window_input(self, node: Node, operator: Convolution) -> str:
+        """The blocked input with zeros around it."""
+        x = self.to_blocked(node.inputs[0]).name
+        return padded(self.new.builder, node, x, operator.pads)
+
+    def elementwise(self, node: Node) -> _Blocked | None:
+        """On blocks, when an operand of the result's shape has only them."""
+        shape = self.shape(node.output)
+        if not any(self.is_blocked(n) and self.shape(n) == shape for n in node.inputs):
+            return None
+        filler = self.filler(node, shape)
+        if filler is None:
+            return None
+        operands = []
+        for name in node.inputs:
+            own = (1,) * (len(shape) - len(self.shape(name))) + self.shape(name)
+            if own[1] == shape[1] and name in self.graph.constants and own != self.shape(name):
+                array = _blocked_array(self.graph.constants[name].reshape(own), 1, self.block)
+                operands.append(self.new.builder.constant(f"{name}.blocked", array))
+            elif own[1] == shape[1] and own == self.shape(name):
+                operands.append(self.to_blocked(name).name)
+            elif own[1] == 1:
+                plain = self.plain(name)
+                if prod(own) != 1:
+                    plain = self.emit(Reshape((*own, 1)), (plain,), node)
+                operands.append(plain)
+            else:
+                return None
+        return _Blocked(self.emit(node.operator, tuple(operands), node), filler)
+
+    def filler(self, node: Node, shape: tuple[int, ...]) -> float | None:
+        """What the operator makes of the lanes beyond the channels; None when it is not finite."""
+        values: list[Array] = []
+        for name in node.inputs:
+            kind, array = self.graph.types[name], self.graph.constants.get(name)
+            if name in self.blocked:
+                value: Any = self.blocked[name].filler
+            elif array is not None and array.size == 1:
+                value = array.reshape(()).item()
+            elif len(kind.shape) < len(shape) - 1 or kind.shape[1 - len(shape)] == 1:
+                return 0.0 if shape[1] % self.block == 0 else None
+            else:
+                value = 0
+            values.append(np.asarray(value, kind.dtype.numpy))
+        if shape[1] % self.block == 0:
+            return 0.0
+        result = node.operator.evaluate(values)[0].item()  # type: ignore[union-attr]
+        return float(result) if isfinite(result) else None
+
+    def spatial(self, node: Node) -> _Blocked | None:
+        """Windows, indices, pads and reductions of spatial dimensions only."""
+        name, operator = node.inputs[0], node.operator
+        if not self.is_blocked(name):
+            return None
+        own = self.blocked[name]
+        whole = self.shape(name)[1] % self.block == 0
+        rest = tuple(self.plain(each) for each in node.inputs[1:])
+        match operator:
+            case WindowReduce(axes=axes, function=function):
+                if min(axes) < 2 or (function != WindowFunction.MAX and own.filler != 0):
+                    return None
+            case Gather(axis=axis):
+                if axis < 2 or len(self.shape(node.inputs[1])) != 1:
+                    return None
+            case PadTensor(before=before, after=after, mode=mode):
+                if any((*before[:2], *after[:2])) or not (whole or mode != PadMode.CONSTANT):
+                    return None
+                operator = PadTensor((*before, 0), (*after, 0), mode)
+            case Reduce(axes=axes, keep=keep):
+                if not keep or not axes or min(axes) < 2 or not (whole or own.filler == 0):
+                    return None
+            case _:
+                return None
+        return replace(own, name=self.emit(operator, (own.name, *rest), node))
+
+    def concatenate(self, node: Node) -> _Blocked | None:
+        """Of whole blocks, when one operand has only them."""
+        whole = all(self.shape(name)[1] % self.block == 0 for name in node.inputs)
+        if not whole or not any(self.is_blocked(name) for name in node.inputs):
+            return None
+        operands = tuple(self.to_blocked(name).name for name in node.inputs)
+        return _Blocked(self.emit(node.operator, operands, node), 0.0)
+
+
+def _windows(
+    operator: Convolution, places: tuple[int, ...], taps: tuple[int, ...]
+) -> tuple[Axis, ...]:
+    """The spatial axes of a convolution's input."""
+    return tuple(
+        ((place, stride), (tap, dilation))
+        for place, stride, tap, dilation in zip(
+            places, operator.strides, taps, operator.dilations, strict=True
+        )
+    )
+
+
+def _blocked_array(array: Array, axis: int, block: int) -> Array:
+    """Dimension ``axis`` in blocks, filled up with zeros; places in a block are the last one."""
+    size = array.shape[axis]
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -size % block)
+    split = np.pad(array, widths)
+    shape = (*array.shape[:axis], -1, block, *array.shape[axis + 1 :])
+    return np.ascontiguousarray(np.moveaxis(split.reshape(shape), axis + 1, -1))
