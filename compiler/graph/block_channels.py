@@ -210,7 +210,7 @@ class _Blocking:
         """As ``dense``, from few plain channels."""
         rank = len(operator.strides)
         x = padded(self.new.builder, node, self.plain(node.inputs[0]), operator.pads)
-        packed = np.moveaxis(_blocked_array(weights, 0, self.block), 1, -1)
+        packed = _blocked_array(weights, 0, self.block)
         w = self.new.builder.constant(node.inputs[1], packed)
         places, lane = tuple(range(2, 2 + rank)), 2 + rank
         channel, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
@@ -231,7 +231,7 @@ class _Blocking:
         """Each channel by itself.  Labels: batch, block, positions, lane, taps."""
         rank = len(operator.strides)
         x = self.window_input(node, operator)
-        packed = np.moveaxis(_blocked_array(weights[:, 0], 0, self.block), 1, -1)
+        packed = _blocked_array(weights[:, 0], 0, self.block)
         w = self.new.builder.constant(node.inputs[1], packed)
         places, lane = tuple(range(2, 2 + rank)), 2 + rank
         taps = tuple(range(3 + rank, 3 + 2 * rank))
