@@ -14,10 +14,14 @@ from .bridge import HostBridge
 from .sdram import SdramController, SdramPins
 from .sdram_timing import SdramChip, sdram_cycles
 
-__all__ = ["BoardCore"]
+__all__ = ["IO_DELAY", "BoardCore"]
 
 TO_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is Out)
 FROM_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is In)
+
+
+IO_DELAY = 2
+"""Registers between the core and the SDRAM: one out and one in, in the cells of the pins."""
 
 
 class BoardCore(wiring.Component):
@@ -31,6 +35,7 @@ class BoardCore(wiring.Component):
     receive : In(1), transmit : Out(1)
         The host's serial line.
     sdram : Out(SdramPins)
+        To be registered once more on the way out, and on the way in.
     running : Out(1)
     ready : Out(1)
         The SDRAM is initialised.
@@ -65,7 +70,7 @@ class BoardCore(wiring.Component):
         m.submodules.accelerator = accelerator = Accelerator(config)
         m.submodules.bridge = bridge = HostBridge(self._divisor)
         cycles = sdram_cycles(self._chip, config.clock_hz)
-        m.submodules.controller = controller = SdramController(self._chip, cycles, GRAIN)
+        m.submodules.controller = controller = SdramController(self._chip, cycles, GRAIN, IO_DELAY)
         connect(m, bridge.registers, accelerator.host)
         connect(m, controller.pins, flipped(self.sdram))
 

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 
@@ -34,7 +34,9 @@ class EmulationTop(wiring.Component):
         m = Module()
         m.submodules.core = core = self._core
         m.submodules.model = model = self._model
-        connect(m, core.sdram, model.pins)
+        for name, member in core.sdram.signature.members.items():
+            inner, outer = getattr(core.sdram, name), getattr(model.pins, name)
+            m.d.sync += outer.eq(inner) if member.flow is Out else inner.eq(outer)
         m.d.comb += [
             core.receive.eq(self.receive),
             self.transmit.eq(core.transmit),

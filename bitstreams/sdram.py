@@ -62,18 +62,23 @@ class SdramController(wiring.Component):
     ready : Out(1)
         The chip is initialised.
     pins : Out(SdramPins)
-        Registered.
+        Registered.  The chip's clock is to rise within the cycle, so that it acts on a command in
+        the cycle in which it is on the pins, and its data are captured ``CAS latency`` edges later.
     """
 
     QUEUE_BURSTS = 8
     """Commands accepted and not over, at most."""
-    READ_LATENCY = 3
-    """Beyond the CAS latency: pins, capture, and the beat's register."""
+    READ_LATENCY = 2
+    """Beyond the CAS latency and ``io_delay``: pins and the beat's register."""
 
-    def __init__(self, chip: SdramChip, cycles: SdramCycles, bus_bytes: int) -> None:
+    def __init__(
+        self, chip: SdramChip, cycles: SdramCycles, bus_bytes: int, io_delay: int = 0
+    ) -> None:
+        """``io_delay``: registers between ``pins`` and the chip, out and back in."""
         if bus_bytes < 4 or bus_bytes & (bus_bytes - 1):
             raise ConfigError(f"bus of {bus_bytes} bytes; required a power of two from 4")
         self._chip, self._cycles, self._bytes = chip, cycles, bus_bytes
+        self._io_delay = io_delay
         super().__init__(
             {
                 "bus": In(Axi4(bus_bytes)),
@@ -127,7 +132,7 @@ class SdramController(wiring.Component):
         opened = Signal(chip.banks)
         rows = Array(Signal(13, name=f"row{bank}") for bank in range(chip.banks))
         # Until a bank may be precharged; until the data bus is free for a write; until anything.
-        longest = max(cycles.ras, cycles.wr, cycles.rfc, cycles.rp, cycles.rcd, cycles.cas + 2)
+        longest = max(cycles.ras, cycles.wr, cycles.rfc, cycles.rp, cycles.rcd, cycles.cas)
         holds = [Signal(range(longest + 1), name=f"hold{bank}") for bank in range(chip.banks)]
         turn = Signal(range(longest + 1))
         wait = Signal(range(max(cycles.power_up, longest) + 1), init=cycles.power_up)
@@ -252,7 +257,7 @@ class SdramController(wiring.Component):
                     with m.Else():
                         issue(SdramCommand.READ, bank, column)
                         m.d.comb += read_issued.eq(1)
-                        m.d.sync += turn.eq(cycles.cas)
+                        m.d.sync += turn.eq(cycles.cas - 1)
                     with m.If(left == 1):
                         m.d.comb += over.eq(1)
                         with m.If(commands.r_rdy & hit & (head.write == writes) & ~due):
@@ -272,9 +277,9 @@ class SdramController(wiring.Component):
         flags = data.StructLayout({"word": 1, "beat": 1, "last": 1, "id": 1})
         now = Signal(flags)
         m.d.comb += now.eq(Cat(issued, issued & beat_ends, issued & burst_ends, identity))
-        # On the pins one cycle after the issue, answered CAS cycles later, captured at its end.
+        # On the pins one cycle after the issue, captured at the end of CAS - 1 cycles later.
         stages = [now]
-        for number in range(self._cycles.cas + 2):
+        for number in range(self._cycles.cas + 1 + self._io_delay):
             stage = Signal(flags, name=f"flags{number + 1}")
             m.d.sync += stage.eq(stages[-1])
             stages.append(stage)

@@ -58,10 +58,11 @@ class Violation(IntEnum):
 
 
 class SdramModel(wiring.Component):
-    """The chip as its pins show it, clocked with the controller; it keeps no bytes.
+    """The chip as its pins show it; it keeps no bytes.
 
-    A column command in cycle ``k`` reads or writes what the testbench answers in ``k``; read data
-    is on the pins in ``k + CAS latency``.
+    Its clock rises in the middle of the controller's cycles.  A column command in cycle ``k`` reads
+    or writes what the testbench answers in ``k``; read data is on the pins at the end of
+    ``k + CAS latency - 1``.
 
     Members
     -------
@@ -162,7 +163,7 @@ class SdramModel(wiring.Component):
         must(modes, quiet <= 8 * int(chip.refresh * self._clock / 1e9), Violation.REFRESH_LATE)
         must(command == 0b100, Const(0), Violation.UNKNOWN)
 
-        # Read data: on the pins CAS cycles after the command.
+        # Read data: on the pins from the middle of cycle CAS - 1 to that of cycle CAS.
         reads = [Signal(name="reads0"), *(Signal(name=f"reads{n}") for n in range(1, 5))]
         values = [Signal(16, name="value0"), *(Signal(16, name=f"value{n}") for n in range(1, 4))]
         m.d.comb += [reads[0].eq(command == SdramCommand.READ), values[0].eq(self.read_data)]
@@ -170,11 +171,11 @@ class SdramModel(wiring.Component):
             m.d.sync += reads[number].eq(reads[number - 1])
         for number in range(1, 4):
             m.d.sync += values[number].eq(values[number - 1])
-        driven = reads[self._cas] | reads[self._cas + 1]
+        driven = reads[self._cas - 1] | reads[self._cas]
         must(pins.drive, ~driven, Violation.CONTENTION)
         m.d.comb += [
             # What floats is not 0, so that a word captured in a wrong cycle shows.
-            pins.dq_in.eq(Mux(reads[self._cas], values[self._cas], 0xDEAD)),
+            pins.dq_in.eq(Mux(reads[self._cas - 1], values[self._cas - 1], 0xDEAD)),
             self.address.eq(
                 Cat(0, pins.address[: (chip.columns - 1).bit_length()], bank, rows[bank])
             ),

@@ -85,7 +85,7 @@ class SdramRules:
         if write:
             self.closes[bank] = max(self.closes[bank], last + self.cycles.wr)
         else:
-            self.clear = last + self.cycles.cas + 1
+            self.clear = last + self.cycles.cas
         self.before = (last, write)
         self.now = last + 1
         return Burst(first, last)
