@@ -6,6 +6,7 @@ JOBS ?= 2
 CONFIG ?= tiny
 PROGRAMS ?= 200
 SEED ?= 1
+BOARD ?= ulx3s-85f
 ARGS ?=
 
 VENV := .venv
@@ -15,7 +16,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator rtl-networks lint-verilog synth clean
+.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator rtl-networks lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +84,9 @@ lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 
 synth: $(READY) ## Synthesise every configuration with Yosys; writes docs/resources.md
 	$(BIN)/python -m dovetail.vta_hw.synthesis
+
+bitstream: $(READY) ## Make a board's bitstream in build/$(BOARD): BOARD, JOBS
+	$(BIN)/dovetail bitstream --board $(BOARD) --jobs $(JOBS) -o build/$(BOARD) $(ARGS)
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,16 +15,18 @@ __all__ = ["BOARDS", "Board", "find_board"]
 class Board:
     """An FPGA with an SDRAM and a serial line.
 
-    device, package, speed: of the FPGA, as nextpnr names them.
+    platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
+    the FPGA, for reports.  nextpnr: the options that say which FPGA it is.
     """
 
     name: str
     config: HardwareConfig
     chip: SdramChip
     baud: int
-    device: str
-    package: str
-    speed: int
+    platform: tuple[str, str]
+    oscillator_hz: int
+    part: str
+    nextpnr: tuple[str, ...]
 
 
 ULX3S_85F = Board(
@@ -32,9 +34,10 @@ ULX3S_85F = Board(
     config=ECP5_85,
     chip=MT48LC16M16A2_75,
     baud=2_000_000,
-    device="85k",
-    package="CABGA381",
-    speed=6,
+    platform=("amaranth_boards.ulx3s", "ULX3S_85F_Platform"),
+    oscillator_hz=25_000_000,
+    part="LFE5U-85F-6BG381C",
+    nextpnr=("--85k", "--package", "CABGA381", "--speed", "6"),
 )
 
 BOARDS = {board.name: board for board in (ULX3S_85F,)}

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .cli.arrays import random_inputs, read_inputs, write_outputs
+from .cli.bitstream import bitstream
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 
 __all__ = ["main"]
@@ -326,6 +327,8 @@ def devices(as_json: bool) -> None:
         table("Configurations", headings, [(n, *values.values()) for n, values in configs.items()])
     )
 
+
+main.add_command(bitstream)
 
 if __name__ == "__main__":
     main()

