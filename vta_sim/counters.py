@@ -1,45 +1,38 @@
 """The hardware's counters, from the cycles of every instruction."""
 
-from dataclasses import dataclass
+import numpy as np
 
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import COUNTERS
 
-from .units import Issue
+from .event_loop import Machine
 
-__all__ = ["Beats", "count"]
-
-
-@dataclass(frozen=True, slots=True)
-class Beats:
-    """Beats that the memory moved for FETCH, LOAD and STORE."""
-
-    fetch: int
-    load: int
-    store: int
+__all__ = ["count"]
 
 
-def count(issue: Issue, last: int, beats: Beats) -> dict[str, int]:
-    """Every counter of ``dovetail.isa.registers.COUNTERS``; ``last`` is the run's last cycle."""
+def count(machine: Machine) -> dict[str, int]:
+    """Every counter of ``dovetail.isa.registers.COUNTERS`` after the run of ``machine``."""
+    issue, last = machine.issue, machine.last
     values = dict.fromkeys((name for name, _ in COUNTERS), 0)
     values["cycles"] = last + 1
-    values["instructions"] = sum(end >= 0 for end in issue.ended)
-    for unit, queue in zip(Unit, issue.queues, strict=True):
-        name = unit.name.lower()
-        values[f"{name}_stall_token"] = sum(issue.waited_token[index] for index in queue)
-        values[f"{name}_stall_port"] = sum(issue.waited_port[index] for index in queue)
-        values[f"{name}_busy"] = sum(
-            _busy(issue, index, last) for index in queue[: issue.done[unit]]
-        )
-    values["fetch_beats"] = beats.fetch
-    values["load_beats"] = beats.load
-    values["store_beats"] = beats.store
+    values["instructions"] = int(np.count_nonzero(issue.ended >= 0))
+    busy = _busy(machine)
+    dispatched = issue.dispatched >= 0
+    for unit in Unit:
+        name, mine = unit.name.lower(), dispatched & (issue.plans.units == int(unit))
+        values[f"{name}_stall_token"] = int(issue.waited_token[mine].sum())
+        values[f"{name}_stall_port"] = int(issue.waited_port[mine].sum())
+        values[f"{name}_busy"] = int(busy[mine].sum())
+    values["fetch_beats"] = machine.fetched * machine.port.fetch_beats
+    values["load_beats"] = machine.port.load.moved
+    values["store_beats"] = machine.port.store.moved
     return values
 
 
-def _busy(issue: Issue, index: int, last: int) -> int:
-    """Cycles in which the unit worked on it: of GEMM and VECTOR, those in which it issued."""
-    accepted, ended, issues = issue.accepted[index], issue.ended[index], issue.plans[index].issues
-    if issues:
-        return min(issues, last - accepted)
-    return (ended if ended >= 0 else last) - accepted
+def _busy(machine: Machine) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Cycles in which a unit worked on each: of GEMM and VECTOR, those in which it issued."""
+    issue, last = machine.issue, machine.last
+    since = last - issue.accepted
+    whole = np.where(issue.ended >= 0, issue.ended, last) - issue.accepted
+    worked = np.where(issue.plans.issues > 0, np.minimum(issue.plans.issues, since), whole)
+    return np.where(issue.accepted >= 0, worked, 0)

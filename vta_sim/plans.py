@@ -1,87 +1,137 @@
-"""What the machine must know of an instruction to start it, worked out once a word."""
+"""What the machine must know of every instruction to time it, as columns."""
 
-from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
+import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import (
-    Gemm,
-    Instruction,
-    Load,
-    Store,
-    Vector,
-    decode,
-    legality_problem,
-)
+from dovetail.isa.formats import Format
+from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.table import SIDES, InstructionTable
 
-from .bursts import cut_beats
+from .native.language import Int64s, Record
 
-__all__ = ["UNITS", "Plan", "make_plan"]
+__all__ = ["MOST_BURSTS", "UNITS", "Plans", "make_plans"]
 
 UNITS = len(Unit)
+MOST_BURSTS = 1 << 24
+"""Bursts of one instruction, at most; the simulator refuses more when they begin."""
+MOST_ISSUES = 1 << 60
+"""Issues counted of one instruction, at most: no run lasts that long."""
+
+ACC_SHIFT, WRITE_SHIFT = 16, 8
+Columns = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A legal instruction, prepared.
+class Plans(Record):
+    """One element an instruction, but for ``order``.
 
-    waits, posts: for each token taken, or given, the pair ``poster * UNITS + taker``.
-    claim: every bank the instruction holds, one bit each.
-    reads, writes: banks a VECTOR reads and writes, one bit each, to compare with one another.
-    issues: cycles in which a GEMM or VECTOR issues.
-    beats: of each burst of a LOAD or STORE.
+    units: -1 for an illegal word. waits, posts: masks of units. claim: every bank the instruction
+    holds, one bit each. reads, writes: banks a VECTOR reads and writes, one bit each, to compare
+    with one another. issues: cycles in which a GEMM or VECTOR issues.
+
+    Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
+    word_bytes: of a word; cells: of a padded block, 0 where nothing is padding; bursts: at most.
+
+    order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
+    ``first[u]``.
     """
 
-    instruction: Instruction
-    unit: int
-    waits: tuple[int, ...]
-    posts: tuple[int, ...]
-    claim: int
-    reads: int = 0
-    writes: int = 0
-    issues: int = 0
-    beats: tuple[int, ...] = ()
+    units: Int64s
+    waits: Int64s
+    posts: Int64s
+    claim: Int64s
+    reads: Int64s
+    writes: Int64s
+    issues: Int64s
+    address: Int64s
+    rows: Int64s
+    planes: Int64s
+    stride_y: Int64s
+    stride_z: Int64s
+    row_bytes: Int64s
+    word_bytes: Int64s
+    cells: Int64s
+    bursts: Int64s
+    order: Int64s
+    first: Int64s
 
 
-@lru_cache(maxsize=1 << 14)
-def make_plan(word: bytes, config: HardwareConfig) -> Plan | None:
-    """The plan of an instruction word; None when the hardware of ``config`` refuses it."""
-    try:
-        instruction = decode(word)
-    except EncodingError:
-        return None
-    if legality_problem(instruction, config):
-        return None
-    unit = int(instruction.unit)
-    waits = tuple(other * UNITS + unit for other in instruction.wait)
-    posts = tuple(unit * UNITS + other for other in instruction.post)
-    match instruction:
-        case Load():
-            claim = instruction.act_write_banks << 8 | instruction.acc_banks << 16
-            beats = tuple(cut_beats(instruction, config))
-            return Plan(instruction, unit, waits, posts, claim, beats=beats)
-        case Store():
-            beats = tuple(cut_beats(instruction, config))
-            return Plan(instruction, unit, waits, posts, instruction.act_read_banks, beats=beats)
-        case Gemm():
-            claim = instruction.act_read_banks | instruction.acc_banks << 16
-            issues = prod(instruction.extent)
-            return Plan(instruction, unit, waits, posts, claim, issues=issues)
-        case Vector():
-            acc = instruction.acc_banks << 8
-            return Plan(
-                instruction,
-                unit,
-                waits,
-                posts,
-                instruction.act_read_banks
-                | instruction.act_write_banks << 8
-                | instruction.acc_banks << 16,
-                reads=instruction.act_read_banks | (acc if instruction.source is Memory.ACC else 0),
-                writes=instruction.act_write_banks
-                | (acc if instruction.destination is Memory.ACC else 0),
-                issues=prod(instruction.extent),
-            )
+def make_plans(table: InstructionTable, config: HardwareConfig) -> Plans:
+    """The plans of a program."""
+    names = [name for name in Plans.__annotations__ if name not in ("units", "order", "first")]
+    columns = {name: np.zeros(len(table.units), np.int64) for name in names}
+    queues = [np.flatnonzero(table.units == int(unit)) for unit in Unit]
+    for unit, layout in ((Unit.LOAD, Load.format), (Unit.STORE, Store.format)):
+        _transfers(columns, table, layout, queues[unit], config)
+    for unit, layout in ((Unit.GEMM, Gemm.format), (Unit.VECTOR, Vector.format)):
+        mine = queues[unit]
+        extent = table.levels(layout, "extent", mine)
+        large = extent.prod(axis=1, dtype=np.float64) > MOST_ISSUES
+        columns["issues"][mine] = np.where(large, MOST_ISSUES, extent.prod(axis=1))
+    _banks(columns, table, queues)
+    for unit, layout in zip(
+        Unit, (Load.format, Gemm.format, Vector.format, Store.format), strict=True
+    ):
+        mine = queues[unit]
+        columns["waits"][mine] = table.field(layout, "wait", mine)
+        columns["posts"][mine] = table.field(layout, "post", mine)
+    lengths = [len(queue) for queue in queues]
+    first = np.cumsum([0, *lengths[:-1]])
+    return Plans(units=table.units, order=np.concatenate(queues), first=first, **columns)
+
+
+def _transfers(
+    columns: dict[str, Columns],
+    table: InstructionTable,
+    layout: Format,
+    mine: NDArray[np.intp],
+    config: HardwareConfig,
+) -> None:
+    """Fill in what is of LOAD or STORE."""
+
+    def field(name: str) -> Columns:
+        return table.field(layout, name, mine)
+
+    size = np.full(len(mine), config.word_bytes(Memory.ACT))
+    if layout is Load.format:
+        sizes = np.array([config.word_bytes(memory) for memory in Memory])
+        size = sizes[field("memory")]
+        rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
+        across = field("pad_x_before") + field("count_x") + field("pad_x_after")
+        cells = field("count_z") * rows * across
+        words = field("count_z") * field("count_y") * field("count_x")
+        columns["cells"][mine] = np.where(cells == words, 0, cells)
+    length = size * field("count_x")
+    each = np.where(length > 0, length // config.burst_bytes + 2, 0)
+    columns["word_bytes"][mine] = size
+    columns["row_bytes"][mine] = length
+    columns["address"][mine] = field("dram_address")
+    columns["rows"][mine] = field("count_y")
+    columns["planes"][mine] = field("count_z")
+    columns["stride_y"][mine] = field("dram_stride_y")
+    columns["stride_z"][mine] = field("dram_stride_z")
+    columns["bursts"][mine] = field("count_y") * field("count_z") * each
+
+
+def _banks(
+    columns: dict[str, Columns], table: InstructionTable, queues: list[NDArray[np.intp]]
+) -> None:
+    """Fill in ``claim``, ``reads`` and ``writes``."""
+    load, gemm, vector, store = queues
+    claim = columns["claim"]
+    claim[store] = table.field(Store.format, "act_read_banks", store)
+    claim[load] = table.field(Load.format, "act_write_banks", load) << WRITE_SHIFT
+    claim[load] |= table.field(Load.format, "acc_banks", load) << ACC_SHIFT
+    claim[gemm] = table.field(Gemm.format, "act_read_banks", gemm)
+    claim[gemm] |= table.field(Gemm.format, "acc_banks", gemm) << ACC_SHIFT
+    act_read = table.field(Vector.format, "act_read_banks", vector)
+    act_write = table.field(Vector.format, "act_write_banks", vector)
+    acc = table.field(Vector.format, "acc_banks", vector)
+    claim[vector] = act_read | act_write << WRITE_SHIFT | acc << ACC_SHIFT
+    # Side by side as ACT and ACC, whether read or written.
+    side = SIDES.index(Memory.ACC)
+    from_acc = table.field(Vector.format, "source", vector) == side
+    to_acc = table.field(Vector.format, "destination", vector) == side
+    columns["reads"][vector] = act_read | np.where(from_acc, acc, 0) << WRITE_SHIFT
+    columns["writes"][vector] = act_write | np.where(to_acc, acc, 0) << WRITE_SHIFT

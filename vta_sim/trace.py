@@ -5,8 +5,8 @@ from enum import Enum
 
 from dovetail.isa.memories import Unit
 
+from .issue import LATENCY
 from .machine import SimResult
-from .units import LATENCY
 
 __all__ = ["TraceEntry", "Wait", "trace"]
 

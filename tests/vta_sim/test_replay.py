@@ -1,7 +1,8 @@
-"""The fast ways of computing give what ``dovetail.isa.semantics`` gives, for any instruction."""
+"""Compiled instructions give what ``dovetail.isa.semantics`` gives, for any instruction."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
-from dovetail.vta_sim import compute
-from dovetail.vta_sim.bursts import cut_beats
-from dovetail.vta_sim.memory import NEVER, Transfer
-from dovetail.vta_sim.store import StoreWrite
+from dovetail.vta_sim import replay
+from dovetail.vta_sim.errors import SimulationError
+from dovetail.vta_sim.native.machine_code import Library, build
+from dovetail.vta_sim.replay import apply
 from tests.differential.generate import generate
 
-CONFIGS = ("tiny", "zynq7020")
+CONFIGS = ("tiny", "zynq7020", "ecp5_85", "large")
 
 
 def copy(state: MachineState) -> MachineState:
@@ -30,20 +31,10 @@ def copy(state: MachineState) -> MachineState:
     return other
 
 
-def execute(state: MachineState, instruction: Instruction) -> None:
-    """One instruction, as the simulator does it."""
-    if isinstance(instruction, Store):
-        beats = tuple(cut_beats(instruction, state.config))
-        transfer = Transfer(0, beats, 0, starts=[0] * len(beats), takes=[0] * len(beats))
-        StoreWrite(state, instruction, transfer).write(NEVER, 1)
-    else:
-        compute.apply(state, instruction)
-
-
 def assert_same(state: MachineState, instruction: Instruction) -> None:
     """Both ways have the same effect on every memory."""
     fast, slow = copy(state), copy(state)
-    execute(fast, instruction)
+    apply(fast, instruction)
     semantics.execute(slow, instruction)
     np.testing.assert_array_equal(fast.dram, slow.dram, err_msg=str(instruction))
     for memory in Memory:
@@ -82,6 +73,19 @@ def convolutions(config: HardwareConfig, seed: int, count: int) -> Iterator[Gemm
         )
 
 
+@pytest.fixture(params=["this processor", "portable"])
+def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code with and without what only some processors have."""
+    if request.param == "portable":
+        monkeypatch.setattr(replay, "_library", portable_library)
+
+
+@cache
+def portable_library(lanes: int) -> Library:
+    return build([replay.replay_steps], lanes, portable=True)
+
+
+@pytest.mark.usefixtures("code")
 @pytest.mark.parametrize("name", CONFIGS)
 def test_convolutions(name: str) -> None:
     config = find_config(name)
@@ -96,7 +100,6 @@ def test_convolutions(name: str) -> None:
 @pytest.mark.parametrize("tiles", [63, 64, 65, 4095])
 @pytest.mark.parametrize("value", [-128, 127])
 def test_largest_sums_are_exact(tiles: int, value: int) -> None:
-    """64 tiles of 16 products reach 2**24, from where float32 is not enough."""
     state = MachineState.zeros(find_config("zynq7020"), np.zeros(64, np.uint8))
     state.act[...], state.wgt[...] = value, -128
     state.wgt[:, ::2, ::3] = 1
@@ -149,3 +152,11 @@ def test_blocks_that_wrap_round_their_memory() -> None:
     )
     assert_same(state, store)
     assert_same(state, replace(store, sram_address=0, dram_stride_y=16))
+
+
+def test_an_array_with_gaps_is_refused() -> None:
+    config = find_config("tiny")
+    state = MachineState.zeros(config, np.zeros(256, np.uint8)[::2])
+    load = Load(memory=Memory.ACT, sram_address=0, dram_address=0)
+    with pytest.raises(SimulationError, match="dram has strides"):
+        apply(state, load)

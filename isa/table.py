@@ -1,0 +1,150 @@
+"""The fields of many instruction words at once, as columns of integers.
+
+The same bits and the same legality as ``instructions.decode`` and ``legality_problem``, for
+programs of thousands of words; a test holds the two together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import INSTRUCTION_BYTES, HardwareConfig
+from .formats import Field, Format
+from .instruction_formats import VECTOR_LEVELS
+from .instructions import FORMATS, Finish, Fold, Multiplier
+from .memories import Memory, Unit
+
+__all__ = ["SIDES", "InstructionTable", "decode_table"]
+
+Columns = NDArray[np.int64]
+
+SIDES = (Memory.ACT, Memory.ACC)
+"""The memories that VECTOR's ``source`` and ``destination`` number."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionTable:
+    """A program, field by field.
+
+    units: int64[n], the unit of each instruction; -1 for a word that is illegal for the
+    configuration. rows: int64[n, columns]: the values of the fields in the order of the format, the
+    rest 0; all 0 for an illegal word.
+    """
+
+    units: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def field(self, layout: Format, name: str, indices: NDArray[np.intp]) -> Columns:
+        """Values of a field for some instructions of the format ``layout``; int64[k]."""
+        return self.rows[indices, _column(layout, name)]
+
+    def set_field(
+        self, layout: Format, name: str, indices: NDArray[np.intp], values: Columns
+    ) -> None:
+        """Change what ``field`` gives."""
+        self.rows[indices, _column(layout, name)] = values
+
+    def levels(self, layout: Format, stem: str, indices: NDArray[np.intp]) -> Columns:
+        """Values of a field that every loop level has; int64[k, levels]."""
+        return self.rows[indices, _level_columns(layout, stem)]
+
+    def set_levels(
+        self, layout: Format, stem: str, indices: NDArray[np.intp], values: Columns
+    ) -> None:
+        """Change what ``levels`` gives."""
+        self.rows[indices, _level_columns(layout, stem)] = values
+
+
+def decode_table(words: NDArray[np.uint8], config: HardwareConfig) -> InstructionTable:
+    """Decode ``words`` uint8[n, 64] for the hardware of ``config``."""
+    count = len(words)
+    width = max(len(layout.fields) for layout in FORMATS)
+    table = InstructionTable(np.full(count, -1, np.int64), np.zeros((count, width), np.int64))
+    parts = np.ascontiguousarray(words).view("<u8").reshape(count, INSTRUCTION_BYTES // 8)
+    opcodes = (parts[:, 0] & np.uint64(15)).astype(np.int64)
+    for unit, layout in zip(Unit, FORMATS, strict=True):
+        mine = np.flatnonzero(opcodes == unit + 1)
+        if not mine.size:
+            continue
+        chosen, place = parts[mine], 0
+        columns = {}
+        for field in layout.fields:
+            columns[field.name] = _extract(chosen, place, field)
+            place += field.width
+        legal = _nothing_above(chosen, layout.used_bits) & _legal(unit, columns, config)
+        table.rows[mine[legal], : len(columns)] = np.stack(list(columns.values()), 1)[legal]
+        table.units[mine[legal]] = int(unit)
+    return table
+
+
+def _column(layout: Format, name: str) -> int:
+    return [field.name for field in layout.fields].index(name)
+
+
+def _level_columns(layout: Format, stem: str) -> slice:
+    """Levels lie side by side, level 0 (or 1) first."""
+    places = [
+        place
+        for place, field in enumerate(layout.fields)
+        if field.name[:-1] == stem and field.name[-1].isdigit()
+    ]
+    return slice(places[0], places[-1] + 1)
+
+
+def _extract(parts: NDArray[np.uint64], place: int, field: Field) -> Columns:
+    """The bits from ``place`` on of each word."""
+    part, shift = divmod(place, 64)
+    bits = parts[:, part] >> np.uint64(shift)
+    if shift + field.width > 64:
+        bits = bits | parts[:, part + 1] << np.uint64(64 - shift)
+    values = (bits & np.uint64((1 << field.width) - 1)).astype(np.int64)
+    return values - ((values > field.high).astype(np.int64) << field.width)
+
+
+def _nothing_above(parts: NDArray[np.uint64], used: int) -> NDArray[np.bool_]:
+    """Whether the reserved bits are 0."""
+    part, shift = divmod(used, 64)
+    rest = parts[:, part:].copy()
+    if rest.size:
+        rest[:, 0] >>= np.uint64(shift)
+    return np.logical_not(np.logical_or.reduce(rest != 0, axis=1))
+
+
+def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
+    """As ``instructions.decode`` and ``legality_problem`` judge."""
+    legal: NDArray[np.bool_] = ((field["wait"] | field["post"]) >> int(unit) & 1) == 0
+    match unit:
+        case Unit.LOAD:
+            rows = field["pad_y_before"] + field["count_y"] + field["pad_y_after"]
+            columns = field["pad_x_before"] + field["count_x"] + field["pad_x_after"]
+            legal &= (field["count_z"] * rows * columns != 0) & (field["memory"] < len(Memory))
+            sizes = np.array([config.word_bytes(memory) for memory in Memory])
+            size = sizes[np.minimum(field["memory"], len(Memory) - 1)]
+            legal &= _aligned(field, size)
+        case Unit.STORE:
+            legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
+            legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))
+        case Unit.GEMM:
+            legal &= _extents(field)
+        case Unit.VECTOR:
+            legal &= _extents(field) & (field["rounding"] == 0)
+            legal &= (field["fold"] < len(Fold)) & (field["multiplier"] < len(Multiplier))
+            legal &= field["finish"] < len(Finish)
+            levels = field["reduction_levels"]
+            legal &= (levels >= 1) & (levels <= VECTOR_LEVELS)
+            legal &= (field["lookup"] == 0) | (field["destination"] == SIDES.index(Memory.ACT))
+            legal &= (field["tab_address"] % 256 == 0) & (field["low"] <= field["high"])
+    return legal
+
+
+def _aligned(field: dict[str, Columns], size: Columns) -> NDArray[np.bool_]:
+    names = ("dram_address", "dram_stride_y", "dram_stride_z")
+    result: NDArray[np.bool_] = np.logical_and.reduce([field[name] % size == 0 for name in names])
+    return result
+
+
+def _extents(field: dict[str, Columns]) -> NDArray[np.bool_]:
+    extents = [values for name, values in field.items() if name.startswith("extent")]
+    result: NDArray[np.bool_] = np.logical_and.reduce([extent != 0 for extent in extents])
+    return result

@@ -1,0 +1,93 @@
+"""Native functions for the tests of their translation; each is also plain Python."""
+
+from dovetail.isa.instructions import Fold, Gemm
+from dovetail.vta_sim.native.language import Int8s, Int64s, Levels, Record
+
+LIMIT = 5
+
+
+class Sample(Record):
+    numbers: Int64s
+    small: Int8s
+    total: int
+
+
+class Outer(Record):
+    inner: Sample
+    count: int
+
+
+def divide(a: int, b: int) -> int:
+    return (a // b) * 1000 + a % b
+
+
+def bits(a: int, b: int) -> int:
+    return ((a & b) | 1) ^ (a << 3) + (b >> 2) - ~a
+
+
+def compare(a: int, b: int) -> int:
+    if a == b or (a < 0 and not b < 0):
+        return -1
+    if a > LIMIT:
+        return 10 if a >= b else 20
+    return min(a, b, LIMIT) * max(a, b) + (a != b)
+
+
+def skip(a: int, b: int) -> int:
+    total = 0
+    for k in range(a, b):
+        if k == 3:
+            continue
+        if k > 7:
+            break
+        total += _twice(k)
+    while total > 9:
+        total -= 10
+    return total
+
+
+def _twice(k: int) -> int:
+    return 2 * k
+
+
+def guard(s: Sample, n: int) -> int:
+    place = 0
+    while place < n and s.numbers[place] != LIMIT:
+        s.total += s.numbers[place]
+        s.small[place] = s.numbers[place]
+        place += 1
+    return place
+
+
+def nested(o: Outer) -> int:
+    o.count += 1
+    o.inner.total = o.inner.numbers[0] = o.count
+    return o.inner.total + Fold.MAX
+
+
+def fields(row: Gemm) -> int:
+    return row.wgt_address * 1000 + _sum(row.extent) + row.reduction
+
+
+def _sum(levels: Levels) -> int:
+    total = 0
+    for level in range(6):
+        total += levels[level]
+    return total
+
+
+def wrong_statement(a: int) -> int:
+    with a:  # type: ignore[attr-defined]
+        return a
+
+
+def wrong_expression(a: int) -> int:
+    return len([a])
+
+
+def wrong_annotation(a: str) -> int:
+    return int(a)
+
+
+def wrong_name(s: Sample) -> int:
+    return s.missing  # type: ignore[attr-defined, no-any-return]

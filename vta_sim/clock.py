@@ -1,0 +1,175 @@
+"""The time of a run, from its program alone."""
+
+from functools import cache
+
+import numpy as np
+
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.table import InstructionTable
+
+from .errors import SimulationError
+from .event_loop import Machine, Outcome, run_machine
+from .issue import FLIGHTS, RING, Issue
+from .native.machine_code import Library, build
+from .plans import MOST_BURSTS, UNITS, make_plans
+from .port import Port, Transfer
+from .timing import GEMM_LATENCY, VECTOR_LATENCY
+
+__all__ = ["run_clock"]
+
+LATER_ENDS = 2 * UNITS * FLIGHTS
+"""Ends known before their cycle, at most."""
+
+
+@cache
+def _library() -> Library:
+    assert max(GEMM_LATENCY, VECTOR_LATENCY) + 2 <= FLIGHTS
+    return build([run_machine])
+
+
+def run_clock(
+    table: InstructionTable,
+    config: HardwareConfig,
+    timing: DramTiming,
+    program: tuple[int, int],
+    window: tuple[int, int],
+    watchdog: int,
+) -> tuple[Machine, Outcome]:
+    """Run the program of which ``table`` has all that can be fetched; no data is touched.
+
+    program: first byte address, and number of instructions. The rest is as for
+    ``machine.simulate``. The arrays of the machine are those of ``machine.SimResult``.
+    Raises SimulationError when an instruction is too long, and when the program can never end.
+    """
+    machine = _make(table, config, timing, program, window, watchdog)
+    outcome = Outcome(_library().call(run_machine, machine))
+    if outcome is Outcome.TOO_LONG:
+        index = machine.refused
+        raise SimulationError(
+            f"instruction {index} has up to {machine.issue.plans.bursts[index]} bursts; the "
+            f"simulator takes {MOST_BURSTS}; split it"
+        )
+    if outcome is Outcome.DEADLOCK:
+        raise SimulationError(_deadlock(machine))
+    return machine, outcome
+
+
+def _make(
+    table: InstructionTable,
+    config: HardwareConfig,
+    timing: DramTiming,
+    program: tuple[int, int],
+    window: tuple[int, int],
+    watchdog: int,
+) -> Machine:
+    plans = make_plans(table, config)
+    known, pairs = len(table.units), UNITS * UNITS
+
+    def cycles(count: int, value: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.full(count, value, np.int64)
+
+    issue = Issue(
+        plans=plans,
+        token_max=config.token_max,
+        dispatched=cycles(known, -1),
+        accepted=cycles(known, -1),
+        ended=cycles(known, -1),
+        waited_token=cycles(known),
+        waited_port=cycles(known),
+        queued=cycles(UNITS),
+        accepts=cycles(UNITS),
+        free_at=cycles(UNITS),
+        next_at=cycles(UNITS),
+        could=cycles(UNITS),
+        ready=cycles(UNITS),
+        stale=(1 << UNITS) - 1,
+        tokens=cycles(pairs * RING),
+        tokens_first=cycles(pairs),
+        tokens_last=cycles(pairs),
+        credits=cycles(pairs * RING),
+        credits_first=cycles(pairs),
+        credits_last=cycles(pairs, config.token_max),
+        flights=cycles(UNITS),
+        flight_end=cycles(UNITS * FLIGHTS),
+        flight_held=cycles(UNITS * FLIGHTS),
+        flight_writes=cycles(UNITS * FLIGHTS),
+    )
+
+    def transfer(unit: Unit) -> Transfer:
+        mine = plans.bursts[table.units == int(unit)]
+        bursts = min(int(mine.max(initial=0)), MOST_BURSTS)
+        names = ("beats", "starts", "ready", "takes")
+        return Transfer(**{name: np.empty(bursts, np.int64) for name in names})
+
+    base, limit = window
+    address, count = program
+    outside = max(0, limit + 1 - address) // INSTRUCTION_BYTES if address >= base else 0
+    port = Port(
+        latency=timing.latency_cycles,
+        interval=timing.beat_interval_cycles,
+        queue_bursts=timing.queue_bursts,
+        turnaround=timing.turnaround_cycles,
+        response=timing.response_cycles,
+        fetch_beats=INSTRUCTION_BYTES // config.bus_bytes,
+        beats_per_word=config.word_bytes(Memory.ACT) // config.bus_bytes,
+        load=transfer(Unit.LOAD),
+        store=transfer(Unit.STORE),
+        fetch_outside=outside,
+        last_answer=-1,
+        ends=cycles(timing.queue_bursts, -1),
+        last_accept=-1,
+        last_end=-1,
+        last_writes=-1,
+    )
+    return Machine(
+        issue=issue,
+        port=port,
+        count=count,
+        fetch_ahead=config.fetch_ahead,
+        queue_depth=config.queue_depth,
+        burst_bytes=config.burst_bytes,
+        bus_bytes=config.bus_bytes,
+        store_slots=config.store_slots,
+        base=base,
+        limit=limit,
+        watchdog=watchdog,
+        fetched_at=cycles(known, -1),
+        later_ends=cycles(LATER_ENDS),
+    )
+
+
+def _deadlock(machine: Machine) -> str:
+    waits = _waits(machine.issue)
+    left = machine.count - machine.issue.count
+    if left:
+        waits.append(f"{left} instructions wait behind a full queue")
+    return (
+        f"deadlock: {'; '.join(waits)}; required: for each token waited for, a post that does "
+        "not itself wait for it; look at the tokens of these instructions, or set a watchdog"
+    )
+
+
+def _waits(issue: Issue) -> list[str]:
+    """What the head of each queue that waits for ever waits for."""
+    lines, plans = [], issue.plans
+    for unit in Unit:
+        if issue.accepts[unit] == issue.queued[unit]:
+            continue
+        index = plans.order[plans.first[unit] + issue.accepts[unit]]
+        why = [
+            f"a token from {other.name}"
+            for other in Unit
+            if plans.waits[index] >> other & 1
+            and issue.tokens_first[other * UNITS + unit] == issue.tokens_last[other * UNITS + unit]
+        ]
+        why += [
+            f"{other.name} to take a token (it has as many as it can have)"
+            for other in Unit
+            if plans.posts[index] >> other & 1
+            and issue.credits_first[unit * UNITS + other]
+            == issue.credits_last[unit * UNITS + other]
+        ]
+        why = why or ["a memory bank"]
+        lines.append(f"{unit.name} instruction {index} waits for {' and '.join(why)}")
+    return lines

@@ -1,0 +1,64 @@
+"""The machine's memories, as native code sees them."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+from dovetail.isa.state import MachineState
+
+from .errors import SimulationError
+from .native.language import Bytes, Float32s, Int8s, Int32s, Record
+
+__all__ = ["Memories", "memories_of"]
+
+
+class Memories(Record):
+    """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
+
+    lanes: of the core. stored: what the STORE at work has read.
+    """
+
+    lanes: int
+    act: Int8s
+    act_wrap: int
+    wgt: Int8s
+    wgt_wrap: int
+    acc: Int32s
+    acc_wrap: int
+    bias: Int32s
+    scale: Float32s
+    par_wrap: int
+    tap: Int8s
+    tap_wrap: int
+    tab: Int8s
+    tab_wrap: int
+    dram: Bytes
+    dram_base: int
+    stored: Bytes
+
+
+def memories_of(state: MachineState, stored: Bytes) -> Memories:
+    """The memories of ``state``, which native code changes in place.
+
+    Raises SimulationError for an array that is not contiguous.
+    """
+    config: HardwareConfig = state.config
+    arrays: dict[str, NDArray[Any]] = {
+        "act": state.act,
+        "wgt": state.wgt,
+        "acc": state.acc,
+        "bias": state.par.bias,
+        "scale": state.par.scale,
+        "tap": state.tap,
+        "tab": state.tab,
+        "dram": state.dram,
+    }
+    for name, array in arrays.items():
+        if not array.flags.c_contiguous:
+            raise SimulationError(
+                f"{name} has strides {array.strides}; required a contiguous array; copy it first"
+            )
+    wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
+    return Memories(lanes=config.block, dram_base=state.dram_base, stored=stored, **arrays, **wraps)

@@ -1,0 +1,181 @@
+"""The words of native code: Python functions that ``translate`` turns into machine code.
+
+Native code is plain Python with a fixed meaning for every name, checked by mypy as any other:
+
+- ``int`` is 64 bits and wraps; ``bool`` is a comparison's result.
+- Arrays (``Int8s`` to ``Float32s``) are C-contiguous memory without bounds checks; an element is an
+  ``int``, sign-extended when read and cut when written.
+- ``Lanes`` is one word of the accelerator: as many int32 as the core has lanes. Operators work lane
+  by lane and wrap; an ``int`` beside it counts for every lane.
+- A parameter annotated with an instruction class of ``dovetail.isa`` is a row of
+  ``dovetail.isa.table``: the fields of the format by name, levels by index.
+- A subclass of ``Record`` is a group of ints and arrays that Python and native code share.
+- Statements: assignment, ``if``, ``while``, ``for`` over ``range``, ``break``, ``continue``,
+  ``return``; calls of other native functions and of the functions below.
+
+What is not in this list is refused when it is translated.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "AnyArray",
+    "Bytes",
+    "Float32s",
+    "Int8s",
+    "Int32s",
+    "Int64s",
+    "Lanes",
+    "Levels",
+    "Native",
+    "Record",
+    "Tile",
+    "copy",
+    "dot",
+    "fill",
+    "largest",
+    "load_tile",
+    "load_word",
+    "look_up",
+    "multiply_round_clip",
+    "row_of",
+    "smallest",
+    "splat",
+    "store_word",
+]
+
+Bytes = Annotated[NDArray[np.uint8], "uint8"]
+Int8s = Annotated[NDArray[np.int8], "int8"]
+Int32s = Annotated[NDArray[np.int32], "int32"]
+Int64s = Annotated[NDArray[np.int64], "int64"]
+Float32s = Annotated[NDArray[np.float32], "float32"]
+AnyArray = Annotated[NDArray[Any], "uint8"]
+"""Memory to copy to and from; its element does not matter."""
+Levels = Annotated[Any, "levels"]
+"""A field of a row that every loop level has."""
+Lanes = Annotated[Any, "lanes"]
+Tile = Annotated[Any, "tile"]
+
+Native = Callable[..., Any]
+"""A function that is native code."""
+
+
+class Record:
+    """Ints and arrays, by the annotations of a subclass, in one array of 64-bit slots.
+
+    Every int is 0, and every array must be given, unless ``values`` says otherwise. Native code
+    works on the same memory: what it assigns can be read here. Arrays are kept alive by the record.
+    """
+
+    def __init__(self, **values: object) -> None:
+        names = list(type(self).__annotations__)
+        object.__setattr__(self, "slots", np.zeros(len(names), np.int64))
+        object.__setattr__(self, "kept", {})
+        for name, value in values.items():
+            setattr(self, name, value)
+        missing = [
+            name
+            for name, kind in type(self).__annotations__.items()
+            if kind is not int and name not in values
+        ]
+        if missing:
+            raise TypeError(f"{type(self).__name__} lacks {', '.join(missing)}")
+
+    @classmethod
+    def place(cls, name: str) -> int:
+        """Number of the slot of ``name``."""
+        return list(cls.__annotations__).index(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        slots: NDArray[np.int64] = self.__dict__["slots"]
+        if isinstance(value, Record):
+            self.__dict__["kept"][name] = value
+            slots[self.place(name)] = value.pointer
+        elif isinstance(value, np.ndarray):
+            kind = type(self).__annotations__[name].__metadata__[0]
+            if not value.flags.c_contiguous or value.dtype != kind:
+                raise TypeError(
+                    f"{name} is {value.dtype}, strides {value.strides}; required {kind}, contiguous"
+                )
+            self.__dict__["kept"][name] = value
+            slots[self.place(name)] = value.ctypes.data
+        else:
+            slots[self.place(name)] = value
+
+    def __getattribute__(self, name: str) -> Any:
+        cls = object.__getattribute__(self, "__class__")
+        if name not in cls.__annotations__:
+            return object.__getattribute__(self, name)
+        kept = self.__dict__["kept"]
+        return kept[name] if name in kept else int(self.__dict__["slots"][cls.place(name)])
+
+    @property
+    def pointer(self) -> int:
+        """Where native code finds it."""
+        return int(self.__dict__["slots"].ctypes.data)
+
+
+def load_word(memory: Int8s | Int32s, index: int) -> Lanes:
+    """Word ``index`` of a scratchpad."""
+    raise NotImplementedError
+
+
+def store_word(memory: Int8s | Int32s, index: int, word: Lanes) -> None:
+    """Write word ``index`` of a scratchpad; int8 keeps the low bits."""
+    raise NotImplementedError
+
+
+def splat(value: int) -> Lanes:
+    """``value`` in every lane."""
+    raise NotImplementedError
+
+
+def smallest(left: Lanes, right: Lanes) -> Lanes:
+    """Lane by lane."""
+    raise NotImplementedError
+
+
+def largest(left: Lanes, right: Lanes) -> Lanes:
+    """Lane by lane."""
+    raise NotImplementedError
+
+
+def multiply_round_clip(value: Lanes, scale: Float32s, index: int, low: int, high: int) -> Lanes:
+    """``clip(rint(float32(value) * scale[index]), low, high)``: ``scale`` has words of float32;
+    each step is rounded to float32, half to even.
+    """
+    raise NotImplementedError
+
+
+def look_up(table: Int8s, word: int, index: Lanes) -> Lanes:
+    """In each lane the same lane of the word ``word + index`` of ``table``."""
+    raise NotImplementedError
+
+
+def load_tile(memory: Int8s, index: int) -> Tile:
+    """Weight tile ``index``: int8[out, in]."""
+    raise NotImplementedError
+
+
+def dot(tile: Tile, memory: Int8s, index: int) -> Lanes:
+    """``tile @ memory[index]``: one product of the matrix core, int32."""
+    raise NotImplementedError
+
+
+def copy(target: AnyArray, target_at: int, source: AnyArray, source_at: int, size: int) -> None:
+    """Copy ``size`` bytes, which do not overlap; places are in bytes."""
+    raise NotImplementedError
+
+
+def fill(target: AnyArray, at: int, value: int, size: int) -> None:
+    """Set ``size`` bytes to ``value``."""
+    raise NotImplementedError
+
+
+def row_of(table: Int64s, start: int) -> Any:
+    """The row of an instruction table that begins at element ``start``."""
+    raise NotImplementedError

@@ -1,0 +1,92 @@
+"""The data's side of a run: what instructions do, one after the other, in machine code."""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.instructions import Instruction, Store, encode
+from dovetail.isa.memories import Unit
+from dovetail.isa.state import MachineState
+from dovetail.isa.table import InstructionTable, decode_table
+
+from .matrix import gemm, order_levels
+from .memories import Memories, memories_of
+from .native.language import Int64s, Record, row_of
+from .native.machine_code import Library, build
+from .transfers import load, read_words, write_rows
+from .vector import vector
+
+__all__ = ["apply", "replay", "replay_steps"]
+
+LOAD, GEMM, VECTOR = int(Unit.LOAD), int(Unit.GEMM), int(Unit.VECTOR)
+
+
+class Replay(Record):
+    """A program, what is to be done of it, and the memories it works on.
+
+    count, steps: ``2 * index`` of an instruction; plus 1 for the writing half of a STORE.
+    units, rows, columns: the instruction table.
+    """
+
+    count: int
+    steps: Int64s
+    units: Int64s
+    rows: Int64s
+    columns: int
+    memories: Memories
+
+
+def replay_steps(r: Replay) -> int:
+    """Do all steps."""
+    for place in range(r.count):
+        index = r.steps[place] >> 1
+        unit, at = r.units[index], index * r.columns
+        if unit == GEMM:
+            gemm(row_of(r.rows, at), r.memories)
+        elif unit == VECTOR:
+            vector(row_of(r.rows, at), r.memories)
+        elif unit == LOAD:
+            load(row_of(r.rows, at), r.memories)
+        elif r.steps[place] & 1:
+            write_rows(row_of(r.rows, at), r.memories)
+        else:
+            read_words(row_of(r.rows, at), r.memories)
+    return 0
+
+
+@cache
+def _library(lanes: int) -> Library:
+    return build([replay_steps], lanes)
+
+
+def replay(
+    state: MachineState, table: InstructionTable, steps: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Change ``state`` by ``steps``, int64[k] (see ``Replay``), of the program ``table``.
+
+    Each instruction does what ``semantics.execute`` does. Returns what the last STORE has read.
+    Raises SimulationError for an array of ``state`` that is not contiguous.
+    """
+    rows = InstructionTable(table.units, table.rows.copy())
+    order_levels(rows, state.config)
+    stores = np.flatnonzero(table.units == int(Unit.STORE))
+    x, y, z = (table.field(Store.format, f"count_{axis}", stores) for axis in "xyz")
+    stored = np.empty(int((x * y * z).max(initial=0)) * state.config.block, np.uint8)
+    work = Replay(
+        count=len(steps),
+        steps=steps,
+        units=rows.units,
+        rows=rows.rows,
+        columns=rows.rows.shape[1],
+        memories=memories_of(state, stored),
+    )
+    _library(state.config.block).call(replay_steps, work)
+    return stored
+
+
+def apply(state: MachineState, instruction: Instruction) -> None:
+    """Change ``state`` exactly as ``semantics.execute`` does."""
+    word = np.frombuffer(encode(instruction), np.uint8)[None]
+    steps = [0, 1] if isinstance(instruction, Store) else [0]
+    replay(state, decode_table(word, state.config), np.array(steps, np.int64))
