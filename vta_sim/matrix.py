@@ -8,7 +8,7 @@ from dovetail.isa.memories import Unit
 from dovetail.isa.table import InstructionTable
 
 from .memories import Memories
-from .native.language import Levels, dot, load_tile, load_word, store_word
+from .native.language import Levels, dot, load_tile, load_word, store_word, sum_word
 
 __all__ = ["gemm", "order_levels"]
 
@@ -33,6 +33,9 @@ def gemm(row: Gemm, m: Memories) -> None:
                                 loaded = wgt & m.wgt_wrap
                                 tile = load_tile(m.wgt, loaded)
                             product = dot(tile, m.act, act & m.act_wrap)
+                            if row.weight_offset:
+                                total = sum_word(m.act, act & m.act_wrap)
+                                product += row.weight_offset * total
                             if not (first and (i0 == 0 or not reduction & 1)):
                                 product += load_word(m.acc, acc & m.acc_wrap)
                             store_word(m.acc, acc & m.acc_wrap, product)

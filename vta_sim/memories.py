@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
@@ -11,13 +12,16 @@ from dovetail.isa.state import MachineState
 from .errors import SimulationError
 from .native.language import Bytes, Float32s, Int8s, Int32s, Record
 
-__all__ = ["Memories", "memories_of"]
+__all__ = ["WINDOW_WORDS", "Memories", "memories_of"]
+
+WINDOW_WORDS = 3
 
 
 class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
-    lanes: of the core. stored: what the STORE at work has read.
+    lanes: of the core. stored: what the STORE at work has read. window: words that a VECTOR with
+    windows keeps from column to column.
     """
 
     lanes: int
@@ -37,6 +41,7 @@ class Memories(Record):
     dram: Bytes
     dram_base: int
     stored: Bytes
+    window: Int32s
 
 
 def memories_of(state: MachineState, stored: Bytes) -> Memories:
@@ -61,4 +66,5 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
                 f"{name} has strides {array.strides}; required a contiguous array; copy it first"
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
-    return Memories(lanes=config.block, dram_base=state.dram_base, stored=stored, **arrays, **wraps)
+    arrays |= {"stored": stored, "window": np.zeros((WINDOW_WORDS, config.block), np.int32)}
+    return Memories(lanes=config.block, dram_base=state.dram_base, **arrays, **wraps)

@@ -15,15 +15,17 @@ from .native.language import (
     splat,
     store_word,
 )
+from .window import clear_window, low_bits, read_source, tap_offset, window_sum
 
 __all__ = ["vector"]
 
-ACT, ACC = SIDES.index(Memory.ACT), SIDES.index(Memory.ACC)
+ACC = SIDES.index(Memory.ACC)
 
 
 def vector(row: Vector, m: Memories) -> None:
     """Run a VECTOR: result after result is folded, finished and written."""
     folded = row.reduction_levels
+    window = row.fold == Fold.MAC and row.multiplier == Multiplier.WINDOW
     for i4 in range(1 if folded > 4 else row.extent[4]):
         for i3 in range(1 if folded > 3 else row.extent[3]):
             for i2 in range(1 if folded > 2 else row.extent[2]):
@@ -38,8 +40,27 @@ def vector(row: Vector, m: Memories) -> None:
                     target = row.destination_address + i1 * row.destination_stride[0]
                     target += i2 * row.destination_stride[1] + i3 * row.destination_stride[2]
                     target += i4 * row.destination_stride[3]
-                    value = _fold(row, m, source, tap)
+                    if window:
+                        group = _group(folded, i1, i2, i3, i4)
+                        if group == 0:
+                            clear_window(m)
+                        value = window_sum(row, m, source, tap)
+                        if group < row.window_skip:
+                            continue
+                    else:
+                        value = _fold(row, m, source, tap)
                     _write(row, m, target, _finish(row, m, value, par & m.par_wrap))
+
+
+def _group(folded: int, i1: int, i2: int, i3: int, i4: int) -> int:
+    """Number of a result in its run: the index of the first level that is not folded."""
+    if folded == 1:
+        return i1
+    if folded == 2:
+        return i2
+    if folded == 3:
+        return i3
+    return i4 if folded == 4 else 0
 
 
 def _fold(row: Vector, m: Memories, source: int, tap: int) -> Lanes:
@@ -57,9 +78,9 @@ def _fold(row: Vector, m: Memories, source: int, tap: int) -> Lanes:
                     weight = tap + i1 * row.tap_stride[1] + i2 * row.tap_stride[2]
                     weight += i3 * row.tap_stride[3] + i4 * row.tap_stride[4]
                     for i0 in range(row.extent[0]):
-                        value = _read(row, m, at)
+                        value = read_source(row, m, at)
                         if fold == Fold.MAC:
-                            total += _low_bits(value, 16) * _factor(row, m, i0, weight, before)
+                            total += low_bits(value, 16) * _factor(row, m, i0, weight, before)
                             before = value
                         elif first:
                             total = value
@@ -77,24 +98,13 @@ def _fold(row: Vector, m: Memories, source: int, tap: int) -> Lanes:
     return total
 
 
-def _read(row: Vector, m: Memories, address: int) -> Lanes:
-    if row.source == ACT:
-        return load_word(m.act, address & m.act_wrap)
-    return load_word(m.acc, address & m.acc_wrap)
-
-
-def _low_bits(value: Lanes, bits: int) -> Lanes:
-    """The low ``bits`` of each lane, as a signed number."""
-    return value << (32 - bits) >> (32 - bits)
-
-
 def _factor(row: Vector, m: Memories, i0: int, tap: int, before: Lanes) -> Lanes:
     """The multiplier of MAC for one element; ``before`` is the element before it."""
     if row.multiplier == Multiplier.TAP:
-        return load_word(m.tap, tap & m.tap_wrap)
+        return load_word(m.tap, tap & m.tap_wrap) + tap_offset(row)
     if row.multiplier == Multiplier.IMMEDIATE:
         return splat(row.m0 if i0 == 0 else row.m1)
-    return _low_bits(before, 24) if i0 & 1 else splat(0)
+    return low_bits(before, 24) if i0 & 1 else splat(0)
 
 
 def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:

@@ -68,6 +68,7 @@ class Expressions(Places):
             self.builtins |= {
                 language.load_word: words.load_word,
                 language.store_word: words.store_word,
+                language.sum_word: words.sum_word,
                 language.splat: words.make_splat,
                 language.smallest: words.smallest,
                 language.largest: words.largest,

@@ -46,6 +46,7 @@ __all__ = [
     "smallest",
     "splat",
     "store_word",
+    "sum_word",
 ]
 
 Bytes = Annotated[NDArray[np.uint8], "uint8"]
@@ -126,6 +127,11 @@ def load_word(memory: Int8s | Int32s, index: int) -> Lanes:
 
 def store_word(memory: Int8s | Int32s, index: int, word: Lanes) -> None:
     """Write word ``index`` of a scratchpad; int8 keeps the low bits."""
+    raise NotImplementedError
+
+
+def sum_word(memory: Int8s | Int32s, index: int) -> int:
+    """The sum of the lanes of word ``index``."""
     raise NotImplementedError
 
 

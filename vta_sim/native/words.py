@@ -56,6 +56,12 @@ class Words:
         b.store(cut, self._place(b, memory, index.ir, vector), align=1 if narrow else 4)
         return Value(Scalar.NOTHING, None)
 
+    def sum_word(self, b: ir.IRBuilder, memory: Value, index: Value) -> Value:
+        name = f"llvm.vector.reduce.add.v{self.lanes}i32"
+        word = self.load_word(b, memory, index).ir
+        total = b.call(intrinsic(b.module, name, I32, self.ints), [word])
+        return Value(Scalar.INT, b.sext(total, INT))
+
     def make_splat(self, b: ir.IRBuilder, value: Value) -> Value:
         return Value(Scalar.LANES, self.from_int(b, value.ir))
 
