@@ -1,7 +1,7 @@
 """Layers strip by strip: rows before they are read, and exact networks."""
 
-import itertools
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -14,7 +14,7 @@ from tests.end_to_end.models import Network, Tensor, random_network
 from .programs import TINY
 from .test_stream import assert_exact, plan_of
 
-SMALL = replace(TINY, name="small", act_depth=1024, wgt_depth=512, tap_depth=256, par_depth=128)
+SMALL = replace(TINY, name="small", act_depth=2048, wgt_depth=512, tap_depth=256, par_depth=128)
 
 
 def bottleneck(net: Network, x: Tensor, wide: int, *, stride: int = 1) -> Tensor:
@@ -62,14 +62,14 @@ def assert_rows_are_there(cascade: Cascade) -> None:
                         made[name].append((first, first + rows))
     assert tuple(done.values()) == cascade.strips
     for spans in made.values():
-        assert all(a[1] == b[0] for a, b in itertools.pairwise(spans))
+        assert all(a[1] == b[0] for a, b in pairwise(spans))
 
 
-@pytest.mark.parametrize("height", [12, 16, 26])
+@pytest.mark.parametrize("height", [12, 26, 48])
 def test_bottlenecks_run_strip_by_strip_and_stay_exact(height: int) -> None:
     model = deep(height, height)
     plan = plan_of(model, SMALL)
-    assert any(len(cascade.layers) > 2 for cascade in plan.cascades.values())
+    assert any(len(cascade.layers) > 1 for cascade in plan.cascades.values())
     for cascade in plan.cascades.values():
         assert_rows_are_there(cascade)
     assert_exact(model, SMALL, 1)
