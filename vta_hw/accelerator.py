@@ -2,7 +2,6 @@
 
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from dovetail.isa.config import HardwareConfig
@@ -13,6 +12,7 @@ from .control import RunControl
 from .counters import Counters
 from .fetch import Fetch
 from .gemm import Gemm
+from .head_queue import HeadQueue
 from .issue import QUEUED, Issue
 from .load import Load
 from .memory_port import MemoryPort
@@ -148,18 +148,18 @@ class Accelerator(wiring.Component):
         """One queue a unit between FETCH and issue; return whether all are empty."""
         for unit in Unit:
             name = unit.name.lower()
-            queue = SyncFIFO(width=QUEUED[unit].size, depth=self._config.queue_depth)
+            queue = HeadQueue(QUEUED[unit].size, self._config.queue_depth)
             m.submodules[f"queue_{name}"] = clear(queue)
             entry = Signal(QUEUED[unit], name=f"entry_{name}")
             m.d.comb += [
                 entry.instruction.eq(fetch.word[: entry.instruction.shape().size]),
                 entry.index.eq(fetch.dispatched),
-                queue.w_data.eq(entry),
-                queue.w_en.eq(fetch.push[unit]),
-                fetch.full[unit].eq(~queue.w_rdy),
-                getattr(issue, f"head_{name}").eq(queue.r_data),
-                issue.head_valid[unit].eq(queue.r_rdy),
-                queue.r_en.eq(issue.accept[unit]),
+                queue.push_data.eq(entry),
+                queue.push.eq(fetch.push[unit]),
+                fetch.full[unit].eq(~queue.room),
+                getattr(issue, f"head_{name}").eq(queue.head),
+                issue.head_valid[unit].eq(queue.valid),
+                queue.pop.eq(issue.accept[unit]),
             ]
         empty = Signal()
         m.d.comb += empty.eq(~issue.head_valid.any())
