@@ -118,7 +118,7 @@ class _Contraction:
     def _tile(self, parts: Mapping[int, _Part]) -> Stmt:
         """One tile: registers set to 0, the sum, and its elements stored."""
         dtype = self.operator.dtype
-        tiled = [label for label in self.tiling.tiles if parts[label].vectors > 1]
+        tiled = self._tiled(parts)
         vector = self.tiling.vector
         lanes = parts[vector].lanes if vector is not None and vector in parts else 1
         summed_lanes = self.tiling.lanes if vector is not None and vector not in parts else 1
@@ -160,6 +160,17 @@ class _Contraction:
                 lanes,
             )
         return Allocate(register, block(start, total, finish))
+
+    def _tiled(self, parts: Mapping[int, _Part]) -> list[int]:
+        """The labels that are unrolled, the outermost first.
+
+        One operand's values of the inner loops stay in registers, while each of the outer loops'
+        is used up at once: the operand with fewer values is inside.
+        """
+        tiled = [label for label in self.tiling.tiles if parts[label].vectors > 1]
+        uses = [{x for axis in axes for x, _ in axis} for axes in self.operator.operands]
+        inner = min(uses, key=lambda used: prod(parts[x].vectors for x in tiled if x in used))
+        return [x for x in tiled if x not in inner] + [x for x in tiled if x in inner]
 
     def _sum(
         self,

@@ -21,8 +21,8 @@ class Machine:
     """What a tile may use of a CPU's core."""
 
     vector_bytes: int = 64
-    accumulators: int = 28
-    """Vector registers for a tile; the rest hold operands."""
+    registers: int = 32
+    """Vector registers, for a tile and the operands of a step."""
     multiply_adds: int = 2
     """Started in a cycle."""
     loads: int = 2
@@ -56,9 +56,11 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
     }
     uses = [{label for axis in axes for label, _ in axis} for axes in operator.operands]
     best, best_time = {}, _time(counts, {}, uses, machine)
-    useful = [label for label, count in counts.items() if count > 1]
+    useful = [label for label in reversed(operator.output) if counts[label] > 1]
     for chosen in (*combinations(useful, 1), *combinations(useful, 2)):
-        for tiles in _candidates(chosen, counts, machine.accumulators):
+        for tiles in _candidates(chosen, counts, machine.registers):
+            if prod(tiles.values()) + min(_loads(tiles, uses)) + 1 > machine.registers:
+                continue
             time = _time(counts, tiles, uses, machine)
             if time < best_time * 0.999:
                 best, best_time = tiles, time
@@ -120,9 +122,14 @@ def _time(
     total = 0.0
     for piece, repeat in zip(pieces, repeats, strict=True):
         size = prod(piece.values())
-        loads = sum(prod(n for label, n in piece.items() if label in used) for used in uses)
+        loads = sum(_loads(piece, uses))
         cycles = max(
             size / machine.multiply_adds, (loads + 1) / machine.loads, float(machine.latency)
         )
         total += repeat * (cycles + 0.5)
     return total * prod(count for label, count in counts.items() if label not in tiles)
+
+
+def _loads(tiles: Mapping[int, int], uses: Sequence[set[int]]) -> list[int]:
+    """Of each operand, in one step of a tile."""
+    return [prod(n for label, n in tiles.items() if label in used) for used in uses]
