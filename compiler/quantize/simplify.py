@@ -63,21 +63,34 @@ class DropIdentities:
 
     def run(self, model: FloatModel) -> FloatModel:
         """The model without them."""
-        renamed: dict[str, str] = {}
+        renamed = self._outputs(model)
         kept = []
         for node in model.nodes:
             inputs = tuple(renamed.get(name, name) for name in node.inputs)
-            named = any(name in model.outputs for name in node.outputs)
-            if node.kind in IDENTITIES and not named:
+            outputs = tuple(renamed.get(name, name) for name in node.outputs)
+            if node.kind in IDENTITIES and (
+                outputs[0] not in model.outputs or inputs[0] == outputs[0]
+            ):
                 renamed[node.outputs[0]] = inputs[0]
             else:
-                kept.append(replace(node, inputs=inputs) if inputs != node.inputs else node)
+                kept.append(replace(node, inputs=inputs, outputs=outputs))
         needed = set(model.outputs)
         for node in reversed(kept):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
         kept = [node for node in kept if needed.intersection(node.outputs)]
         return model if kept == list(model.nodes) else model.with_nodes(kept)
+
+    def _outputs(self, model: FloatModel) -> dict[str, str]:
+        """Computed tensors that are outputs of the model under another name."""
+        return {
+            node.inputs[0]: node.outputs[0]
+            for node in model.nodes
+            if node.kind in IDENTITIES
+            and node.outputs[0] in model.outputs
+            and node.inputs[0] in model.producers
+            and node.inputs[0] not in model.outputs
+        }
 
 
 @dataclass(frozen=True, slots=True)

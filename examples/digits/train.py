@@ -1,28 +1,23 @@
 """Train the digits network, quantise it to int8 per channel, and write ``digits_int8.onnx``.
 
-``make train`` runs it: it needs the extra ``train`` (JAX, ONNX Runtime) and takes a minute on two
-cores.  Seeds are fixed; the last bits of the weights still depend on the machine's vector units.
+``make train`` runs it: it needs the extra ``train`` (JAX) and takes a minute on two cores.
+Seeds are fixed; the last bits of the weights still depend on the machine's vector units.
 
 The network: conv 3x3, 16; residual block of two 3x3, 16; depthwise 3x3 with stride 2; conv 1x1,
 32; residual block of two 3x3, 32; average over all pixels; dense, 10.
 """
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import onnx
-import onnxruntime
 from data import Digits, load
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quantize_static,
-)
+
+from dovetail.compiler import compile
+from dovetail.compiler.quantize import quantize_model
 
 OUTPUT = Path(__file__).parent / "digits_int8.onnx"
 EPOCHS = 120
@@ -180,25 +175,19 @@ def to_onnx(parameters: Parameters) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
-class Calibration(CalibrationDataReader):
-    """Every training image, one at a time."""
-
-    def __init__(self, digits: Digits) -> None:
-        self._images = iter(digits.train_images.transpose(0, 3, 1, 2))
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        image = next(self._images, None)
-        return None if image is None else {"image": image[None]}
+def quantized(model: onnx.ModelProto, digits: Digits) -> onnx.ModelProto:
+    """The model in int8, calibrated with every training image."""
+    images = digits.train_images.transpose(0, 3, 1, 2)
+    return quantize_model(model, ({"image": image[None]} for image in images)).model
 
 
-def quantized_accuracy(digits: Digits) -> float:
-    """Share of the test split that the written model gets right, in integers, by ONNX Runtime."""
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    session = onnxruntime.InferenceSession(OUTPUT, options, providers=["CPUExecutionProvider"])
-    images = digits.test_images.transpose(0, 3, 1, 2)
-    logits = [session.run(None, {"image": image[None]})[0] for image in images]
-    return float((np.concatenate(logits).argmax(axis=1) == digits.test_labels).mean())
+def accuracy(model: onnx.ModelProto, digits: Digits) -> float:
+    """Share of the test split that the integer model gets right."""
+    module = compile(model, "cpu")
+    images = np.ascontiguousarray(digits.test_images.transpose(0, 3, 1, 2))
+    results = [module.run({"image": image[None]}, "cpu") for image in images]
+    logits = np.concatenate([result.outputs["logits"] for result in results])
+    return float((logits.argmax(axis=1) == digits.test_labels).mean())
 
 
 def main() -> None:
@@ -211,20 +200,9 @@ def main() -> None:
     ):
         right = np.asarray(forward(parameters, images)).argmax(axis=1) == labels
         print(f"float32, {name} split: {right.mean():.4f}")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "float.onnx"
-        onnx.save(to_onnx(parameters), path)
-        quantize_static(
-            path,
-            OUTPUT,
-            Calibration(digits),
-            quant_format=QuantFormat.QDQ,
-            per_channel=True,
-            weight_type=QuantType.QInt8,
-            activation_type=QuantType.QInt8,
-            extra_options={"WeightSymmetric": True},
-        )
-    print(f"int8, test split: {quantized_accuracy(digits):.4f}")
+    model = quantized(to_onnx(parameters), digits)
+    onnx.save(model, OUTPUT)
+    print(f"int8, test split: {accuracy(model, digits):.4f}")
     print(f"wrote {OUTPUT.name}, {OUTPUT.stat().st_size} bytes")
 
 

@@ -143,6 +143,12 @@ def test_shapes_are_constants() -> None:
     check(nodes, IMAGE, constants, ["Reshape"])
 
 
+def test_an_output_that_is_another_name_keeps_it() -> None:
+    nodes = [CONV, helper.make_node("Identity", ["c"], ["y"])]
+    simple = check(nodes, IMAGE, WEIGHTS, ["Conv"])
+    assert simple.nodes[0].outputs == ("y",)
+
+
 def test_a_model_without_inputs_in_its_outputs_is_refused() -> None:
     model = small_model([helper.make_node("Add", ["k", "k"], ["y"])], [1, 2], {"k": random((2,))})
     with pytest.raises(ModelError, match="nothing to quantise"):
