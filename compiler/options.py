@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CompileOptions"]
+__all__ = ["CompileOptions", "cache_directory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +28,11 @@ class CompileOptions:
             verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
             time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
         )
+
+
+def cache_directory() -> Path:
+    """Where compiled code is kept: ``DOVETAIL_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("DOVETAIL_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"

@@ -1,30 +1,21 @@
-"""Loop functions to a module that runs."""
+"""Loop functions, and programs of them, to machine code in this process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...errors import GraphError
 from ...loops.ir import Function
-from .emitter import ModuleText
-from .functions import Signature, write_function
+from .build import LlvmOptions, build_functions
+from .functions import Signature
 from .jit import LoadedCode
-from .module import CompiledModule
+from .module import CompiledModule, CompiledProgram
 from .optimize import Effort, to_object
 from .pool import RUN, run_address
+from .program import Program, main_text, memory_bytes
 from .target import CpuTarget
 
-__all__ = ["LlvmOptions", "compile_functions"]
+__all__ = ["LlvmOptions", "compile_functions", "compile_program"]
 
-
-@dataclass(frozen=True, slots=True)
-class LlvmOptions:
-    """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
-
-    threads: that parallel loops run on.
-    """
-
-    level: str = "native"
-    threads: int = 1
+_MAIN = "dovetail_main"
 
 
 def compile_functions(
@@ -38,16 +29,31 @@ def compile_functions(
     options = options or LlvmOptions()
     target = CpuTarget.at_level(options.level)
     target.require_host()
-    signatures: dict[str, Signature] = {}
-    objects = []
-    for number, function in enumerate(functions):
-        if function.name in signatures:
-            raise GraphError(f"two functions are called {function.name}")
-        module = ModuleText(target)
-        signatures[function.name] = write_function(
-            module, function, f"kernel{number}", options.threads
-        )
-        objects.append(to_object(module.text(), target, Effort.FULL))
+    names = [function.name for function in functions]
+    if len(set(names)) < len(names):
+        raise GraphError(f"two functions are called {max(names, key=names.count)}")
+    built = build_functions(functions, target, options)
+    signatures = {
+        function.name: Signature(each.symbol, function, each.workspace_bytes, Effort.FULL)
+        for function, each in zip(functions, built, strict=True)
+    }
+    objects = {each.symbol: each.code for each in built}
     imports = {RUN: run_address()} if options.threads > 1 else {}
-    symbols = [signature.symbol for signature in signatures.values()]
-    return CompiledModule(signatures, LoadedCode(objects, symbols, imports), options.threads)
+    code = LoadedCode(list(objects.values()), list(objects), imports)
+    return CompiledModule(signatures, code, options.threads)
+
+
+def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
+    """Machine code of all calls of ``program`` in order, in this process.
+
+    Raises GraphError and TargetError as ``compile_functions``.
+    """
+    options = options or LlvmOptions()
+    target = CpuTarget.at_level(options.level)
+    target.require_host()
+    built = build_functions(program.functions, target, options)
+    objects = {each.symbol: each.code for each in built}
+    objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
+    imports = {RUN: run_address()} if options.threads > 1 else {}
+    code = LoadedCode(list(objects.values()), [_MAIN], imports)
+    return CompiledProgram(program, code, _MAIN, memory_bytes(program, built), options.threads)

@@ -10,6 +10,7 @@ from ...errors import GraphError
 from ...loops.ir import Function
 from .context import Context, Place
 from .emitter import Emitter, ModuleText
+from .optimize import Effort
 from .statements import emit
 
 __all__ = ["Signature", "write_function"]
@@ -20,11 +21,13 @@ class Signature:
     """What a caller must know.
 
     symbol: the name in machine code.  workspace_bytes: that a call needs, 64-byte aligned.
+    effort: how LLVM is to optimise it.
     """
 
     symbol: str
     function: Function
     workspace_bytes: int
+    effort: Effort
 
 
 def write_function(
@@ -48,4 +51,4 @@ def write_function(
         symbol,
         f"define void @{symbol}({', '.join(parameters)}) #0 {{\n{e.body()}\n  ret void\n}}",
     )
-    return Signature(symbol, function, context.workspace_bytes)
+    return Signature(symbol, function, context.workspace_bytes, Effort.FULL)

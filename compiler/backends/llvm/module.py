@@ -1,6 +1,7 @@
 """Compiled functions, and calls of them on NumPy arrays."""
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,11 +11,11 @@ from ...loops.expressions import Buffer
 from .functions import Signature
 from .jit import LoadedCode
 from .pool import pool_address
+from .program import ALIGNMENT, Program
 
-__all__ = ["CompiledModule", "WorkspaceError"]
+__all__ = ["CompiledModule", "CompiledProgram", "WorkspaceError"]
 
 Array = np.ndarray
-_ALIGNMENT = 64
 
 
 class WorkspaceError(CompilerError):
@@ -67,6 +68,53 @@ class CompiledModule:
         return results
 
 
+class CompiledProgram:
+    """Machine code of a program.  One call at a time uses its memory."""
+
+    def __init__(
+        self, program: Program, code: LoadedCode, symbol: str, memory_bytes: int, threads: int
+    ) -> None:
+        """Raises WorkspaceError when there is no memory for it."""
+        self.program = program
+        self.memory_bytes = memory_bytes
+        self._threads = threads
+        self._code = code
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)
+        self._main = kind(code.address(symbol))
+        self._memory = _workspace("program", memory_bytes)
+        self._constants = [np.ascontiguousarray(array) for array in program.constants.values()]
+        self._constant_pointers = _pointers(self._constants)
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        inputs: Mapping[str, Array] | Sequence[Array],
+        outputs: Mapping[str, Array] | Sequence[Array] | None = None,
+    ) -> list[Array]:
+        """All calls; arrays by the names, or in the order, of the program's buffers.
+
+        outputs: written in place; None makes new ones.  Raises GraphError for arrays of other
+        shapes or dtypes.
+        """
+        given = _in_order("program", self.program.inputs, inputs)
+        if outputs is None:
+            outputs = [np.empty(b.shape, b.dtype.numpy) for b in self.program.outputs]
+        results = _in_order("program", self.program.outputs, outputs)
+        with self._lock:
+            self._main(
+                pool_address(self._threads),
+                self._memory.ctypes.data,
+                _pointers(given),
+                _pointers(results),
+                self._constant_pointers,
+            )
+        return results
+
+
+def _pointers(arrays: Sequence[Array]) -> "ctypes.Array[ctypes.c_void_p]":
+    return (ctypes.c_void_p * max(len(arrays), 1))(*[array.ctypes.data for array in arrays])
+
+
 def _parameters(signature: Signature) -> int:
     return len(signature.function.inputs) + len(signature.function.outputs)
 
@@ -99,10 +147,10 @@ def _in_order(
 def _workspace(name: str, size: int) -> Array:
     """``size`` bytes from an aligned address on."""
     try:
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        memory = np.empty(size + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as error:
         raise WorkspaceError(
             f"{name}: {size} bytes of workspace required; not available"
         ) from error
-    start = -memory.ctypes.data % _ALIGNMENT
+    start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size]

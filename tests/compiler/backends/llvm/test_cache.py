@@ -1,0 +1,87 @@
+"""Machine code on disk: found again, never trusted when damaged, built by several processes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.backends.llvm import build
+from dovetail.compiler.backends.llvm.cache import content_key
+from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.backends.llvm.target import CpuTarget
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.loops.expressions import Buffer
+from dovetail.compiler.loops.ir import Function, LoopKind, Store
+
+from .kernels import elementwise
+
+
+def scaled(factor: float, name: str = "map") -> Function:
+    function = elementwise(8, (DType.FLOAT32,), lambda x: x * factor, LoopKind.VECTOR)
+    return replace(function, name=name)
+
+
+def run(function: Function, folder: Path) -> np.ndarray:
+    module = compile_functions([function], LlvmOptions(cache=folder))
+    return module.run(function.name, [np.arange(8, dtype=np.float32)])[0]
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_code_is_found_again_whatever_the_function_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(scaled(3.0), tmp_path)
+    assert len(entries(tmp_path)) == 1
+    monkeypatch.setattr(build, "_build", None)
+    np.testing.assert_array_equal(run(scaled(3.0, "another name"), tmp_path), first)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_entry_is_made_anew(tmp_path: Path, damage: str) -> None:
+    first = run(scaled(3.0), tmp_path)
+    (entry,) = entries(tmp_path)
+    whole = entry.read_bytes()
+    flipped = whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]
+    entry.write_bytes({"cut": whole[:300], "flipped": flipped, "empty": b""}[damage])
+    np.testing.assert_array_equal(run(scaled(3.0), tmp_path), first)
+    assert entries(tmp_path) == [entry]
+    assert entry.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert run(scaled(2.0), blocked)[3] == 6
+
+
+def test_content_cpu_and_threads_are_told_apart() -> None:
+    native, old = CpuTarget.at_level("native"), CpuTarget.at_level("x86-64")
+    keys = [
+        content_key(scaled(3.0), native, 1),
+        content_key(scaled(2.0), native, 1),
+        content_key(scaled(3.0), old, 1),
+        content_key(scaled(3.0), native, 2),
+    ]
+    assert len(set(keys)) == 4
+    assert content_key(scaled(3.0, "other"), native, 1) == keys[0]
+
+
+def test_many_functions_are_built_by_several_processes() -> None:
+    functions = [scaled(float(n), f"f{n}") for n in range(13)]
+    module = compile_functions(functions, LlvmOptions(jobs=2))
+    x = np.arange(8, dtype=np.float32)
+    for n in range(13):
+        np.testing.assert_array_equal(module.run(f"f{n}", [x])[0], x * n)
+
+
+def test_an_error_in_another_process_arrives() -> None:
+    y = Buffer("y", (), DType.FLOAT32)
+    wrong = Function("wrong", (), (y,), Store(y, (), Buffer("z", (), DType.FLOAT32)[()]))
+    functions = [scaled(float(n), f"f{n}") for n in range(13)]
+    with pytest.raises(GraphError, match="load of z, which is not in scope"):
+        compile_functions([*functions, wrong], LlvmOptions(jobs=2))
