@@ -8,6 +8,7 @@ __all__ = [
     "DoesNotFitError",
     "GraphError",
     "ModelError",
+    "ScheduleError",
     "TargetError",
     "UnsupportedOperatorError",
 ]
@@ -31,6 +32,10 @@ class UnsupportedOperatorError(CompilerError):
 
 class GraphError(CompilerError):
     """A graph violates the rules of the graph IR."""
+
+
+class ScheduleError(CompilerError):
+    """A schedule primitive does not apply."""
 
 
 class TargetError(CompilerError):

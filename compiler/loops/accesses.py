@@ -51,8 +51,10 @@ class Access:
     private: int | None
     """How many of ``loops`` are around the allocation of the buffer; None: it is not inside."""
     statement: Stmt
-    within: frozenset[str] = frozenset()
+    within: frozenset[str]
     """The variables of the dimensions of a region."""
+    conditional: bool
+    """Whether it may not happen although ``bounds`` hold."""
 
     def commutes(self, other: "Access") -> bool:
         """Whether their order does not matter, on one element."""
@@ -75,7 +77,7 @@ def accesses(
     for loop in loops:
         bounds = bounds.loop(loop.variable, Simplifier(bounds).expr(loop.extent))
     collector = _Collector(intrinsics or {})
-    collector.statement(stmt, _Place(loops, Simplifier(bounds), {}, {}))
+    collector.statement(stmt, _Place(loops, Simplifier(bounds), {}, {}, False))
     return collector.found
 
 
@@ -85,9 +87,15 @@ class _Place:
     simplifier: Simplifier
     lets: Mapping[str, Expr]
     allocated: Mapping[str, int]
+    conditional: bool
 
     def inner(self, bounds: Bounds) -> "_Place":
         return replace(self, simplifier=Simplifier(bounds))
+
+    def where(self, condition: Expr, holds: bool = True) -> "_Place":
+        test = self.simplifier.expr(self.expr(condition))
+        inside = self.inner(self.simplifier.bounds.where(test, holds))
+        return inside if Bounds.decides(test, holds) else replace(inside, conditional=True)
 
     def expr(self, expr: Expr) -> Expr:
         return substitute_expr(expr, self.lets) if self.lets else expr
@@ -111,13 +119,12 @@ class _Collector:
                 self.statement(body, replace(inner, loops=(*place.loops, stmt)))
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.reads((condition,), stmt, place)
-                test = place.simplifier.expr(place.expr(condition))
-                self.statement(then, place.inner(bounds.where(test)))
+                self.statement(then, place.where(condition))
                 if otherwise is not None:
-                    self.statement(otherwise, place.inner(bounds.where(test, False)))
+                    self.statement(otherwise, place.where(condition, False))
             case While(condition=condition, body=body):
                 self.reads((condition,), stmt, place)
-                self.statement(body, place)
+                self.statement(body, replace(place, conditional=True))
             case Allocate(buffer=buffer, body=body):
                 allocated = {**place.allocated, buffer.name: len(place.loops)}
                 self.statement(body, replace(place, allocated=allocated))
@@ -161,6 +168,7 @@ class _Collector:
                 place.allocated.get(buffer.name),
                 stmt,
                 within,
+                place.conditional,
             )
         )
 
@@ -180,11 +188,9 @@ class _Collector:
                 case Select(condition=condition, chosen=chosen, other=other) if (
                     depth < DEEPEST_GUARD
                 ):
-                    test = here.simplifier.expr(here.expr(condition))
-                    bounds = here.simplifier.bounds
                     stack += (
-                        (other, here.inner(bounds.where(test, False)), depth + 1),
-                        (chosen, here.inner(bounds.where(test)), depth + 1),
+                        (other, here.where(condition, False), depth + 1),
+                        (chosen, here.where(condition), depth + 1),
                         (condition, here, depth),
                     )
                 case _:

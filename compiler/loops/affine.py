@@ -65,10 +65,11 @@ class Linear:
         return None
 
     def to_expr(self) -> Expr:
-        """As an expression: terms that are added, in the order of their text, then the others."""
+        """As an expression: terms that are added first, greater factors first."""
         if len(self.terms) > 1:
             ordered = sorted(
-                self.terms.items(), key=lambda term: (term[1] < 0, expr_to_text(term[0]))
+                self.terms.items(),
+                key=lambda term: (term[1] < 0, -abs(term[1]), expr_to_text(term[0])),
             )
         else:
             ordered = list(self.terms.items())

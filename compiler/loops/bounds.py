@@ -46,8 +46,7 @@ class Bounds:
         ranges = {**self.ranges, name: (0, high - 1)}
         if isinstance(extent, Constant):
             return Bounds(ranges, self.facts)
-        inside = Linear(1, {Variable(name): 1})
-        return Bounds(ranges, (*self.facts, *(inside - linear(limit) for limit in _minima(extent))))
+        return Bounds(ranges, (*self.facts, *_at_most(Variable(name), extent, 1)))
 
     @property
     def empty(self) -> bool:
@@ -64,6 +63,23 @@ class Bounds:
         """Where a condition holds, or does not."""
         new = tuple(_facts(condition, holds))
         return Bounds(self.ranges, (*self.facts, *new)) if new else self
+
+    @staticmethod
+    def decides(condition: Expr, holds: bool = True) -> bool:
+        """Whether the facts of ``where`` say all that the condition says."""
+        match condition:
+            case Constant():
+                return True
+            case Binary(function=BinaryFunction.AND, left=left, right=right) if holds:
+                return Bounds.decides(left) and Bounds.decides(right)
+            case Binary(function=BinaryFunction.OR, left=left, right=right) if not holds:
+                return Bounds.decides(left, False) and Bounds.decides(right, False)
+            case Unary(function=UnaryFunction.NOT, operand=operand):
+                return Bounds.decides(operand, not holds)
+            case Binary(function=function, left=left) if left.dtype is DType.INT64:
+                ordered = function in (BinaryFunction.LT, BinaryFunction.LE)
+                return ordered or function is (BinaryFunction.EQ if holds else BinaryFunction.NE)
+        return False
 
     def of(self, expr: Expr) -> Interval:
         """An interval that holds every value of an integer expression, facts left aside."""
@@ -84,8 +100,8 @@ class Bounds:
 
     def upper(self, form: Linear, depth: int = 2) -> int:
         """A number that no value of the form exceeds; up to ``depth`` facts are added up."""
-        best = self.interval(form)[1]
-        if depth:
+        best = self.interval(form)[1] if not self.facts else self._greatest(form, depth)
+        if depth and self.facts:
             for fact in self.facts:
                 for atom, factor in fact.terms.items():
                     held = form.terms.get(atom, 0)
@@ -97,9 +113,22 @@ class Bounds:
                         break
         return best
 
-    def lower(self, form: Linear) -> int:
+    def lower(self, form: Linear, depth: int = 2) -> int:
         """A number that no value of the form is below."""
-        return -self.upper(form * -1)
+        return -self.upper(form * -1, depth)
+
+    def _greatest(self, form: Linear, depth: int) -> int:
+        """As ``interval``, with facts about what a quotient is of."""
+        high = form.constant
+        for atom, factor in form.terms.items():
+            match atom:
+                case Binary(function=BinaryFunction.FLOORDIV, left=inner, right=Constant(value=by)):
+                    part = linear(inner)
+                    bound = self.upper(part, depth) if factor > 0 else self.lower(part, depth)
+                    high += factor * (bound // int(by))
+                case _:
+                    high += self.interval(Linear(0, {atom: factor}))[1]
+        return high
 
     def _combine(self, expr: Expr, below: tuple[Interval, ...]) -> Interval:
         limits = integer_limits(expr.dtype) if not expr.dtype.is_float else ANY
@@ -158,14 +187,14 @@ def _binary(function: BinaryFunction, a: Interval, b: Interval, anything: Interv
     return anything
 
 
-def _minima(extent: Expr) -> Iterable[Expr]:
-    """Expressions that the extent does not exceed."""
-    match extent:
-        case Binary(function=BinaryFunction.MIN, left=left, right=right):
-            yield from _minima(left)
-            yield from _minima(right)
+def _parts(expr: Expr, function: BinaryFunction) -> Iterable[Expr]:
+    """What ``expr`` is the minimum, or the maximum, of."""
+    match expr:
+        case Binary(function=found, left=left, right=right) if found is function:
+            yield from _parts(left, function)
+            yield from _parts(right, function)
         case _:
-            yield extent
+            yield expr
 
 
 def _facts(condition: Expr, holds: bool) -> Iterable[Linear]:
@@ -183,16 +212,22 @@ def _facts(condition: Expr, holds: bool) -> Iterable[Linear]:
         case Unary(function=UnaryFunction.NOT, operand=operand):
             yield from _facts(operand, not holds)
         case Binary(function=function, left=left, right=right) if left.dtype is DType.INT64:
-            first, second = linear(left), linear(right)
             match function, holds:
                 case BinaryFunction.LT, True:
-                    yield (first - second).shifted(1)
+                    yield from _at_most(left, right, 1)
                 case BinaryFunction.LE, True:
-                    yield first - second
+                    yield from _at_most(left, right, 0)
                 case BinaryFunction.LT, False:
-                    yield second - first
+                    yield from _at_most(right, left, 0)
                 case BinaryFunction.LE, False:
-                    yield (second - first).shifted(1)
+                    yield from _at_most(right, left, 1)
                 case (BinaryFunction.EQ, True) | (BinaryFunction.NE, False):
-                    yield first - second
-                    yield second - first
+                    yield from _at_most(left, right, 0)
+                    yield from _at_most(right, left, 0)
+
+
+def _at_most(low: Expr, high: Expr, offset: int) -> Iterable[Linear]:
+    """``low + offset <= high``, as forms that are at most 0."""
+    for first in _parts(low, BinaryFunction.MAX):
+        for second in _parts(high, BinaryFunction.MIN):
+            yield (linear(first) - linear(second)).shifted(offset)

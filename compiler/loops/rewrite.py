@@ -48,6 +48,7 @@ __all__ = [
     "substitute_expr",
     "variables",
     "walk",
+    "with_bodies",
     "with_operands",
 ]
 
@@ -151,6 +152,19 @@ def bodies(stmt: Stmt) -> tuple[Stmt, ...]:
             return ()
         case _:
             assert_never(stmt)
+
+
+def with_bodies(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
+    """``stmt`` with other statements directly below it; nested blocks are flattened."""
+    match stmt:
+        case Block():
+            return block(*new)
+        case If(condition=condition, otherwise=otherwise):
+            return If(condition, new[0], None if otherwise is None else new[1])
+        case For() | While() | Allocate() | Let():
+            return replace(stmt, body=new[0])
+        case _:
+            return stmt
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:

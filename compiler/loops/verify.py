@@ -48,15 +48,20 @@ COUNTED = frozenset({LoopKind.VECTOR, LoopKind.UNROLLED})
 """Kinds whose extent is constant, and whose variables may index registers."""
 
 
-def verify(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> None:
+def verify(
+    function: Function,
+    intrinsics: Mapping[str, Intrinsic] | None = None,
+    *,
+    scheduled: bool = False,
+) -> None:
     """Raise GraphError, naming the statement, unless the function keeps these rules.
 
     Names: parameters and allocations have different names where both are seen; a variable or
     buffer is used where it is bound; nothing hides a variable.  Types: conditions are bool, indices
     and extents int64, functions are defined for their dtype.  Inputs are not written.  Every index
     is in range, which its form, the loops and the guards around it prove.  Iterations that run at
-    once touch different elements.  Extents of vector and unrolled loops are constant, and only
-    their variables index registers.
+    once touch different elements.  Extents of vector and unrolled loops are constant; once the
+    function is ``scheduled``, only their variables index registers.
     """
     parameters = (*function.inputs, *function.outputs)
     names: dict[str, Buffer] = {}
@@ -69,7 +74,7 @@ def verify(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None
             )
         names[buffer.name] = buffer
     inputs = frozenset(buffer.name for buffer in function.inputs)
-    verifier = _Verifier(function.name, inputs, intrinsics or {})
+    verifier = _Verifier(function.name, inputs, intrinsics or {}, scheduled)
     verifier.statement(function.body, _Scope(names, {}, {}))
     verifier.indices(function.body)
     verifier.races(function.body, Bounds())
@@ -84,11 +89,16 @@ class _Scope:
 
 class _Verifier:
     def __init__(
-        self, name: str, inputs: frozenset[str], intrinsics: Mapping[str, Intrinsic]
+        self,
+        name: str,
+        inputs: frozenset[str],
+        intrinsics: Mapping[str, Intrinsic],
+        scheduled: bool,
     ) -> None:
         self.name = name
         self.inputs = inputs
         self.intrinsics = intrinsics
+        self.scheduled = scheduled
 
     def error(self, stmt: Stmt, message: str) -> GraphError:
         line = statement_to_text(stmt).splitlines()[0]
@@ -148,7 +158,8 @@ class _Verifier:
     def index(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, scope: _Scope) -> None:
         for index in indices:
             self.required(index, DType.INT64, f"index of {buffer.name}", stmt)
-            if buffer.scope is not Scope.REGISTER or isinstance(index, Constant):
+            register = self.scheduled and buffer.scope is Scope.REGISTER
+            if not register or isinstance(index, Constant):
                 continue
             for node in expressions(index):
                 named = isinstance(node, Variable) and scope.kinds.get(node.name) not in COUNTED

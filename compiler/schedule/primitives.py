@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from ..errors import CompilerError
+from ..errors import ScheduleError
 from ..tensor.ir import Affine, Kernel, Loop, LoopKind, Ref, Stage, var
 from ..tensor.rewrite import map_refs
 from ..tensor.tiles import tile_loops
@@ -22,10 +22,6 @@ __all__ = [
     "apply",
     "from_record",
 ]
-
-
-class ScheduleError(CompilerError):
-    """A schedule primitive does not apply to the kernel."""
 
 
 @dataclass(frozen=True, slots=True)

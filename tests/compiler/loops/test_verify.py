@@ -155,7 +155,7 @@ def test_a_program_that_keeps_the_rules_is_accepted(body: str) -> None:
 )
 def test_a_broken_rule_is_named(body: str, message: str) -> None:
     with pytest.raises(GraphError, match=message):
-        verify(written("\n" + body))
+        verify(written("\n" + body), scheduled=True)
 
 
 Y = Buffer("y", (4,), DType.FLOAT32)

@@ -1,0 +1,1 @@
+"""Schedules of loop programs: pure rewrites, each checked, recorded as a trace."""

@@ -1,0 +1,191 @@
+"""A loop program and the trace of steps that made it what it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...errors import ScheduleError
+from ...loops.bounds import Bounds
+from ...loops.expressions import Scope
+from ...loops.intrinsic import Intrinsic
+from ...loops.ir import For, Function, LoopKind
+from ...loops.legality import FREE, describe, race
+from ...loops.rewrite import walk
+from .loop_steps import Fission, Fuse, Join, Partition, Reorder, SetKind, Split
+from .pipeline import Pipeline
+from .placement_steps import ComputeAt, Inline, Rfactor
+from .site import find_loop, rename_loops
+from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
+from .tensorize import Tensorize
+
+__all__ = ["STEPS", "Schedule", "Step"]
+
+Step = (
+    Split
+    | Fuse
+    | Reorder
+    | SetKind
+    | Partition
+    | Fission
+    | Join
+    | CacheRead
+    | CacheWrite
+    | Lift
+    | SetScope
+    | SetLayout
+    | Inline
+    | ComputeAt
+    | Rfactor
+    | Pipeline
+    | Tensorize
+)
+
+STEPS: dict[str, type[Step]] = {
+    "split": Split,
+    "fuse": Fuse,
+    "reorder": Reorder,
+    "set_kind": SetKind,
+    "partition": Partition,
+    "fission": Fission,
+    "join": Join,
+    "cache_read": CacheRead,
+    "cache_write": CacheWrite,
+    "lift": Lift,
+    "set_scope": SetScope,
+    "set_layout": SetLayout,
+    "inline": Inline,
+    "compute_at": ComputeAt,
+    "rfactor": Rfactor,
+    "pipeline": Pipeline,
+    "tensorize": Tensorize,
+}
+"""Every step, by the name that a trace has for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A function, the steps that made it, and the intrinsics that steps may name.
+
+    Loops are known by their variables, which differ in the whole function: ``of`` sees to it.
+    Every method returns another schedule; each raises ScheduleError, with the reason, when the step
+    does not apply.  The steps' classes say what they do.
+    """
+
+    function: Function
+    trace: tuple[Step, ...] = ()
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
+
+    @staticmethod
+    def of(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> "Schedule":
+        """The function as it is, but for loop variables of one name: all but the first of a name
+        get ``.2``, ``.3``, ...
+        """
+        body = rename_loops(function.body, ())
+        return Schedule(replace(function, body=body), (), intrinsics or {})
+
+    def then(self, step: Step) -> "Schedule":
+        """The schedule with one more step."""
+        function = step.apply(self.function, self.intrinsics)
+        if not isinstance(step, SetKind):
+            _check_races(function, self.intrinsics, step)
+        return Schedule(function, (*self.trace, step), self.intrinsics)
+
+    def split(
+        self, loop: str, factor: int, tail: str = "guard", outer: str = "", inner: str = ""
+    ) -> "Schedule":
+        """See Split."""
+        return self.then(Split(loop, factor, tail, outer, inner))
+
+    def fuse(self, outer: str, inner: str, name: str = "") -> "Schedule":
+        """See Fuse."""
+        return self.then(Fuse(outer, inner, name))
+
+    def reorder(self, *loops: str) -> "Schedule":
+        """See Reorder."""
+        return self.then(Reorder(loops))
+
+    def vectorize(self, loop: str) -> "Schedule":
+        """See SetKind."""
+        return self.then(SetKind(loop, LoopKind.VECTOR))
+
+    def unroll(self, loop: str) -> "Schedule":
+        """See SetKind."""
+        return self.then(SetKind(loop, LoopKind.UNROLLED))
+
+    def parallel(self, loop: str) -> "Schedule":
+        """See SetKind."""
+        return self.then(SetKind(loop, LoopKind.PARALLEL))
+
+    def bind(self, loop: str, kind: LoopKind) -> "Schedule":
+        """See SetKind."""
+        return self.then(SetKind(loop, kind))
+
+    def partition(self, loop: str, at: int) -> "Schedule":
+        """See Partition."""
+        return self.then(Partition(loop, at))
+
+    def fission(self, loop: str, after: int = 1, name: str = "") -> "Schedule":
+        """See Fission."""
+        return self.then(Fission(loop, after, name))
+
+    def join(self, first: str, second: str) -> "Schedule":
+        """See Join."""
+        return self.then(Join(first, second))
+
+    def cache_read(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
+        """See CacheRead."""
+        return self.then(CacheRead(buffer, loop, scope, name))
+
+    def cache_write(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
+        """See CacheWrite."""
+        return self.then(CacheWrite(buffer, loop, scope, name))
+
+    def lift(self, buffer: str, loop: str, axis: int = 0, expand: bool = True) -> "Schedule":
+        """See Lift."""
+        return self.then(Lift(buffer, loop, axis, expand))
+
+    def set_scope(self, buffer: str, scope: Scope) -> "Schedule":
+        """See SetScope."""
+        return self.then(SetScope(buffer, scope))
+
+    def set_layout(
+        self,
+        buffer: str,
+        tiles: tuple[tuple[int, int], ...] = (),
+        order: tuple[int, ...] = (),
+    ) -> "Schedule":
+        """See SetLayout."""
+        return self.then(SetLayout(buffer, tiles, order))
+
+    def inline(self, buffer: str) -> "Schedule":
+        """See Inline."""
+        return self.then(Inline(buffer))
+
+    def compute_at(self, buffer: str, loop: str) -> "Schedule":
+        """See ComputeAt."""
+        return self.then(ComputeAt(buffer, loop))
+
+    def rfactor(self, loop: str, root: str, name: str = "") -> "Schedule":
+        """See Rfactor."""
+        return self.then(Rfactor(loop, root, name))
+
+    def pipeline(self, loop: str, buffer: str) -> "Schedule":
+        """See Pipeline."""
+        return self.then(Pipeline(loop, buffer))
+
+    def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
+        """See Tensorize."""
+        return self.then(Tensorize(loop, intrinsic))
+
+
+def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:
+    """Loops whose iterations run at once must still be allowed to."""
+    for stmt in walk(function.body):
+        if isinstance(stmt, For) and stmt.kind in FREE:
+            site, loop = find_loop(function, stmt.variable)
+            bounds: Bounds = site.bounds
+            conflict = race(loop, bounds, intrinsics)
+            if conflict is not None:
+                raise ScheduleError(
+                    f"{type(step).__name__.lower()}: iterations of the {loop.kind} loop "
+                    f"{loop.variable} would touch the same element of {describe(conflict)}"
+                )

@@ -1,0 +1,183 @@
+"""Where things are in a program, and the program with something else there."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ...errors import ScheduleError
+from ...loops.bounds import Bounds
+from ...loops.canonicalize import canonicalize_statement
+from ...loops.expressions import Variable
+from ...loops.ir import Allocate, Block, For, Function, If, Let, Stmt, block
+from ...loops.rewrite import bodies, loads, own_expressions, substitute, walk, with_bodies
+from ...loops.simplify import Simplifier
+
+__all__ = [
+    "Site",
+    "buffer_names",
+    "find",
+    "find_allocation",
+    "find_loop",
+    "fresh",
+    "loop_names",
+    "rename_loops",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A statement of a function and the statements around it, outermost first, each with the
+    number of the one of its bodies that leads on.
+    """
+
+    function: Function
+    stmt: Stmt
+    above: tuple[tuple[Stmt, int], ...]
+
+    @property
+    def bounds(self) -> Bounds:
+        """What holds at the statement."""
+        simplifier = Simplifier(Bounds())
+        for outer, number in self.above:
+            bounds = simplifier.bounds
+            match outer:
+                case For(variable=name, extent=extent):
+                    bounds = bounds.loop(name, simplifier.expr(extent))
+                case If(condition=condition):
+                    bounds = bounds.where(simplifier.expr(condition), number == 0)
+                case Let(variable=variable, value=value) if not variable.dtype.is_float:
+                    bounds = bounds.variable(variable.name, bounds.of(simplifier.expr(value)))
+                case _:
+                    continue
+            simplifier = Simplifier(bounds)
+        return simplifier.bounds
+
+    def replaced(self, new: Stmt) -> Function:
+        """The function with ``new`` in the statement's place."""
+        for outer, number in reversed(self.above):
+            parts = list(bodies(outer))
+            parts[number] = new
+            new = with_bodies(outer, tuple(parts))
+        return replace(self.function, body=new)
+
+    def simplified(self, new: Stmt) -> Function:
+        """The function with ``new``, simplified, in the statement's place."""
+        return self.replaced(canonicalize_statement(new, self.bounds))
+
+    def down(self, buffer: str) -> "Site":
+        """The site of the body, inside guards, lets and allocations directly around it that do not
+        read ``buffer``.
+        """
+        site = self
+        while True:
+            match site.stmt:
+                case For() if site is self:
+                    pass
+                case Let() | Allocate() | If(otherwise=None):
+                    pass
+                case _:
+                    return site
+            if any(
+                load.buffer.name == buffer
+                for each in own_expressions(site.stmt)
+                for load in loads(each)
+            ):
+                return site
+            (body,) = bodies(site.stmt)
+            site = Site(site.function, body, (*site.above, (site.stmt, 0)))
+
+    def up(self, levels: int) -> "Site":
+        """The site of the statement so many levels above."""
+        if levels == 0:
+            return self
+        outer, _ = self.above[-levels]
+        return Site(self.function, outer, self.above[:-levels])
+
+
+def find(function: Function, wanted: Callable[[Stmt], bool]) -> Site | None:
+    """The first statement, in the order of the text, that is ``wanted``."""
+    stack: list[tuple[Stmt, tuple[tuple[Stmt, int], ...]]] = [(function.body, ())]
+    while stack:
+        stmt, above = stack.pop()
+        if wanted(stmt):
+            return Site(function, stmt, above)
+        below = [(each, (*above, (stmt, n))) for n, each in enumerate(bodies(stmt))]
+        stack += reversed(below)
+    return None
+
+
+def find_loop(function: Function, name: str) -> tuple[Site, For]:
+    """The loop of variable ``name``.  Raises ScheduleError when there is none."""
+    site = find(function, lambda stmt: isinstance(stmt, For) and stmt.variable == name)
+    if site is None:
+        names = ", ".join(loop_names(function.body)) or "none"
+        raise ScheduleError(f"{function.name} has no loop {name!r}; there are: {names}")
+    assert isinstance(site.stmt, For)
+    return site, site.stmt
+
+
+def find_allocation(function: Function, name: str) -> tuple[Site, Allocate]:
+    """The allocation of buffer ``name``.  Raises ScheduleError when there is none, or several."""
+    found = [stmt.buffer.name for stmt in walk(function.body) if isinstance(stmt, Allocate)]
+    if found.count(name) != 1:
+        number = "no" if name not in found else "more than one"
+        raise ScheduleError(
+            f"{function.name} has {number} allocation of {name!r}; there are: "
+            f"{', '.join(sorted(set(found))) or 'none'}"
+        )
+    site = find(function, lambda stmt: isinstance(stmt, Allocate) and stmt.buffer.name == name)
+    assert site is not None
+    assert isinstance(site.stmt, Allocate)
+    return site, site.stmt
+
+
+def loop_names(stmt: Stmt) -> list[str]:
+    """The variables of all loops, in the order of the text."""
+    return [each.variable for each in walk(stmt) if isinstance(each, For)]
+
+
+def buffer_names(function: Function) -> set[str]:
+    """The names of all buffers, parameters and allocations."""
+    names = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
+    return names | {buffer.name for buffer in (*function.inputs, *function.outputs)}
+
+
+def fresh(name: str, taken: Iterable[str]) -> str:
+    """``name``, or ``name.2``, ``name.3``, ... when it is taken."""
+    used = set(taken)
+    chosen, number = name, 2
+    while chosen in used:
+        chosen, number = f"{name}.{number}", number + 1
+    return chosen
+
+
+def rename_loops(stmt: Stmt, taken: Iterable[str], suffix: str = "") -> Stmt:
+    """``stmt`` with loop variables and lets that are not among ``taken`` and differ from each
+    other; ``suffix`` is added to each.
+    """
+    used = set(taken)
+    bound = {each.variable for each in walk(stmt) if isinstance(each, For)}
+    bound |= {each.variable.name for each in walk(stmt) if isinstance(each, Let)}
+
+    def renamed(name: str) -> str:
+        new = fresh(name + suffix, used | bound - {name})
+        used.add(new)
+        return new
+
+    def recur(node: Stmt) -> Stmt:
+        match node:
+            case For(variable=name, body=body):
+                new = renamed(name)
+                body = body if new == name else substitute(body, {name: Variable(new)})
+                return replace(node, variable=new, body=recur(body))
+            case Let(variable=variable, body=body):
+                chosen = Variable(renamed(variable.name), variable.dtype)
+                if chosen != variable:
+                    body = substitute(body, {variable.name: chosen})
+                return replace(node, variable=chosen, body=recur(body))
+            case Block(statements=statements):
+                return block(*(recur(each) for each in statements))
+            case _:
+                below = bodies(node)
+                return with_bodies(node, tuple(recur(each) for each in below)) if below else node
+
+    return recur(stmt)

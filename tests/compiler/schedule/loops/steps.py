@@ -1,0 +1,139 @@
+"""Random steps for a schedule, of which some apply."""
+
+from itertools import pairwise
+
+from hypothesis import strategies as st
+
+from dovetail.compiler.errors import ScheduleError
+from dovetail.compiler.loops.expressions import Scope
+from dovetail.compiler.loops.ir import Allocate, Block, For, Function, LoopKind, Stmt
+from dovetail.compiler.loops.rewrite import bodies
+from dovetail.compiler.schedule.loops.loop_steps import (
+    Fission,
+    Fuse,
+    Join,
+    Partition,
+    Reorder,
+    SetKind,
+    Split,
+)
+from dovetail.compiler.schedule.loops.pipeline import Pipeline
+from dovetail.compiler.schedule.loops.placement_steps import ComputeAt, Inline, Rfactor
+from dovetail.compiler.schedule.loops.schedule import Schedule, Step
+from dovetail.compiler.schedule.loops.site import loop_names
+from dovetail.compiler.schedule.loops.storage_steps import (
+    CacheRead,
+    CacheWrite,
+    Lift,
+    SetLayout,
+    SetScope,
+)
+
+__all__ = ["schedules", "steps"]
+
+KINDS = (LoopKind.PARALLEL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.THREAD, LoopKind.SERIAL)
+SCOPES = (Scope.LOCAL, Scope.SHARED, Scope.GLOBAL)
+
+
+@st.composite
+def steps(draw: st.DrawFn, function: Function) -> Step | None:
+    """A step whose names are of the function; whether it applies is open."""
+    places = _Places(function)
+    options: list[st.SearchStrategy[Step]] = []
+    if places.loops:
+        loop = st.sampled_from(places.loops)
+        small = st.integers(1, 4)
+        buffer = st.sampled_from(places.buffers)
+        root = loop | st.just("")
+        options += [
+            st.builds(Split, loop, small, st.sampled_from(["guard", "short", "exact"])),
+            st.builds(Split, loop, st.just(2)),
+            st.builds(SetKind, loop, st.sampled_from(KINDS)),
+            st.builds(Partition, loop, small),
+            st.builds(CacheRead, buffer, root, st.sampled_from(SCOPES)),
+            st.builds(CacheWrite, buffer, root, st.sampled_from(SCOPES)),
+            st.builds(Rfactor, loop, loop),
+        ]
+    if places.nested:
+        pair = st.sampled_from(places.nested)
+        band = st.sampled_from(places.nests).flatmap(st.permutations)
+        options += [
+            pair.map(lambda names: Fuse(*names)),
+            pair.map(lambda names: Rfactor(names[1], names[0])),
+            band.map(lambda names: Reorder(tuple(names))),
+            band.map(lambda names: Reorder(tuple(names[:2]))),
+        ]
+    if places.siblings:
+        options.append(st.sampled_from(places.siblings).map(lambda names: Join(*names)))
+    if places.blocks:
+        options.append(st.builds(Fission, st.sampled_from(places.blocks), st.integers(1, 2)))
+    if places.allocated:
+        name = st.sampled_from(places.allocated)
+        tiles = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), max_size=2).map(tuple)
+        options += [
+            st.builds(Inline, name),
+            st.builds(SetScope, name, st.sampled_from(SCOPES)),
+            st.builds(SetLayout, name, tiles),
+        ]
+        if places.loops:
+            options += [st.builds(ComputeAt, name, loop), st.builds(ComputeAt, name, loop)]
+    if places.inner_allocations:
+        pair = st.sampled_from(places.inner_allocations)
+        options += [
+            st.tuples(pair, st.integers(0, 1), st.booleans()).map(
+                lambda drawn: Lift(*drawn[0], drawn[1], drawn[2])
+            ),
+            pair.map(lambda names: Pipeline(names[1], names[0])),
+        ]
+    return draw(st.one_of(options)) if options else None
+
+
+class _Places:
+    """Names of a function that a step may well apply to."""
+
+    def __init__(self, function: Function) -> None:
+        self.loops = loop_names(function.body)
+        self.allocated: list[str] = []
+        self.nested: list[tuple[str, str]] = []
+        self.nests: list[list[str]] = []
+        self.siblings: list[tuple[str, str]] = []
+        self.blocks: list[str] = []
+        self.inner_allocations: list[tuple[str, str]] = []
+        self._visit(function.body, ())
+        parameters = (*function.inputs, *function.outputs)
+        self.buffers = [*(buffer.name for buffer in parameters), *self.allocated]
+
+    def _visit(self, stmt: Stmt, around: tuple[str, ...]) -> None:
+        match stmt:
+            case For(variable=name, body=body):
+                if around:
+                    self.nested.append((around[-1], name))
+                    self.nests.append([*around, name])
+                around = (*around, name)
+                if isinstance(body, Block):
+                    self.blocks.append(name)
+            case Allocate(buffer=buffer):
+                self.allocated.append(buffer.name)
+                if around:
+                    self.inner_allocations.append((buffer.name, around[-1]))
+            case Block(statements=statements):
+                for first, second in pairwise(statements):
+                    if isinstance(first, For) and isinstance(second, For):
+                        self.siblings.append((first.variable, second.variable))
+        for body in bodies(stmt):
+            self._visit(body, around)
+
+
+@st.composite
+def schedules(draw: st.DrawFn, function: Function, max_steps: int = 8) -> Schedule:
+    """A schedule of the function, of steps that apply."""
+    schedule = Schedule.of(function)
+    for _ in range(draw(st.integers(1, max_steps))):
+        step = draw(steps(schedule.function))
+        if step is None:
+            break
+        try:
+            schedule = schedule.then(step)
+        except ScheduleError:
+            continue
+    return schedule
