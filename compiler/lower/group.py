@@ -48,8 +48,8 @@ class _Lowering:
     inputs: dict[str, Buffer] = field(default_factory=dict)
     outputs: dict[str, Buffer] = field(default_factory=dict)
     producers: dict[str, Node] = field(default_factory=dict)
-    anchored: dict[str, tuple[Indices, Expr]] = field(default_factory=dict)
-    """Results of the anchor: the indices of the element at hand, and its value."""
+    anchored: dict[str, Expr] = field(default_factory=dict)
+    """Results of the anchor: the value of the element at hand, the only one that is asked for."""
     bindings: list[tuple[Variable, Expr]] | None = None
     """Values named so far in the statement at hand; None while none can be named."""
     bound: dict[tuple[str, Indices], Expr] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class _Lowering:
             if not followers:
                 return Store(self.outputs[name], indices, value)
             variable = Variable(self.scope.fresh("v"), value.dtype)
-            self.anchored[name] = (indices, variable)
+            self.anchored[name] = variable
             body = self.statement(partial(self.stores, stored, indices))
             del self.anchored[name]
             return Let(variable, value, body)
@@ -160,8 +160,8 @@ class _Lowering:
 
     def value(self, name: str, indices: Indices) -> Expr:
         """A tensor's element."""
-        if name in self.anchored and self.anchored[name][0] == indices:
-            return self.anchored[name][1]
+        if name in self.anchored:
+            return self.anchored[name]
         constant = self.scalar(name)
         if constant is not None:
             return constant

@@ -199,7 +199,8 @@ def convert_space_to_depth(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -
     block = node.integer("blocksize", 1)
     rows, columns = height // block, width // block
     split = reshape(ctx, x, (batch, channels, rows, block, columns, block))
-    moved = transpose(ctx, split, (0, 3, 5, 1, 2, 4))
+    depth_first = node.text("mode", "DCR") == "DCR"
+    moved = transpose(ctx, split, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
     return (reshape(ctx, moved, (batch, channels * block * block, rows, columns)),)
 
 

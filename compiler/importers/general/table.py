@@ -16,6 +16,7 @@ from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
+from .selection import SELECTION
 from .sequences import SEQUENCES
 from .signal import SIGNAL
 from .training import TRAINING
@@ -37,6 +38,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **REDUCTIONS,
     **RESIZE,
     **SAMPLING,
+    **SELECTION,
     **SEQUENCES,
     **SIGNAL,
     **TRAINING,
