@@ -54,6 +54,8 @@ class Executor:
 
     model: onnx.ModelProto
     options: LlvmOptions = field(default_factory=LlvmOptions)
+    kernel_calls: int = 0
+    """Of the last run, to answer questions and to compute the outputs."""
     _known: "dict[tuple[object, ...], _Question | _Final]" = field(default_factory=dict)
 
     def run(self, inputs: Mapping[str, Argument]) -> dict[str, Argument]:
@@ -65,11 +67,13 @@ class Executor:
         unknown = sorted(set(inputs) - names)
         if unknown:
             raise ModelError(f"no input {unknown[0]!r}; the model's are {sorted(names)}")
+        self.kernel_calls = 0
         key = arguments_key(inputs)
         arrays: dict[str, Array] = {}
         for name in sorted(inputs):
             arrays.update(flatten(name, inputs[name], lambda each, _: each)[1])
         final = self._follow(key, arrays) or self._specialise(key, inputs)
+        self.kernel_calls += len(final.segment.steps)
         results = final.segment.run(arrays)
         return {name: restore(value, results) for name, value in final.outputs}
 
@@ -77,7 +81,7 @@ class Executor:
         """Where the questions asked before lead; None at an answer that is new."""
         place = self._known.get(key)
         while isinstance(place, _Question):
-            place = place.answers.get(_digest(_answer(place, arrays)))
+            place = place.answers.get(_digest(self._answer(place, arrays)))
         return place
 
     def _specialise(self, key: tuple[object, ...], inputs: Mapping[str, Argument]) -> _Final:
@@ -98,7 +102,7 @@ class Executor:
                     segment = compile_segment(graph, self.options)
                 found = _Question(tensor, segment)
                 self._keep(key, path, found)
-            answer = _answer(found, arrays)
+            answer = self._answer(found, arrays)
             path.append((found, _digest(answer)))
             return answer
 
@@ -107,6 +111,13 @@ class Executor:
         final = _Final(compile_segment(slice_graph(builder, needed), self.options), outputs)
         self._keep(key, path, final)
         return final
+
+    def _answer(self, question: _Question, arrays: Mapping[str, Array]) -> Array:
+        if question.segment is None:
+            return arrays[question.tensor]
+        self.kernel_calls += len(question.segment.steps)
+        given = {name: arrays[name] for name in question.segment.graph.inputs}
+        return question.segment.run(given)[question.tensor]
 
     def _keep(
         self,
@@ -121,13 +132,6 @@ class Executor:
         if len(answers) >= BRANCHES:
             answers.pop(next(iter(answers)))
         answers[path[-1][1]] = found
-
-
-def _answer(question: _Question, arrays: Mapping[str, Array]) -> Array:
-    if question.segment is None:
-        return arrays[question.tensor]
-    given = {name: arrays[name] for name in question.segment.graph.inputs}
-    return question.segment.run(given)[question.tensor]
 
 
 def _digest(array: Array) -> bytes:

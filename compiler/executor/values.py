@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError
+from ..errors import ModelError, UnsupportedOperatorError
 from ..graph.types import TensorType
 from ..importers.general.context import OptionalValue, Tensor, TensorSequence, Value, narrow_of
 
@@ -22,7 +22,7 @@ def flatten(
 ) -> tuple[Value, dict[str, Array]]:
     """The value that stands for ``argument``, and its arrays by the names of their tensors.
 
-    Raises ModelError for anything that is no array, list or None.
+    Raises UnsupportedOperatorError for text.
     """
     if argument is None:
         return OptionalValue(None), {}
@@ -37,6 +37,8 @@ def flatten(
     narrow = narrow_of(array)
     if narrow is not None:
         array = array.view(np.uint8)
+    if array.dtype.kind in "OUS":
+        raise UnsupportedOperatorError(f"input {name!r} holds text; required numbers or bool")
     kind = TensorType(array.shape, str(array.dtype))
     declared = declare(name, kind)
     return Tensor(declared, kind, narrow), {declared: array}

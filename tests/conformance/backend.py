@@ -13,7 +13,15 @@ from onnx.backend.base import Backend, BackendRep
 
 from dovetail.compiler.executor.executor import Executor
 
-__all__ = ["Case", "cases"]
+__all__ = ["Case", "cases", "kernel_calls"]
+
+
+_kernel_calls = 0
+
+
+def kernel_calls() -> int:
+    """Calls of machine code so far in this process."""
+    return _kernel_calls
 
 
 class PreparedModel(BackendRep):
@@ -30,6 +38,8 @@ class PreparedModel(BackendRep):
         """The outputs in the model's order."""
         names = self._all_inputs if len(inputs) > len(self._inputs) else self._inputs
         results = self._executor.run(dict(zip(names, inputs, strict=False)))
+        global _kernel_calls
+        _kernel_calls += self._executor.kernel_calls
         return tuple(results[name] for name in self._outputs)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .backend import Case
+from .backend import Case, kernel_calls
 
 __all__ = ["Outcome", "run_cases"]
 
@@ -20,11 +20,16 @@ MEMORY_BYTES = 12 << 30
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """reason: None when the case passed.  seconds: compiling included."""
+    """reason: None when the case passed.  seconds: compiling included.
+
+    operators: of the model.  kernels: calls of machine code.
+    """
 
     name: str
     reason: str | None
     seconds: float
+    operators: tuple[str, ...] = ()
+    kernels: int = 0
 
 
 @dataclass(slots=True)
@@ -78,11 +83,11 @@ def _outcome(worker: _Worker, ready: bool, limit_s: float) -> Outcome | None:
     seconds = time.monotonic() - worker.started
     if ready:
         try:
-            reason = worker.pipe.recv()
+            return Outcome(worker.name, *worker.pipe.recv())
         except EOFError:
             worker.process.join()
             reason = f"crash: exit status {worker.process.exitcode}"
-        return Outcome(worker.name, reason, seconds)
+            return Outcome(worker.name, reason, seconds)
     if seconds > limit_s:
         worker.process.kill()
         worker.process.join()
@@ -98,7 +103,10 @@ def _work(cases: Mapping[str, Case], pipe: Connection) -> None:
     os.dup2(quiet, 2)
     warnings.simplefilter("ignore")
     while (name := pipe.recv()) is not None:
-        pipe.send(_reason(cases[name]))
+        start, before = time.monotonic(), kernel_calls()
+        reason = _reason(cases[name])
+        operators = cases[name].operators()
+        pipe.send((reason, time.monotonic() - start, operators, kernel_calls() - before))
 
 
 def _reason(case: Case) -> str | None:
