@@ -1,8 +1,11 @@
 """Building a graph anew, node by node."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from .ir import Graph, GraphBuilder, Node
+from .operators.movement import Reshape
 
 __all__ = ["Rebuilding"]
 
@@ -45,8 +48,38 @@ class Rebuilding:
 
     def build(self) -> Graph:
         """The new graph, its outputs called as before."""
-        given = {*self.graph.inputs, *self.graph.constants}
+        builder, given = self.builder, {*self.graph.inputs, *self.graph.constants}
+        renamed: dict[str, str] = {}
         for name in dict.fromkeys(self.graph.outputs):
-            if name not in given:
-                self.builder.export(self.tensor(name), name)
-        return self.builder.build(self.graph.outputs)
+            if name in given:
+                continue
+            own = self.tensor(name)
+            if own in renamed or own in builder.inputs or own in builder.constants:
+                own = builder.node(Reshape(builder.types[own].shape), (own,), name, name)
+            renamed[own] = name
+        for taken in set(renamed.values()) & set(builder.types) - set(renamed):
+            free, number = f"{taken}.inner", 1
+            while free in builder.types:
+                free, number = f"{taken}.inner.{number}", number + 1
+            renamed[taken] = free
+        return _renamed(builder, self.graph.outputs, renamed)
+
+
+def _renamed(builder: GraphBuilder, outputs: tuple[str, ...], renamed: Mapping[str, str]) -> Graph:
+    def new(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(renamed.get(name, name) for name in names)
+
+    nodes = tuple(
+        replace(
+            node,
+            inputs=new(node.inputs),
+            output=renamed.get(node.output, node.output),
+            extra_outputs=new(node.extra_outputs),
+        )
+        for node in builder.nodes
+    )
+    constants = {renamed.get(name, name): each for name, each in builder.constants.items()}
+    types = {renamed.get(name, name): kind for name, kind in builder.types.items()}
+    return Graph(
+        tuple(builder.inputs), outputs, nodes, MappingProxyType(constants), MappingProxyType(types)
+    )

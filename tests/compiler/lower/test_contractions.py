@@ -1,0 +1,158 @@
+"""Loops of contractions, convolutions and determinants against their NumPy meaning."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.graph.operators.contractions import (
+    Contract,
+    Convolution,
+    Determinant,
+    contract,
+)
+from dovetail.compiler.graph.types import TensorType
+
+from .single import interpreted
+
+RNG = np.random.default_rng(0)
+F32 = DType.FLOAT32
+
+
+def numbers(*shape: int) -> NDArray[np.float32]:
+    """Small integers: sums of their products are exact."""
+    return RNG.integers(-4, 5, shape).astype(np.float32)
+
+
+def matrices(m: int, k: int, n: int) -> Contract:
+    """The product of two matrices."""
+    kinds = (TensorType((m, k), F32), TensorType((k, n), F32))
+    return contract(kinds, ((0, 1), (1, 2)), (0, 2), F32)
+
+
+@settings(max_examples=25, deadline=None)
+@given(m=st.integers(0, 20), k=st.integers(0, 9), n=st.integers(1, 40))
+def test_a_product_of_matrices_is_numpys(m: int, k: int, n: int) -> None:
+    a, b = numbers(m, k), numbers(k, n)
+    (found,) = interpreted(matrices(m, k, n), a, b)
+    np.testing.assert_array_equal(found, a @ b)
+
+
+def test_lanes_may_lie_along_the_sum() -> None:
+    a, b = numbers(3, 37), numbers(5, 37)
+    kinds = (TensorType(a.shape, F32), TensorType(b.shape, F32))
+    (found,) = interpreted(contract(kinds, ((0, 1), (2, 1)), (0, 2), F32), a, b)
+    np.testing.assert_array_equal(found, a @ b.T)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_contraction_is_einsum(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    labels = range(len(sizes))
+    some = st.lists(st.sampled_from(list(labels)), unique=True, min_size=1)
+    operands = data.draw(st.lists(some, min_size=1, max_size=3))
+    used = sorted({label for own in operands for label in own})
+    output = data.draw(st.permutations(used))[: data.draw(st.integers(0, len(used)))]
+    arrays = [numbers(*(sizes[label] for label in own)) for own in operands]
+    kinds = [TensorType(array.shape, F32) for array in arrays]
+    operator = contract(kinds, operands, output, F32)
+    text = ",".join("".join(chr(97 + label) for label in own) for own in operands)
+    expected = np.einsum(f"{text}->{''.join(chr(97 + label) for label in output)}", *arrays)
+    (found,) = interpreted(operator, *arrays)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(operator.evaluate(arrays)[0], expected)
+
+
+def test_integers_wrap_as_the_accumulator_does() -> None:
+    a = np.full((2, 3), 127, np.int8)
+    kinds = (TensorType((2, 3), DType.INT8), TensorType((3, 2), DType.INT8))
+    operator = contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.INT32)
+    (found,) = interpreted(operator, a, a.reshape(3, 2))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, np.full((2, 2), 3 * 127 * 127))
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> tuple[Convolution, tuple[int, ...], tuple[int, ...]]:
+    """An operator, and shapes of its input and weights."""
+    rank = draw(st.integers(1, 2))
+    small = st.tuples(*(st.integers(1, 2) for _ in range(rank)))
+    strides, dilations, expansions = draw(small), draw(small), draw(small)
+    pads = tuple((draw(st.integers(-1, 2)), draw(st.integers(0, 2))) for _ in range(rank))
+    groups, outputs, inputs = (draw(st.integers(1, 3)) for _ in range(3))
+    kernel = draw(st.tuples(*(st.integers(1, 3) for _ in range(rank))))
+    sizes = tuple((k - 1) * 2 + 2 + draw(st.integers(0, 3)) for k in kernel)
+    operator = Convolution(strides, dilations, pads, expansions, groups, F32)
+    x = (draw(st.integers(1, 2)), groups * inputs, *sizes)
+    return operator, x, (groups * outputs, inputs, *kernel)
+
+
+def slow_convolution(
+    operator: Convolution, x: NDArray[Any], w: NDArray[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """The definition, one product after the other."""
+    y = np.zeros(shape)
+    per_group = w.shape[1]
+    for n, o, *place in np.ndindex(*shape):
+        group = o // (shape[1] // operator.groups)
+        for c, *tap in np.ndindex(*w.shape[1:]):
+            at = [
+                p * s + t * d - pad[0]
+                for p, s, t, d, pad in zip(
+                    place, operator.strides, tap, operator.dilations, operator.pads, strict=True
+                )
+            ]
+            if all(i % e == 0 for i, e in zip(at, operator.expansions, strict=True)):
+                source = tuple(i // e for i, e in zip(at, operator.expansions, strict=True))
+                if all(0 <= i < size for i, size in zip(source, x.shape[2:], strict=True)):
+                    value = x[(n, group * per_group + c, *source)]
+                    y[(n, o, *place)] += value * w[(o, c, *tap)]
+    return y
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=convolutions())
+def test_a_convolution_is_its_definition(
+    case: tuple[Convolution, tuple[int, ...], tuple[int, ...]],
+) -> None:
+    operator, x_shape, w_shape = case
+    x, w = numbers(*x_shape), numbers(*w_shape)
+    (kind,) = operator.result((TensorType(x_shape, F32), TensorType(w_shape, F32)))
+    expected = slow_convolution(operator, x, w, kind.shape)
+    np.testing.assert_array_equal(operator.evaluate((x, w))[0], expected)
+    np.testing.assert_array_equal(interpreted(operator, x, w)[0], expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3, 3), (4, 4), (3, 0, 0)])
+def test_determinants_are_numpys(shape: tuple[int, ...]) -> None:
+    x = RNG.standard_normal(shape).astype(np.float32)
+    (found,) = interpreted(Determinant(), x)
+    np.testing.assert_allclose(found, np.linalg.det(x), rtol=1e-4, atol=1e-6)
+
+
+def test_singular_matrices_have_determinant_0() -> None:
+    (found,) = interpreted(Determinant(), np.ones((2, 3, 3), np.float32))
+    np.testing.assert_array_equal(found, [0, 0])
+
+
+def test_operands_that_do_not_fit_are_refused() -> None:
+    operator = matrices(2, 3, 4)
+    with pytest.raises(GraphError, match=r"Contract: found float32\[2, 2\], required at least"):
+        operator.result((TensorType((2, 2), F32), TensorType((3, 4), F32)))
+    with pytest.raises(GraphError, match="sizes 3 and 2 of one label; required equal"):
+        contract((TensorType((2, 3), F32), TensorType((2, 4), F32)), ((0, 1), (1, 2)), (0,), F32)
+    with pytest.raises(GraphError, match="required labels below 1"):
+        Contract((2,), ((((1, 1),),),), (0,), F32)
+    convolution = Convolution((1,), (1,), ((0, 0),), (1,), 2, F32)
+    with pytest.raises(GraphError, match="required 4 channels, and outputs a multiple of 2"):
+        convolution.result((TensorType((1, 3, 5), F32), TensorType((2, 2, 3), F32)))
+    with pytest.raises(GraphError, match="a window of 3 on 2; required at most that"):
+        convolution.result((TensorType((1, 4, 2), F32), TensorType((2, 2, 3), F32)))
+    with pytest.raises(GraphError, match="required square float matrices"):
+        Determinant().result((TensorType((2, 3), F32),))
