@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...dtypes import DType
-from ...errors import ModelError
+from ...errors import GraphError, ModelError
 from ...graph.operators.contractions import Convolution, Determinant
 from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
@@ -26,11 +26,11 @@ def matmul(a: Term, b: Term, dtype: DType) -> Term:
     if b_vector:
         b = b.unsqueeze(1)
     if min(a.rank, b.rank) < 2 or a.shape[-1] != b.shape[-2]:
-        raise ModelError(f"product of {a.shape} and {b.shape}; required one inner size")
+        raise GraphError(f"product of {a.shape} and {b.shape}; required one inner size")
     try:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
-        raise ModelError(f"product of {a.shape} and {b.shape}; shapes do not broadcast") from None
+        raise GraphError(f"product of {a.shape} and {b.shape}; shapes do not broadcast") from None
     labels = range(3, 3 + len(batch))
     a, a_labels = _without_ones(a, labels, batch, 2)
     b, b_labels = _without_ones(b, labels, batch, 2)
