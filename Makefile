@@ -65,7 +65,7 @@ conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/confo
 docs: $(READY) ## Generate docs/isa.md from the instruction set
 	$(BIN)/python -m dovetail.isa.document
 
-benchmark: $(READY) ## Measure the simulator against the Verilated RTL
+benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)
 
 benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, layer by layer

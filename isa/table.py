@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import INSTRUCTION_BYTES, HardwareConfig
-from .formats import Field, Format
+from .formats import Format
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import FORMATS, Finish, Fold, Multiplier
 from .memories import Memory, Unit
@@ -67,13 +67,11 @@ def decode_table(words: NDArray[np.uint8], config: HardwareConfig) -> Instructio
         mine = np.flatnonzero(opcodes == unit + 1)
         if not mine.size:
             continue
-        chosen, place = parts[mine], 0
-        columns = {}
-        for field in layout.fields:
-            columns[field.name] = _extract(chosen, place, field)
-            place += field.width
+        chosen = parts[mine]
+        values = _fields(chosen, layout)
+        columns = {field.name: values[place] for place, field in enumerate(layout.fields)}
         legal = _nothing_above(chosen, layout.used_bits) & _legal(unit, columns, config)
-        table.rows[mine[legal], : len(columns)] = np.stack(list(columns.values()), 1)[legal]
+        table.rows[mine[legal], : len(values)] = values.T[legal]
         table.units[mine[legal]] = int(unit)
     return table
 
@@ -92,14 +90,22 @@ def _level_columns(layout: Format, stem: str) -> slice:
     return slice(places[0], places[-1] + 1)
 
 
-def _extract(parts: NDArray[np.uint64], place: int, field: Field) -> Columns:
-    """The bits from ``place`` on of each word."""
-    part, shift = divmod(place, 64)
-    bits = parts[:, part] >> np.uint64(shift)
-    if shift + field.width > 64:
-        bits = bits | parts[:, part + 1] << np.uint64(64 - shift)
-    values = (bits & np.uint64((1 << field.width) - 1)).astype(np.int64)
-    return values - ((values > field.high).astype(np.int64) << field.width)
+def _fields(parts: NDArray[np.uint64], layout: Format) -> Columns:
+    """The value of each field in each word: int64[fields, n].
+
+    parts: uint64[n, parts of a word].
+    """
+    widths = np.array([field.width for field in layout.fields], np.uint64)[:, None]
+    signs = np.array([field.signed for field in layout.fields], np.uint64)[:, None]
+    places = np.cumsum(widths, axis=0, dtype=np.uint64) - widths
+    part, shift = (places // 64).astype(np.intp)[:, 0], places % 64
+    by_part = np.concatenate([parts, np.zeros_like(parts[:, :1])], axis=1).T
+    # Shifted twice, since a shift by 64 is not defined.
+    bits = by_part[part] >> shift | by_part[part + 1] << (63 - shift) << np.uint64(1)
+    values = bits & ((np.uint64(1) << widths) - 1)
+    negative = values >> (widths - 1) & signs
+    # Modulo 2**64, as int64 counts.
+    return (values - (negative << widths)).astype(np.int64)
 
 
 def _nothing_above(parts: NDArray[np.uint64], used: int) -> NDArray[np.bool_]:

@@ -3,7 +3,8 @@
 import pytest
 
 from dovetail.isa.errors import DovetailError
-from dovetail.isa.memories import Unit
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.vta_sim.errors import SimulationError
 from dovetail.vta_sim.machine import simulate
@@ -51,6 +52,14 @@ def test_a_program_address_that_is_no_multiple_is_refused() -> None:
     state = prepare([gemm(3)])
     with pytest.raises(SimulationError, match="multiple of 64"):
         simulate(state, PROGRAM + 8, 1, (0, len(state.dram) - 1))
+
+
+def test_more_bursts_than_can_be_simulated_are_refused() -> None:
+    load = Load(
+        memory=Memory.ACT, sram_address=0, dram_address=0, count_x=1, count_y=4095, count_z=4095
+    )
+    with pytest.raises(SimulationError, match=r"instruction 0 has up to \d+ bursts"):
+        run(load)
 
 
 def test_an_instruction_too_long_to_simulate_is_refused_unless_a_watchdog_stops_it() -> None:
