@@ -52,6 +52,10 @@ def run_clock(
         )
     if outcome is Outcome.DEADLOCK:
         raise SimulationError(_deadlock(machine))
+    if outcome is Outcome.STOPPED:
+        # What would have ended after that did not.
+        issue = machine.issue
+        issue.ended[issue.ended > machine.last] = -1
     return machine, outcome
 
 
