@@ -17,7 +17,7 @@ What is not in this list is refused when it is translated.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,30 +72,26 @@ class Record:
     works on the same memory: what it assigns can be read here. Arrays are kept alive by the record.
     """
 
+    places: ClassVar[dict[str, int]]
+    """The slot of each name."""
+
+    def __init_subclass__(cls) -> None:
+        cls.places = {name: place for place, name in enumerate(cls.__annotations__)}
+
     def __init__(self, **values: object) -> None:
-        names = list(type(self).__annotations__)
-        object.__setattr__(self, "slots", np.zeros(len(names), np.int64))
-        object.__setattr__(self, "kept", {})
+        self.__dict__["slots"] = np.zeros(len(self.places), np.int64)
+        self.__dict__["kept"] = {}
         for name, value in values.items():
             setattr(self, name, value)
-        missing = [
-            name
-            for name, kind in type(self).__annotations__.items()
-            if kind is not int and name not in values
-        ]
-        if missing:
-            raise TypeError(f"{type(self).__name__} lacks {', '.join(missing)}")
-
-    @classmethod
-    def place(cls, name: str) -> int:
-        """Number of the slot of ``name``."""
-        return list(cls.__annotations__).index(name)
+        for name, kind in type(self).__annotations__.items():
+            if kind is not int and name not in values:
+                raise TypeError(f"{type(self).__name__} lacks {name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         slots: NDArray[np.int64] = self.__dict__["slots"]
         if isinstance(value, Record):
             self.__dict__["kept"][name] = value
-            slots[self.place(name)] = value.pointer
+            slots[self.places[name]] = value.pointer
         elif isinstance(value, np.ndarray):
             kind = type(self).__annotations__[name].__metadata__[0]
             if not value.flags.c_contiguous or value.dtype != kind:
@@ -103,21 +99,21 @@ class Record:
                     f"{name} is {value.dtype}, strides {value.strides}; required {kind}, contiguous"
                 )
             self.__dict__["kept"][name] = value
-            slots[self.place(name)] = value.ctypes.data
+            slots[self.places[name]] = value.__array_interface__["data"][0]
         else:
-            slots[self.place(name)] = value
+            slots[self.places[name]] = value
 
-    def __getattribute__(self, name: str) -> Any:
-        cls = object.__getattribute__(self, "__class__")
-        if name not in cls.__annotations__:
-            return object.__getattribute__(self, name)
+    def __getattr__(self, name: str) -> Any:
+        """Of names that are no attributes: those in slots."""
+        if name not in self.places:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
         kept = self.__dict__["kept"]
-        return kept[name] if name in kept else int(self.__dict__["slots"][cls.place(name)])
+        return kept[name] if name in kept else int(self.__dict__["slots"][self.places[name]])
 
     @property
     def pointer(self) -> int:
         """Where native code finds it."""
-        return int(self.__dict__["slots"].ctypes.data)
+        return int(self.__dict__["slots"].__array_interface__["data"][0])
 
 
 def load_word(memory: Int8s | Int32s, index: int) -> Lanes:

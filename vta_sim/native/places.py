@@ -79,7 +79,7 @@ class Places:
             if node.attr not in cls.__annotations__:
                 raise self.refuse(node, f"{cls.__name__} has no {node.attr}")
             kind = kind_of(cls.__annotations__[node.attr])
-            return Value(kind, self._step(base.ir, INT(cls.place(node.attr)), INT))
+            return Value(kind, self._step(base.ir, INT(cls.places[node.attr]), INT))
         assert isinstance(base.kind, RowOf)
         names = [field.name for field in base.kind.layout.fields]
         if node.attr in names:
