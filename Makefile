@@ -16,12 +16,12 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator rtl-networks lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator rtl-networks verify-networks lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: JOBS=$(JOBS) (tests at a time); CONFIG=$(CONFIG) PROGRAMS=$(PROGRAMS)" \
-		"SEED=$(SEED) (differential); ARGS (more arguments for demo, test and benchmark)"
+		"SEED=$(SEED) (differential); ARGS (more arguments for most)"
 
 setup: $(READY) ## Install everything into .venv/
 
@@ -73,6 +73,9 @@ benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, laye
 
 rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)
+
+verify-networks: $(READY) ## Compare full-size networks on the simulator with ONNX Runtime: ARGS
+	$(BIN)/python -m tests.end_to_end $(ARGS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog

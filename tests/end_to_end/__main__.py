@@ -1,0 +1,73 @@
+"""Full-size networks on the simulator against ONNX Runtime, byte for byte: ``make
+verify-networks``.
+
+Those of ``examples/networks`` at 224x224, quantised; exits with 1 when one differs or is refused.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import click
+import onnxruntime
+
+from dovetail.compiler import compile
+from dovetail.compiler.quantize import quantize_model
+from dovetail.isa.errors import DovetailError
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SAMPLES = 2
+
+
+def verify(name: str, target: str, images: int) -> str:
+    """One line about ``name``, which ends in "equal" when it is."""
+    from networks import Options, build, calibration_images
+
+    pictures = calibration_images(SAMPLES + images, Options().size, seed=1)[:, None]
+    samples = [{"image": picture} for picture in pictures[:SAMPLES]]
+    model = quantize_model(build(name, Options()), samples).model
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    begin = time.perf_counter()
+    try:
+        module = compile(model, target)
+    except DovetailError as error:
+        return f"{name}: {error}"
+    compiled = time.perf_counter()
+    wrong, total, cycles = 0, 0, 0
+    for picture in pictures[SAMPLES:]:
+        result = module.run({"image": picture})
+        (found,) = result.outputs.values()
+        wrong += int((found != session.run(None, {"image": picture})[0]).sum())
+        total, cycles = total + found.size, result.cycles or 0
+    seconds = time.perf_counter() - compiled
+    same = f"{wrong} of {total} outputs differ" if wrong else "equal"
+    return (
+        f"{name}: compiled in {compiled - begin:.1f} s, {images} images in {seconds:.1f} s, "
+        f"{cycles:,} cycles each, {total} outputs: {same}"
+    )
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--target", default="vta:zynq7020", show_default=True)
+@click.option("--images", default=2, show_default=True)
+def main(names: tuple[str, ...], target: str, images: int) -> None:
+    """Verify the networks NAMES, or all."""
+    sys.path.append(str(EXAMPLES))
+    from networks import NETWORKS
+
+    failed = False
+    for name in names or NETWORKS:
+        line = verify(name, target, images)
+        print(line, flush=True)
+        failed |= not line.endswith("equal")
+    raise SystemExit(int(failed))
+
+
+if __name__ == "__main__":
+    main()
