@@ -12,6 +12,7 @@ from ..importers.onnx_state import OnnxNode
 from ..importers.values import Array
 from ..passes import Pass, Pipeline
 from .evaluate import Evaluator
+from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
 from .model import FloatModel
 
@@ -210,6 +211,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
     flat = frozenset(name for name, shape in shapes.items() if len(shape) == 2)
     passes: tuple[Pass[FloatModel], ...] = (
         FoldConstants(shapes),
+        FindHardSigmoid(),
         DropIdentities(),
         ShortcutToConv(shapes),
         NormalizeDense(flat),

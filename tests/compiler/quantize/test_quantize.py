@@ -20,6 +20,7 @@ CONSTANTS = {
     "zero": np.float32(0),
     "six": np.float32(6),
     "half": np.float32(0.5),
+    "three": np.float32(3),
     "shape": np.array([1, -1]),
     "sides": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
     "scales": np.array([1, 1, 2, 2], np.float32),
@@ -98,6 +99,20 @@ def test_operators_become_integer(name: str, unsigned: bool) -> None:
 def test_hard_swish_becomes_integer() -> None:
     found, model = quantized(node("HardSwish"), opset=14)
     assert found.kept == ()
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
+    nodes = [
+        helper.make_node("Add", ["c", "three"], ["a"]),
+        helper.make_node("Clip", ["a", "zero", "six"], ["b"]),
+        helper.make_node("Mul", ["c", "b"], ["e"]),
+        helper.make_node("Div", ["e", "six"], ["d"]),
+    ]
+    found, model = quantized(nodes)
+    assert found.kept == ()
+    assert found.integer == {"Conv": 2, "HardSigmoid": 1, "Mul": 1}
     check_near(found, model)
     check_equal(found)
 

@@ -143,6 +143,39 @@ def test_shapes_are_constants() -> None:
     check(nodes, IMAGE, constants, ["Reshape"])
 
 
+SIX = {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6)}
+GATE = [
+    helper.make_node("Add", ["x", "three"], ["a"]),
+    helper.make_node("Clip", ["a", "zero", "six"], ["b"]),
+]
+SWISHES = {
+    "gate alone": [helper.make_node("Div", ["b", "six"], ["y"])],
+    "gate, then product": [
+        helper.make_node("Mul", ["b", "sixth"], ["g"]),
+        helper.make_node("Mul", ["x", "g"], ["y"]),
+    ],
+    "product, then factor": [
+        helper.make_node("Mul", ["x", "b"], ["g"]),
+        helper.make_node("Div", ["g", "six"], ["y"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SWISHES)
+def test_hard_sigmoids_written_as_arithmetic_are_found(name: str) -> None:
+    kinds = ["HardSigmoid"] + ["Mul"] * (name != "gate alone")
+    check([*GATE, *SWISHES[name]], 4 * IMAGE, SIX | {"sixth": np.float32(1 / 6)}, kinds)
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [SIX | {"six": np.float32(5), "sixth": np.float32(1 / 6)}, SIX | {"sixth": np.float32(0.5)}],
+)
+def test_arithmetic_that_is_no_hard_sigmoid_stays(constants: dict[str, Array]) -> None:
+    kinds = ["Add", "Clip", "Mul", "Mul"]
+    check([*GATE, *SWISHES["gate, then product"]], 4 * IMAGE, constants, kinds)
+
+
 def test_an_output_that_is_another_name_keeps_it() -> None:
     nodes = [CONV, helper.make_node("Identity", ["c"], ["y"])]
     simple = check(nodes, IMAGE, WEIGHTS, ["Conv"])
