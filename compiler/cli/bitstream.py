@@ -4,10 +4,14 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .output import clear_errors, human, print_json, progress, table
+
+if TYPE_CHECKING:
+    from dovetail.bitstreams.record import Record
 
 __all__ = ["bitstream"]
 
@@ -34,39 +38,68 @@ def bitstream(
     program: bool,
     as_json: bool,
 ) -> None:
-    """Make a board's bitstream: NAME.bit, NAME.svf and manifest.json."""
-    from dovetail.bitstreams import flow
-    from dovetail.bitstreams.boards import find_board
-    from dovetail.bitstreams.record import make_record
-    from dovetail.runtime.module import write_whole
+    """Make a board's bitstream: NAME.bit, NAME.svf and manifest.json.
 
-    board = find_board(board_name)
+    For a Zynq board: NAME.zip, a Vivado project with its address map.
+    """
     if program and not shutil.which(LOADER):
         raise click.ClickException(
             f"{LOADER} is not on PATH, and --program needs it; install it, or load the file "
             "yourself"
         )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, make_archive
+    from dovetail.runtime.module import write_whole
+
+    if board_name in ZYNQ_BOARDS:
+        if program:
+            raise click.ClickException(f"{board_name} is programmed from Vivado, or by PYNQ")
+        with progress(f"generating {board_name}"):
+            content = make_archive(ZYNQ_BOARDS[board_name])
+        output.mkdir(parents=True, exist_ok=True)
+        path = output / f"{board_name}.zip"
+        write_whole(path, content)
+        human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+        return
+    record, path = _bitstream(board_name, output, range(first_seed, first_seed + seeds), jobs)
+    if as_json:
+        print_json(record.row())
+    else:
+        row = record.row()
+        human.print(table(record.board, dict.fromkeys(row, "left"), [tuple(row.values())]))
+        human.print(str(path))
+    if program:
+        _program(path)
+
+
+def _bitstream(name: str, output: Path, seeds: range, jobs: int) -> "tuple[Record, Path]":
+    """Make and write it; return its record and the ``.bit`` file."""
+    from dovetail.bitstreams import flow
+    from dovetail.bitstreams.boards import find_board
+    from dovetail.bitstreams.record import make_record
+    from dovetail.runtime.module import write_whole
+
+    board = find_board(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
         with progress(f"generating {board.name}"):
             flow.write_sources(board, folder)
         with progress("synthesising"):
             flow.synthesize(folder)
         with progress(f"placing and routing, {jobs} at a time"):
-            placement = flow.place(
-                board, folder, range(first_seed, first_seed + seeds), jobs, human.print
-            )
+            placement = flow.place(board, folder, seeds, jobs, human.print)
         bits = flow.pack(placement, folder)
         record = make_record(board, placement, folder, bits)
         output.mkdir(parents=True, exist_ok=True)
         for suffix in (".bit", ".svf"):
             write_whole(output / f"{board.name}{suffix}", bits.with_suffix(suffix).read_bytes())
         write_whole(output / "manifest.json", record.to_json().encode())
-    if as_json:
-        print_json(record.row())
-    else:
-        row = record.row()
-        human.print(table(board.name, dict.fromkeys(row, "left"), [tuple(row.values())]))
-        human.print(f"{output / board.name}.bit")
-    if program:
-        subprocess.run([LOADER, "--board", "ulx3s", str(output / f"{board.name}.bit")], check=True)
+    return record, output / f"{board.name}.bit"
+
+
+def _program(path: Path) -> None:
+    """Load a ``.bit`` file into the board."""
+    done = subprocess.run([LOADER, "--board", "ulx3s", str(path)], check=False)
+    if done.returncode:
+        raise click.ClickException(
+            f"{LOADER} failed with status {done.returncode}; is the board plugged in?"
+        )

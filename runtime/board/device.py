@@ -17,6 +17,7 @@ from dovetail.isa.registers import COUNTERS, IDENTITY, REGISTERS, VERSION, Contr
 from ..errors import DeviceError
 from .contents import Contents
 from .link import Link
+from .pynq import PynqLink
 
 __all__ = ["BAUD", "BoardDevice", "BoardName"]
 
@@ -27,7 +28,7 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BoardName:
-    """``board:MODEL@PORT``, or ``board:MODEL@PORT,BAUD``."""
+    """``board:MODEL@PORT``, or ``board:MODEL@PORT,BAUD``.  The port of ``pynq`` is a file."""
 
     model: str
     port: str
@@ -44,7 +45,7 @@ class BoardName:
         if not model or not port or not (baud or "1").isdecimal():
             raise DeviceError(
                 f"device 'board:{text or ''}' names no serial port; required board:MODEL@PORT, for "
-                "example board:ulx3s@/dev/ttyUSB0"
+                "example board:ulx3s@/dev/ttyUSB0, or board:pynq@FILE.bit"
             )
         return BoardName(model, port, int(baud or BAUD))
 
@@ -60,7 +61,7 @@ class BoardDevice:
         """``name``: MODEL@PORT.  patience, chunk: as of ``Link``."""
         self._name = BoardName.parse(name)
         self._patience, self._chunk = patience, chunk
-        self._link: Link | None = None
+        self._link: Link | PynqLink | None = None
         self._contents = Contents()
         self._settings: dict[str, int] = {}
 
@@ -85,19 +86,21 @@ class BoardDevice:
         is reset while it runs.
         """
         try:
-            return self._run(self._connected(), launch)
+            return self._run(self._connected(launch.config), launch)
         except DeviceError:
             self.close()
             raise
 
-    def _connected(self) -> Link:
-        if self._link is None:
+    def _connected(self, config: HardwareConfig) -> Link | PynqLink:
+        if self._link is None and self._name.model == "pynq":
+            self._link = PynqLink(self._name.port, config.clock_hz)
+        elif self._link is None:
             self._link = Link(
                 self._name.port, self._name.baud, patience=self._patience, chunk=self._chunk
             )
         return self._link
 
-    def _run(self, link: Link, launch: Launch) -> LaunchResult:
+    def _run(self, link: Link | PynqLink, launch: Launch) -> LaunchResult:
         self._identify(link, launch.config)
         self._stop(link)
         self._settle(link, launch)
@@ -130,7 +133,7 @@ class BoardDevice:
             seconds=counters["cycles"] / launch.config.clock_hz or seconds,
         )
 
-    def _identify(self, link: Link, config: HardwareConfig) -> None:
+    def _identify(self, link: Link | PynqLink, config: HardwareConfig) -> None:
         identity, version, fingerprint = link.read_registers(OFFSETS["ID"], 3)
         if identity != IDENTITY or version != VERSION:
             raise DeviceError(
@@ -145,7 +148,7 @@ class BoardDevice:
                 "board's configuration, or load another bitstream"
             )
 
-    def _stop(self, link: Link) -> None:
+    def _stop(self, link: Link | PynqLink) -> None:
         """Stop what another host may have left running."""
         for _ in range(100):
             if not link.read_registers(OFFSETS["STATUS"])[0] >> Status.BUSY & 1:
@@ -153,7 +156,7 @@ class BoardDevice:
             link.write_register(OFFSETS["CONTROL"], 1 << Control.STOP)
         raise DeviceError(f"{link.name}: the board stays busy; reset it")
 
-    def _settle(self, link: Link, launch: Launch) -> None:
+    def _settle(self, link: Link | PynqLink, launch: Launch) -> None:
         """Write the settings; when they are not as they were left, the board was reset."""
         if self._settings and not self._settings_hold(link):
             self._contents.forget()
@@ -171,18 +174,18 @@ class BoardDevice:
         self._settings = settings
         self._require_settings(link)
 
-    def _settings_hold(self, link: Link) -> bool:
+    def _settings_hold(self, link: Link | PynqLink) -> bool:
         found = link.read_registers(OFFSETS["PROGRAM_ADDRESS"], len(self._settings))
         return found == list(self._settings.values())
 
-    def _require_settings(self, link: Link) -> None:
+    def _require_settings(self, link: Link | PynqLink) -> None:
         """Raises DeviceError when the board was reset since they were written."""
         if not self._settings_hold(link):
             raise DeviceError(
                 f"{link.name}: the board was reset, or another program uses it; run again"
             )
 
-    def _load(self, link: Link, launch: Launch) -> None:
+    def _load(self, link: Link | PynqLink, launch: Launch) -> None:
         wanted = launch.dram
         if wanted.size % GRAIN:
             wanted = np.concatenate([wanted, np.zeros(-wanted.size % GRAIN, np.uint8)])
@@ -190,7 +193,7 @@ class BoardDevice:
             link.write_memory(start, wanted[start:end].tobytes())
             self._contents.sent(start, wanted[start:end])
 
-    def _wait(self, link: Link, launch: Launch) -> int:
+    def _wait(self, link: Link | PynqLink, launch: Launch) -> int:
         """STATUS after the run."""
         while True:
             link.wait_event(POLL_SECONDS)

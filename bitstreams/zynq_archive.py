@@ -1,0 +1,83 @@
+"""A Vivado project of the accelerator on a Zynq-7000 board."""
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from importlib import import_module
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import ZYNQ7020
+from dovetail.isa.registers import REGISTERS
+from dovetail.vta_hw.verilog import HardwareError, find_yosys
+
+from .axi3 import MEMORY_BASE
+from .zynq_top import CONTROL, MEMORY, ZynqTop
+
+__all__ = ["ZYNQ_BOARDS", "ZynqBoard", "address_map", "make_archive"]
+
+NAME = "dovetail"
+GENERAL_PURPOSE_0 = 0x4000_0000
+"""Physical address of general-purpose port 0 (UG585, table 4-1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZynqBoard:
+    """A Zynq-7000 board: its configuration, and the module and class of its pins."""
+
+    name: str
+    config: HardwareConfig
+    platform: tuple[str, str]
+
+
+ZYNQ_BOARDS = {
+    board.name: board
+    for board in (
+        ZynqBoard("arty-z7-20", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+        # The same part and package; the design uses no pin of the fabric.
+        ZynqBoard("pynq-z1", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+        ZynqBoard("pynq-z2", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+    )
+}
+
+
+def address_map(config: HardwareConfig) -> dict[str, object]:
+    """What the processors' software needs to know."""
+    return {
+        "configuration": config.name,
+        "fingerprint": config.fingerprint,
+        "control": {"port": CONTROL, "address": GENERAL_PURPOSE_0, "size": 2 * MEMORY_BASE},
+        "memory": {"port": MEMORY, "base_register": MEMORY_BASE},
+        "clock": {"source": "FCLK0", "hz": config.clock_hz},
+        "interrupt": "IRQF2P[0]",
+        "registers": {register.name: register.offset for register in REGISTERS},
+    }
+
+
+def make_archive(board: ZynqBoard) -> bytes:
+    """A zip file: Verilog, constraints, ``build_dovetail.sh`` and its Tcl, ``address_map.json``.
+
+    Raises HardwareError when Yosys or the table of boards is not installed.
+    """
+    find_yosys()
+    os.environ.setdefault("VIVADO", "vivado")
+    module, name = board.platform
+    try:
+        platform = getattr(import_module(module), name)()
+    except ImportError as error:
+        raise HardwareError(
+            f"{error.name} is not installed; install the extra: pip install 'dovetail[board]'"
+        ) from None
+    plan = platform.build(ZynqTop(board.config), name=NAME, do_build=False)
+    files = {
+        path: content.encode() if isinstance(content, str) else content
+        for path, content in plan.files.items()
+    }
+    described = json.dumps(address_map(board.config), indent=2) + "\n"
+    files["address_map.json"] = described.encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(files):
+            archive.writestr(zipfile.ZipInfo(path), files[path], zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()

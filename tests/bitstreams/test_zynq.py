@@ -1,0 +1,114 @@
+"""The Zynq's core on Verilator between two AXI ports, and the archive made of it."""
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+from typing import Any
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import FallingEdge, ReadOnly
+from cocotbext.axi import AxiBus, AxiMaster
+
+from dovetail.bitstreams.axi3 import MEMORY_BASE
+from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, address_map, make_archive
+from dovetail.bitstreams.zynq_top import require_ports
+from dovetail.isa.configs import ECP5_85, find_config
+from dovetail.isa.errors import ConfigError
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.program import program_to_bytes
+from dovetail.isa.registers import IDENTITY, REGISTERS, Control, Status
+from tests.vta_hw.axi_memory import Dram, attach_memory, random_pauses
+from tests.vta_hw.rtl import parameters, simulate, start_clock
+
+from .boards import SMALL_BOARD
+from .zynq_bench import make_zynq
+
+BASE = 0x2000
+OFFSETS = {register.name: register.offset for register in REGISTERS}
+PROGRAM = (
+    Load(
+        memory=Memory.ACT, dram_address=0, sram_address=0, count_x=16, post=frozenset({Unit.STORE})
+    ),
+    Store(dram_address=512, sram_address=0, count_x=16, wait=frozenset({Unit.LOAD})),
+)
+
+
+@cocotb.test()
+async def a_program_runs_from_its_base(dut: Any) -> None:
+    """Registers by the control port, the program and its data above MEMORY_BASE."""
+    rng = np.random.default_rng(parameters()["seed"])
+    dram = Dram(bytearray(rng.bytes(BASE + 4096)))
+    code = program_to_bytes(PROGRAM)
+    dram.data[BASE + 1024 : BASE + 1024 + len(code)] = code
+    await start_clock(dut)
+    attach_memory(dut, "paused", dram, rng)
+    host = AxiMaster(AxiBus.from_prefix(dut, "control_"), dut.clk, dut.rst)
+    for channel in (host.write_if.b_channel, host.read_if.r_channel):
+        channel.set_pause_generator(random_pauses(rng))
+    assert await host.read_dword(OFFSETS["ID"]) == IDENTITY
+    await host.write_dword(MEMORY_BASE, BASE)
+    assert await host.read_dword(MEMORY_BASE) == BASE
+    settings = {
+        "PROGRAM_ADDRESS": 1024,
+        "PROGRAM_COUNT": len(PROGRAM),
+        "WINDOW_LIMIT": 4095,
+        "CONTROL": 1 << Control.START,
+    }
+    for name, value in settings.items():
+        await host.write_dword(OFFSETS[name], value)
+    while await host.read_dword(OFFSETS["STATUS"]) & 1 << Status.BUSY:
+        pass
+    assert await host.read_dword(OFFSETS["STATUS"]) == 1 << Status.DONE
+    size = 16 * SMALL_BOARD.config.block
+    assert dram.data[BASE + 512 : BASE + 512 + size] == dram.data[BASE : BASE + size]
+    await FallingEdge(dut.clk)
+    await ReadOnly()
+    assert dut.irq.value == 1
+
+
+@cocotb.test()
+async def a_burst_to_the_registers_is_an_error(dut: Any) -> None:
+    """It is answered, beat by beat, and changes nothing."""
+    await start_clock(dut)
+    host = AxiMaster(AxiBus.from_prefix(dut, "control_"), dut.clk, dut.rst)
+    offset = OFFSETS["PROGRAM_ADDRESS"]
+    await host.write_dword(offset, 64)
+    assert (await host.write(offset, bytes(16))).resp == 2
+    assert (await host.read(offset, 16)).resp == 2
+    assert await host.read_dword(offset) == 64
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_program_runs_from_its_base(seed: int) -> None:
+    simulate(make_zynq, a_program_runs_from_its_base, seed=seed)
+
+
+def test_a_burst_to_the_registers_is_an_error() -> None:
+    simulate(make_zynq, a_burst_to_the_registers_is_an_error)
+
+
+def test_the_archive_has_all_that_vivado_needs() -> None:
+    pytest.importorskip("amaranth_boards", reason="needs the extra board")
+    board = replace(ZYNQ_BOARDS["arty-z7-20"], config=SMALL_BOARD.config)
+    content = make_archive(board)
+    assert make_archive(board) == content
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    assert archive.testzip() is None
+    verilog = archive.read("dovetail.v").decode()
+    assert "PS7 processing_system" in verilog
+    assert "xc7z020clg400-1" in archive.read("dovetail.tcl").decode()
+    assert "create_clock -name fclk0 -period 20.0" in archive.read("dovetail.xdc").decode()
+    described = json.loads(archive.read("address_map.json"))
+    assert described == address_map(board.config)
+    assert described["registers"]["STATUS"] == OFFSETS["STATUS"]
+
+
+def test_a_configuration_that_does_not_fit_the_ports_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a bus of 4 bytes and bursts of 16; required 8 bytes"):
+        require_ports(find_config("tiny"))
+    with pytest.raises(ConfigError, match="bursts of 32"):
+        require_ports(replace(ECP5_85, burst_beats=32))
