@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,7 +15,18 @@ from ...tensor.lower import ADDEND, Activation
 from .model import unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 
-__all__ = ["TILE_CYCLES", "StreamedLayer", "TileError", "cached", "stream_schedule", "tiled"]
+__all__ = [
+    "TILE_CYCLES",
+    "StreamedLayer",
+    "Tile",
+    "TileError",
+    "best_tile",
+    "cached",
+    "stream_schedule",
+    "stream_tiles",
+    "streamed_layer",
+    "tiled",
+]
 
 AXES = ("c", "y", "x")
 CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
@@ -39,13 +50,12 @@ class TileError(DoesNotFitError):
 class StreamedLayer:
     """A schedule, and the windows of the activations that stay in DRAM, by name.
 
-    parted: ``PARAMETERS``, when each tile loads its own.  cycles: what it is expected to take.
+    parted: ``PARAMETERS``, when each tile loads its own.
     """
 
     schedule: Schedule
     windows: Mapping[str, Window]
     parted: tuple[str, ...] = ()
-    cycles: int = 0
 
     @property
     def kernel(self) -> Kernel:
@@ -58,7 +68,7 @@ class StreamedLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
+class Tile:
     """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
 
     outer: the axes of the loops over tiles, from the outermost.
@@ -78,6 +88,17 @@ def stream_schedule(
     activations: those of the kernel that stay in DRAM, by name.
     Raises TileError when no tile fits in ``act_words``, DoesNotFitError when none fits elsewhere.
     """
+    tile = best_tile(kernel, stream_tiles(kernel, activations, config), act_words)
+    return streamed_layer(kernel, activations, tile)
+
+
+def stream_tiles(
+    kernel: Kernel, activations: Mapping[str, Activation], config: HardwareConfig
+) -> list[Tile]:
+    """Every tile that is worth it, the fastest first; each needs less of ACT than those before.
+
+    Raises DoesNotFitError when sums or constants of none fit.
+    """
     refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
     touched = [refs[name] for name in activations]
     uneven = _uneven(kernel, activations)
@@ -89,21 +110,35 @@ def stream_schedule(
     tiles = [
         _estimate(kernel, refs, touched, each, outer, config) for each in sizes for outer in OUTER
     ]
-    fitting = [tile for tile in tiles if tile.words <= act_words]
-    if not fitting:
-        raise TileError(
-            f"layer {kernel.name!r}: act scratchpad: {min(tile.words for tile in tiles)} words "
-            f"required for the smallest tile, {act_words} available; use a configuration with a "
-            "deeper ACT"
-        )
-    best = min(fitting, key=lambda tile: tile.cycles)
-    schedule = tiled(kernel, best.sizes, best.outer)
-    return StreamedLayer(
-        cached(schedule, refs.keys()),
-        windows_of(schedule.kernel, activations),
-        _parted(refs),
-        best.cycles,
+    found: list[Tile] = []
+    for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
+        if not found or tile.words < found[-1].words:
+            found.append(tile)
+    return found
+
+
+def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int) -> Tile:
+    """The first of ``stream_tiles`` that fits in ``act_words``.
+
+    Raises TileError when none does.
+    """
+    for tile in tiles:
+        if tile.words <= act_words:
+            return tile
+    raise TileError(
+        f"layer {kernel.name!r}: act scratchpad: {tiles[-1].words} words required for the "
+        f"smallest tile, {act_words} available; use a configuration with a deeper ACT"
     )
+
+
+def streamed_layer(
+    kernel: Kernel, activations: Mapping[str, Activation], tile: Tile
+) -> StreamedLayer:
+    """The schedule with ``tile``, and its windows."""
+    refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
+    schedule = tiled(kernel, tile.sizes, tile.outer)
+    windows = windows_of(schedule.kernel, activations)
+    return StreamedLayer(cached(schedule, refs.keys()), windows, _parted(refs))
 
 
 def cached(schedule: Schedule, names: Collection[str]) -> Schedule:
@@ -182,7 +217,7 @@ def _estimate(
     sizes: Mapping[str, int],
     outer: tuple[str, ...],
     config: HardwareConfig,
-) -> _Tile:
+) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
     tile, and for each tile.
     """
@@ -211,7 +246,7 @@ def _estimate(
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
     finish = prod(sizes[axis] for axis in AXES)
     busiest = max(beats, *unit_cycles(kernel).values())
-    return _Tile(sizes, outer, words, busiest + finish + TILE_CYCLES * prod(tiles.values()))
+    return Tile(sizes, outer, words, busiest + finish + TILE_CYCLES * prod(tiles.values()))
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:

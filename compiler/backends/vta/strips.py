@@ -14,7 +14,7 @@ from .model import unit_cycles
 from .rows import Reader, RowRing
 from .stream import TILE_CYCLES, StreamedLayer, cached, tiled
 
-__all__ = ["Stripes", "plan_cascade", "stripes_of"]
+__all__ = ["Sized", "Stripes", "cascade_sizes", "scheduled_cascade", "stripes_of"]
 
 CONSTANTS = {
     "weights": Memory.WGT,
@@ -24,6 +24,9 @@ CONSTANTS = {
     "table": Memory.TAB,
 }
 """Constants that stay on chip while a cascade runs."""
+
+PARTS = ("weights", "taps")
+"""Constants of which a tile has only its part."""
 
 FOLDED_ITERATIONS = 1024
 """Iterations of one VECTOR instruction that folds, at most if it can be: it holds up others."""
@@ -45,6 +48,8 @@ class Stripes:
     cycles: Mapping[Unit, int]
     constants: Mapping[Memory, int]
     """Words of each memory for constants."""
+    part: tuple[Memory, int] | None
+    """Words of WGT or TAP for one block of output channels."""
 
     @property
     def output(self) -> Activation:
@@ -66,12 +71,15 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
                 if rows is None or reads.setdefault(ref.buffer.name, rows) != rows:
                     return None
     constants: dict[Memory, int] = {}
+    part: tuple[Memory, int] | None = None
     for name, memory in CONSTANTS.items():
         if name in layer.constants:
             array = layer.constants[name]
             size = 4 * config.block if memory is Memory.PAR else config.word_bytes(memory)
             constants[memory] = constants.get(memory, 0) + array.nbytes // size
-    return Stripes(layer, reads, unit_cycles(kernel), constants)
+            if name in PARTS:
+                part = memory, array[0].nbytes // size
+    return Stripes(layer, reads, unit_cycles(kernel), constants, part)
 
 
 def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
@@ -86,37 +94,8 @@ def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
     return (low, step, high - low + 1) if step > 0 else None
 
 
-def plan_cascade(
-    stripes: Sequence[Stripes],
-    first: int,
-    streamed: Mapping[str, bool],
-    config: HardwareConfig,
-    act_words: int,
-) -> Cascade | None:
-    """The layers ``stripes``, the first of which is number ``first``, as a cascade.
-
-    streamed: of the activations that are not wholly on chip, whether one that these layers make
-    is read by later ones too, or is the result.
-    act_words: of ACT, for all buffers.  Returns None when constants or rows do not fit.
-    """
-    words: dict[Memory, int] = {}
-    for each in stripes:
-        for memory, count in each.constants.items():
-            words[memory] = words.get(memory, 0) + count
-    if any(count > config.depth(memory) for memory, count in words.items()):
-        return None
-    best: _Sized | None = None
-    for height in HEIGHTS:
-        if stripes[-1].output.height % height:
-            continue
-        found = _sized(stripes, first, streamed, height, config)
-        if found.words <= act_words and (best is None or found.cycles < best.cycles):
-            best = found
-    return None if best is None else _scheduled(stripes, first, best, config)
-
-
 @dataclass(frozen=True, slots=True)
-class _Sized:
+class Sized:
     """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept."""
 
     rows: tuple[int, ...]
@@ -125,13 +104,47 @@ class _Sized:
     cycles: int
 
 
+def cascade_sizes(
+    stripes: Sequence[Stripes], first: int, streamed: Mapping[str, bool], config: HardwareConfig
+) -> list[Sized]:
+    """Ways to run the layers ``stripes``, the first of which is number ``first``, as a cascade.
+
+    The fastest first; each needs less of ACT than those before.  None when constants do not fit.
+    streamed: of the activations that are not wholly on chip, whether one that these layers make
+    is read by later ones too, or is the result.
+    """
+    words = _constant_words(stripes)
+    if any(words.get(memory, 0) > config.depth(memory) for memory in (Memory.PAR, Memory.TAB)):
+        return []
+    if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
+        return []
+    sizes = [
+        _sized(stripes, first, streamed, height, config)
+        for height in HEIGHTS
+        if stripes[-1].output.height % height == 0
+    ]
+    found: list[Sized] = []
+    for each in sorted(sizes, key=lambda each: (each.cycles, each.words)):
+        if not found or each.words < found[-1].words:
+            found.append(each)
+    return found
+
+
+def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
+    words: dict[Memory, int] = {}
+    for each in stripes:
+        for memory, count in each.constants.items():
+            words[memory] = words.get(memory, 0) + count
+    return words
+
+
 def _sized(
     stripes: Sequence[Stripes],
     first: int,
     streamed: Mapping[str, bool],
     height: int,
     config: HardwareConfig,
-) -> _Sized:
+) -> Sized:
     rows = _heights(stripes, height, config)
     strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
     made = {each.output.name: first + n for n, each in enumerate(stripes)}
@@ -159,7 +172,7 @@ def _sized(
     }
     rings = sized(first, strips, rows, rings)
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    return _Sized(tuple(rows), rings, words, _cycles(stripes, strips, rings, config))
+    return Sized(tuple(rows), rings, words, _cycles(stripes, strips, rings, config))
 
 
 def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
@@ -190,16 +203,15 @@ def _cycles(
 ) -> int:
     """The busiest of matrix core, vector unit and DRAM; the first strips; and each strip's cost."""
     busy = {unit: sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR)}
-    moved = sum(
-        count * config.word_bytes(memory)
-        for each in stripes
-        for memory, count in each.constants.items()
-    )
+    moved = 0
+    for memory, count in _constant_words(stripes).items():
+        again = 1 if count <= config.depth(memory) else max(strips)
+        moved += count * again * config.word_bytes(memory)
     for ring in rings.values():
         if not ring.kept and (ring.producer is None or ring.stored):
             x = ring.activation
-            again = 1 + ring.mirror / ring.depth if ring.producer is None else 1
-            moved += int(x.blocks * x.height * x.width * again) * config.block
+            rows = x.height * (1 if ring.stored else 1 + ring.mirror / ring.depth)
+            moved += int(x.blocks * x.width * rows) * config.block
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
@@ -207,9 +219,10 @@ def _cycles(
     return max(beats, *busy.values()) + filling + TILE_CYCLES * sum(strips)
 
 
-def _scheduled(
-    stripes: Sequence[Stripes], first: int, chosen: _Sized, config: HardwareConfig
+def scheduled_cascade(
+    stripes: Sequence[Stripes], first: int, chosen: Sized, config: HardwareConfig
 ) -> Cascade:
+    """The cascade of one of ``cascade_sizes``."""
     planned = []
     for each, rows in zip(stripes, chosen.rows, strict=True):
         kernel, output = each.layer.kernel, each.output
@@ -243,6 +256,8 @@ def _tile(
         most = max(FOLDED_ITERATIONS // max(folded, 1), rows * output.width)
     x = max(d for d in range(1, output.width + 1) if output.width % d == 0 and d * rows <= most)
     blocks = 1 if _uneven(each, rings) else max(1, most // (rows * x))
+    if each.part:
+        blocks = min(blocks, config.depth(each.part[0]) // 2 // each.part[1])
     c = max(d for d in range(1, blocks + 1) if extents["c"] % d == 0)
     return {"c": c, "y": rows, "x": x}
 

@@ -105,17 +105,6 @@ def test_what_fits_stays_on_chip() -> None:
     assert not any(layer.windows for layer in plan.layers)
 
 
-def test_operands_of_a_sum_stay_in_dram_together() -> None:
-    net = Network(np.random.default_rng(2))
-    x = net.conv(net.input(4, 15, 15), 4, pads=(1, 1, 1, 1))
-    model = net.model(net.add(net.conv(x, 4, (1, 1)), x))
-    layers, _ = lowered(model)
-    streamed = plan_of(model, CRAMPED).streamed
-    names = {activation.name for activation in layers[-1].inputs}
-    assert len(names) == 2
-    assert names <= streamed or not names & streamed
-
-
 @pytest.mark.parametrize("act_depth", [128, 256, 512, 1024, 2048])
 def test_sums_in_the_layer_of_a_convolution_stay_exact(act_depth: int) -> None:
     """Both operands on chip, one of them, or none."""

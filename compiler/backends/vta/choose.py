@@ -1,0 +1,178 @@
+"""How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
+from ...schedule.defaults import Limits, default_schedule
+from ...tensor.lower import Activation, LoweredLayer
+from .cascade import Cascade
+from .model import unit_cycles
+from .place import Item, NoRoomError
+from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
+from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
+
+__all__ = ["Choice", "Chooser"]
+
+MOST_LAYERS = 8
+"""Layers of a cascade, at most."""
+
+NEVER = 1 << 60
+"""Cycles of what cannot be."""
+
+
+def limits_of(config: HardwareConfig) -> Limits:
+    """What a tile may use: one bank of ACC, and half of WGT, so that the next one's are loaded."""
+    return Limits(acc_words=config.bank_words(Memory.ACC), wgt_words=config.wgt_depth // 2)
+
+
+def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
+    """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
+    nothing = np.zeros((1, 0))
+    sizes = {
+        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].nbytes,
+        Memory.TAP: layer.constants.get("taps", nothing).nbytes,
+        Memory.PAR: 2 * layer.constants.get("bias", nothing).nbytes,
+    }
+    return all(
+        size <= config.depth(memory) * config.word_bytes(memory) for memory, size in sizes.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip."""
+
+    first: int
+    count: int
+    cycles: int
+    how: Sized | Tile | None
+
+
+class Chooser:
+    """Finds the fastest way for each choice of what is wholly on chip; remembers what it tried."""
+
+    def __init__(
+        self, layers: Sequence[LoweredLayer], items: Sequence[Item], config: HardwareConfig
+    ) -> None:
+        self._layers, self._items, self._config = layers, items, config
+        self._stripes = [stripes_of(layer, config) for layer in layers]
+        self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
+        self._last = {item.activation.name: item.last for item in items}
+        self._result = layers[-1].output.name
+        self._tiles: dict[tuple[int, frozenset[str]], list[Tile]] = {}
+        self._sizes: dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]] = {}
+        self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
+        self._whole = [_whole_cycles(layer, config) for layer in layers]
+
+    def cheapest(self, gone: frozenset[str]) -> list[Choice]:
+        """All layers, in their order.  gone: activations that are not wholly on chip.
+
+        Raises NoRoomError when there is no way to run one.
+        """
+        kept = [item for item in self._items if item.activation.name not in gone]
+        count = len(self._layers)
+        costs = [0, *[NEVER] * count]
+        chosen: list[Choice | None] = [None] * (count + 1)
+        for first in range(count):
+            if costs[first] >= NEVER:
+                continue
+            problem: TileError | None = None
+            try:
+                options = [self._single(first, kept, gone)]
+            except TileError as error:
+                options, problem = [], error
+            options += self._cascades(first, kept, gone)
+            for option in options:
+                end, cost = first + option.count, costs[first] + option.cycles
+                if cost < costs[end]:
+                    costs[end], chosen[end] = cost, option
+            if all(cost >= NEVER for cost in costs[first + 1 :]):
+                raise NoRoomError(str(problem), first)
+        found: list[Choice] = []
+        end = count
+        while end:
+            choice = chosen[end]
+            assert choice is not None
+            found.insert(0, choice)
+            end = choice.first
+        return found
+
+    def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
+        """The schedules of a choice for ``gone``."""
+        names = frozenset[str]().union(*self._names[choice.first : choice.first + choice.count])
+        key = choice.first, choice.count, names & gone, id(choice.how)
+        if key not in self._built:
+            self._built[key] = self._scheduled(choice, gone)
+        return self._built[key]
+
+    def _scheduled(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
+        layer, config = self._layers[choice.first], self._config
+        match choice.how:
+            case None:
+                return StreamedLayer(default_schedule(layer.kernel, limits_of(config)), {})
+            case Tile() as tile:
+                return streamed_layer(layer.kernel, _touched(layer, gone), tile)
+            case Sized() as sized:
+                stripes = self._stripes[choice.first : choice.first + choice.count]
+                found = [each for each in stripes if each is not None]
+                return scheduled_cascade(found, choice.first, sized, config)
+
+    def _single(self, number: int, kept: Sequence[Item], gone: frozenset[str]) -> Choice:
+        layer, whole = self._layers[number], self._whole[number]
+        touched = self._names[number] & gone
+        if not touched and whole is not None:
+            return Choice(number, 1, whole, None)
+        key = number, touched
+        if key not in self._tiles:
+            activations = _touched(layer, gone)
+            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config)
+        taken = sum(item.words for item in kept if item.first <= number <= item.last)
+        tile = best_tile(layer.kernel, self._tiles[key], self._config.act_depth - taken)
+        return Choice(number, 1, tile.cycles, tile)
+
+    def _cascades(self, first: int, kept: Sequence[Item], gone: frozenset[str]) -> Iterator[Choice]:
+        """Layer ``first`` and up to all that follow, as cascades that fit."""
+        group: list[Stripes] = []
+        names = frozenset[str]()
+        for last in range(first, min(first + MOST_LAYERS, len(self._layers))):
+            stripes = self._stripes[last]
+            if stripes is None:
+                return
+            group.append(stripes)
+            names |= self._names[last]
+            taken = sum(item.words for item in kept if item.first <= last and first <= item.last)
+            room = self._config.act_depth - taken
+            if room <= 0:
+                return
+            for sized in self._sized(first, last, group, names & gone):
+                if sized.words <= room:
+                    yield Choice(first, len(group), sized.cycles, sized)
+                    break
+
+    def _sized(
+        self, first: int, last: int, group: Sequence[Stripes], gone: frozenset[str]
+    ) -> list[Sized]:
+        stored = frozenset(name for name in gone if self._last[name] > last or name == self._result)
+        key = first, last, gone, stored
+        if key not in self._sizes:
+            streamed = {name: name in stored for name in gone}
+            self._sizes[key] = cascade_sizes(group, first, streamed, self._config)
+        return self._sizes[key]
+
+
+def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]:
+    return {x.name: x for x in (*layer.inputs, layer.output) if x.name in gone}
+
+
+def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> int | None:
+    """Cycles with all activations on chip; None when constants have to come in parts."""
+    if not _constants_fit(layer, config):
+        return None
+    moved = sum(array.nbytes for array in layer.constants.values())
+    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    return max(beats, *unit_cycles(layer.kernel).values())
