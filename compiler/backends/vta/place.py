@@ -29,7 +29,7 @@ class NoRoomError(DoesNotFitError):
 class Item:
     """Words of ACT for an activation, from layer ``first`` (which makes it) to layer ``last``.
 
-    readers: layer and unit of each that reads it.
+    readers, writers: layer and unit of each that reads or writes it.
     """
 
     activation: Activation
@@ -37,16 +37,18 @@ class Item:
     last: int
     readers: frozenset[tuple[int, Unit]]
     words: int
+    writers: frozenset[tuple[int, Unit]] = frozenset()
 
     def lives_with(self, other: "Item") -> bool:
         """Whether both are there at one time."""
         return self.first <= other.last and other.first <= self.last
 
     def rivals(self, other: "Item") -> bool:
-        """Whether two units may want to read both at one time."""
+        """Whether two units may want to read both, or to write both, at one time."""
         return any(
             unit is not other_unit and abs(layer - other_layer) <= NEAR
-            for (layer, unit), (other_layer, other_unit) in product(self.readers, other.readers)
+            for mine, others in ((self.readers, other.readers), (self.writers, other.writers))
+            for (layer, unit), (other_layer, other_unit) in product(mine, others)
         )
 
 
@@ -86,6 +88,7 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
             max((layer for layer, _ in readers.get(activation.name, ())), default=first),
             frozenset(readers.get(activation.name, ())),
             activation.words,
+            frozenset({(first, Unit.LOAD if first < 0 else Unit.VECTOR)}),
         )
         for activation, first in made
     ]
@@ -94,24 +97,45 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
 def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:
     """First ACT word of every item; two that live at once never overlap.
 
-    Where there is room, items that different units read at the same time lie in different banks,
-    and new ones where nothing was for longest, so that their layer need not wait.  Where there is
-    none, they are packed. layers: their names.  Raises NoRoomError, naming the layer, when there is
-    no room even so.
+    Where there is room, items that different units read (or write) at the same time lie in
+    different banks, and new ones where nothing was for longest, so that their layer need not wait.
+    Where there is none, they are packed. layers: their names.  Raises NoRoomError, naming the
+    layer, when there is no room even so.
     """
-    return _spread(items, config) or _pack(items, layers, config)
+    largest = sorted(range(len(items)), key=lambda n: -items[n].words)
+    for order in (range(len(items)), largest):
+        starts = _spread([items[n] for n in order], config)
+        if starts is not None:
+            found = dict(zip(order, starts, strict=True))
+            return [found[n] for n in range(len(items))]
+    return _pack(items, layers, config)
 
 
 def _spread(items: Sequence[Item], config: HardwareConfig) -> list[int] | None:
-    """Each item at its best place beside those before it; None when one finds no place."""
-    placed: list[_Place] = []
-    for item in items:
-        rooms = _room(item, placed, config)
-        best = min(((_cost(item, start, placed, config), start) for start in rooms), default=None)
-        if best is None:
+    """Each item at its best place beside those before it; None when one finds no place.
+
+    Where one finds none, those that live with it are packed: each at its lowest place.
+    """
+    packed: set[int] = set()
+    while True:
+        placed: list[_Place] = []
+        for item in items:
+            rooms = _room(item, placed, config)
+            if len(placed) in packed:
+                start = min(rooms, default=None)
+            else:
+                costs = ((_cost(item, start, placed, config), start) for start in rooms)
+                start = min(costs, default=(None, None))[1]
+            if start is None:
+                break
+            placed.append(_Place(item, start))
+        else:
+            return [place.start for place in placed]
+        failed = items[len(placed)]
+        more = {n for n, other in enumerate(items) if other.lives_with(failed)}
+        if more <= packed:
             return None
-        placed.append(_Place(item, best[1]))
-    return [place.start for place in placed]
+        packed |= more
 
 
 def _room(item: Item, placed: Sequence[_Place], config: HardwareConfig) -> Iterator[int]:

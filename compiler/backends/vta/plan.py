@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Unit
 
 from ...errors import DoesNotFitError
 from ...schedule.primitives import Schedule
@@ -134,13 +135,14 @@ class _Planner:
                 planned += entry.layers
                 for name, ring in entry.rings.items():
                     if not ring.kept:
-                        buffers.append(_buffer(ring.activation, first, len(planned), ring.words))
+                        end = len(planned)
+                        buffers.append(self._buffer(ring.activation, first, end, ring.words))
                         streamed |= {name} if ring.stored or ring.producer is None else set()
             else:
                 planned.append(entry)
                 streamed |= entry.windows.keys()
                 buffers += [
-                    _buffer(window.activation, first, first + 1, window.slots * window.words)
+                    self._buffer(window.activation, first, first + 1, window.slots * window.words)
                     for window in entry.windows.values()
                 ]
         cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
@@ -156,6 +158,21 @@ class _Planner:
         plan = Plan(tuple(planned), cascades, places, frozenset(streamed))
         return plan, sum(choice.cycles for choice in choices)
 
+    def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
+        """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
+
+        These work at the same time.
+        """
+        (item,) = (each for each in self.items if each.activation.name == activation.name)
+        within = range(first, end)
+        readers = {(first, unit) for layer, unit in item.readers if layer in within}
+        writers = {(first, unit) for layer, unit in item.writers if layer in within}
+        if any(layer not in within for layer, _ in item.readers) and writers:
+            readers.add((first, Unit.STORE))
+        if not writers:
+            writers.add((first, Unit.LOAD))
+        return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers))
+
 
 def _lengthened(item: Item, cascades: Collection[Cascade]) -> Item:
     """``item`` living from the first to the last layer of a cascade that makes or reads it."""
@@ -167,8 +184,3 @@ def _lengthened(item: Item, cascades: Collection[Cascade]) -> Item:
         if begin <= item.last <= end:
             last = end
     return replace(item, first=first, last=last)
-
-
-def _buffer(activation: Activation, first: int, end: int, words: int) -> Item:
-    """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run."""
-    return Item(activation, first, end - 1, frozenset(), words)

@@ -12,7 +12,7 @@ from ...errors import DoesNotFitError
 from ...schedule.primitives import Bind, Cache, Reorder, Schedule, Split
 from ...tensor.ir import Kernel, LoopKind, Ref, Stage, Total
 from ...tensor.lower import ADDEND, Activation
-from .model import unit_cycles
+from .model import Traffic, unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
@@ -224,28 +224,28 @@ def _estimate(
     extents = kernel.stages[0].extents
     tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
     inside = extents | {axis: sizes[axis] for axis in AXES}
-    words = moved = 0
+    written = kernel.stages[-1].target.buffer.name
+    traffic, words = Traffic(config), 0
     for ref in touched:
         spans = [index.limits(inside) for index in ref.indices[:3]]
         shape = [high - low + 1 for low, high in spans]
+        row = shape[2] * config.word_bytes(Memory.ACT)
         if tiles["x"] == 1:
             shape[2] = ref.buffer.shape[2]
-        part = prod(shape)
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
-        words += (SLOTS if again > 1 else 1) * part
-        moved += part * again * config.word_bytes(Memory.ACT)
+        words += (SLOTS if again > 1 else 1) * prod(shape)
+        move = traffic.write if ref.buffer.name == written else traffic.read
+        move(again * shape[0] * shape[1], row)
     for name, memory in CONSTANTS.items():
         if name in refs:
             axes = refs[name].buffer.shape
             held = prod(axes[: -2 if memory is Memory.WGT else -1])
             at_once = held if outer[0] != "c" else held // axes[0] * sizes["c"]
             fits = at_once <= config.depth(memory)
-            again = 1 if fits else tiles["y"] * tiles["x"]
-            moved += held * again * config.word_bytes(memory)
-    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+            traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
-    busiest = max(beats, *unit_cycles(kernel).values())
+    busiest = max(traffic.cycles, *unit_cycles(kernel).values())
     return Tile(sizes, outer, words, busiest + finish + TILE_CYCLES * prod(tiles.values()))
 
 

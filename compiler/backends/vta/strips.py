@@ -10,7 +10,7 @@ from dovetail.isa.memories import Memory, Unit
 from ...tensor.ir import Kernel, Ref, Scope, Total
 from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from .cascade import Cascade, sized
-from .model import unit_cycles
+from .model import Traffic, unit_cycles
 from .rows import Reader, RowRing
 from .stream import TILE_CYCLES, StreamedLayer, cached, tiled
 
@@ -203,20 +203,21 @@ def _cycles(
 ) -> int:
     """The busiest of matrix core, vector unit and DRAM; the first strips; and each strip's cost."""
     busy = {unit: sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR)}
-    moved = 0
+    traffic = Traffic(config)
     for memory, count in _constant_words(stripes).items():
         again = 1 if count <= config.depth(memory) else max(strips)
-        moved += count * again * config.word_bytes(memory)
+        traffic.read(again, count * config.word_bytes(memory))
     for ring in rings.values():
-        if not ring.kept and (ring.producer is None or ring.stored):
-            x = ring.activation
-            rows = x.height * (1 if ring.stored else 1 + ring.mirror / ring.depth)
-            moved += int(x.blocks * x.width * rows) * config.block
-    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+        x = ring.activation
+        row = x.width * config.block
+        if not ring.kept and ring.producer is None:
+            traffic.read(x.blocks * x.height * (1 + ring.mirror / ring.depth), row)
+        elif not ring.kept and ring.stored:
+            traffic.write(x.blocks * x.height, row)
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
-    return max(beats, *busy.values()) + filling + TILE_CYCLES * sum(strips)
+    return max(traffic.cycles, *busy.values()) + filling + TILE_CYCLES * sum(strips)
 
 
 def scheduled_cascade(
