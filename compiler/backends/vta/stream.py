@@ -125,6 +125,11 @@ def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int) -> Tile:
     for tile in tiles:
         if tile.words <= act_words:
             return tile
+    if not tiles:
+        raise TileError(
+            f"layer {kernel.name!r}: of two activations that one address walks over one is "
+            "streamed, and no tile of whole rows fits; use a configuration with a deeper ACC"
+        )
     raise TileError(
         f"layer {kernel.name!r}: act scratchpad: {tiles[-1].words} words required for the "
         f"smallest tile, {act_words} available; use a configuration with a deeper ACT"
