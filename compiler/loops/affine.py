@@ -73,7 +73,10 @@ class Linear:
             )
         else:
             ordered = list(self.terms.items())
+        constant = self.constant
         result: Expr | None = None
+        if ordered and ordered[0][1] < 0:
+            result, constant = Constant(constant, DType.INT64), 0
         for atom, factor in ordered:
             if result is None:
                 result = atom if factor == 1 else atom * factor
@@ -82,9 +85,9 @@ class Linear:
             else:
                 result = result + (atom if factor == 1 else atom * factor)
         if result is None:
-            return Constant(self.constant, DType.INT64)
-        if self.constant:
-            return result + self.constant if self.constant > 0 else result - -self.constant
+            return Constant(constant, DType.INT64)
+        if constant:
+            return result + constant if constant > 0 else result - -constant
         return result
 
 

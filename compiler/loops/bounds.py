@@ -111,6 +111,18 @@ class Bounds:
                         if len(rest.terms) <= len(form.terms) + 1:
                             best = min(best, self.upper(rest, depth - 1))
                         break
+        if depth:
+            for atom, factor in form.terms.items():
+                match atom:
+                    case Binary(
+                        function=BinaryFunction.FLOORDIV, left=inner, right=Constant(value=by)
+                    ) if len(form.terms) > 1:
+                        # c * (f // c) lies between f - c + 1 and f.
+                        divisor = int(by)
+                        part = linear(inner) if factor > 0 else linear(inner).shifted(1 - divisor)
+                        rest = form - Linear(0, {atom: factor})
+                        scaled = rest * divisor + part * factor
+                        best = min(best, self.upper(scaled, depth - 1) // divisor)
         return best
 
     def lower(self, form: Linear, depth: int = 2) -> int:

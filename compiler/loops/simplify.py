@@ -116,7 +116,7 @@ class Simplifier:
         """``form // divisor``."""
         if divisor == 1:
             return form
-        whole, rest = _split(form, divisor)
+        whole, rest = self._divided(form, divisor)
         low, high = self._limits(rest)
         if low // divisor == high // divisor:
             return whole.shifted(low // divisor)
@@ -137,7 +137,7 @@ class Simplifier:
         """``form % divisor``."""
         if divisor == 1:
             return Linear(0, {})
-        _, rest = _split(form, divisor)
+        _, rest = self._divided(form, divisor)
         low, high = self._limits(rest)
         if low // divisor == high // divisor:
             return rest.shifted(-(low // divisor) * divisor)
@@ -162,6 +162,17 @@ class Simplifier:
             return self.mod(opened, divisor)
         remainder = Binary(BinaryFunction.MOD, rest.to_expr(), Constant(divisor, DType.INT64))
         return Linear(0, {remainder: 1})
+
+    def _divided(self, form: Linear, divisor: int) -> tuple[Linear, Linear]:
+        """``form = divisor * first + second``; the second is not negative if its constant can help.
+
+        It has no term that the divisor divides.
+        """
+        whole, rest = _split(form, divisor)
+        taken = whole.constant
+        if taken > 0 and self._limits(rest)[0] < 0 <= self._limits(rest)[0] + taken * divisor:
+            return whole.shifted(-taken), rest.shifted(taken * divisor)
+        return whole, rest
 
     def _coarse(self, form: Linear, divisor: int) -> tuple[Linear, int] | None:
         """``u`` and a divisor ``s`` of ``divisor`` for which ``form = s * u + v``, 0 <= v < s."""

@@ -160,12 +160,12 @@ class ComputeAt:
         """The function after it.  Raises ScheduleError when it does not apply."""
         what = f"compute_at of {self.buffer} in {self.loop}"
         site, allocation = find_allocation(function, self.buffer)
+        loop_site, _ = find_loop(function, self.loop)
         buffer = allocation.buffer
         inner = site.down(buffer.name)
         statements = _statements(inner.stmt)
         producers = self._divided(statements, intrinsics, what)
-        loop_site, _ = find_loop(function, self.loop)
-        place = loop_site.down(buffer.name)
+        place = loop_site.body.down(buffer.name)
         found = [
             access
             for access in accesses(place.stmt, place.bounds, intrinsics)

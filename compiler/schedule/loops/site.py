@@ -63,27 +63,23 @@ class Site:
         """The function with ``new``, simplified, in the statement's place."""
         return self.replaced(canonicalize_statement(new, self.bounds))
 
+    @property
+    def body(self) -> "Site":
+        """The site of the only statement directly below."""
+        (below,) = bodies(self.stmt)
+        return Site(self.function, below, (*self.above, (self.stmt, 0)))
+
     def down(self, buffer: str) -> "Site":
-        """The site of the body, inside guards, lets and allocations directly around it that do not
-        read ``buffer``.
-        """
+        """The site inside guards, lets and allocations here that do not read ``buffer``."""
         site = self
-        while True:
-            match site.stmt:
-                case For() if site is self:
-                    pass
-                case Let() | Allocate() | If(otherwise=None):
-                    pass
-                case _:
-                    return site
-            if any(
-                load.buffer.name == buffer
-                for each in own_expressions(site.stmt)
-                for load in loads(each)
-            ):
-                return site
-            (body,) = bodies(site.stmt)
-            site = Site(site.function, body, (*site.above, (site.stmt, 0)))
+        while isinstance(site.stmt, Let | Allocate | If):
+            if isinstance(site.stmt, If) and site.stmt.otherwise is not None:
+                break
+            own = own_expressions(site.stmt)
+            if any(load.buffer.name == buffer for each in own for load in loads(each)):
+                break
+            site = site.body
+        return site
 
     def up(self, levels: int) -> "Site":
         """The site of the statement so many levels above."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses
 from ...loops.bounds import Bounds
+from ...loops.dependence import Order, may_meet, pairs
 from ...loops.expressions import Buffer, Expr, Scope, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Invoke, LoopKind, Stmt, While, block
 from ...loops.regions import Box, box_of, covers
 from ...loops.rewrite import map_buffers, walk
+from ...loops.simplify import Simplifier
 from .redirect import copy, offsets, redirect
 from .site import Site, buffer_names, find_allocation, find_loop, fresh, loop_names
 
@@ -87,8 +89,10 @@ class CacheWrite:
             )
         names = _axes(function, cache)
         parts = [redirect(site.stmt, buffer.name, cache, offsets(box))]
-        if not _starts_anew(site, buffer, box, intrinsics):
-            if not any(access.reads for access in whole):
+        if not _starts_anew(site.stmt, site.bounds, buffer, box, intrinsics):
+            reads = next(number for number, access in enumerate(found) if access.reads)
+            stores = any(not access.reads for access in found[:reads])
+            if stores or not any(access.reads for access in whole):
                 raise ScheduleError(
                     f"{what}: it is not shown that the box holds anything before it; "
                     "take an inner loop"
@@ -99,32 +103,45 @@ class CacheWrite:
         return site.simplified(Allocate(cache, block(*parts)))
 
 
-def _starts_anew(site: Site, buffer: Buffer, box: Box, intrinsics: Intrinsics) -> bool:
-    """Whether the first statement that touches the buffer only writes, and all of the box."""
-    body = site.stmt
+def _starts_anew(
+    body: Stmt, bounds: Bounds, buffer: Buffer, box: Box, intrinsics: Intrinsics
+) -> bool:
+    """Whether every element of the box is stored before it is read.
+
+    Shown where the first statement that touches the buffer only writes, and all of the box; or is a
+    loop of which this holds in each iteration, and no two iterations touch one element.
+    """
     for stmt in body.statements if isinstance(body, Block) else (body,):
-        found = [
-            access
-            for access in accesses(stmt, site.bounds, intrinsics)
-            if access.buffer.name == buffer.name
-        ]
-        if found:
-            whole = any(covers(access, box, buffer.shape, site.bounds) for access in found)
-            return whole and not any(access.reads for access in found)
+        found = _of(buffer.name, stmt, bounds, intrinsics)
+        if not found:
+            continue
+        if not any(covers(access, box, buffer.shape, bounds) for access in found):
+            return False
+        if not any(access.reads for access in found):
+            return True
+        if not isinstance(stmt, For):
+            return False
+        later = {stmt.variable: Order.LATER}
+        if any(may_meet(*pair, later) for pair in pairs(found, reductions=True)):
+            return False
+        inner = bounds.loop(stmt.variable, Simplifier(bounds).expr(stmt.extent))
+        part = box_of(_of(buffer.name, stmt.body, inner, intrinsics), buffer.shape, inner)
+        return _starts_anew(stmt.body, inner, buffer, part, intrinsics)
     return False
+
+
+def _of(name: str, stmt: Stmt, bounds: Bounds, intrinsics: Intrinsics) -> list[Access]:
+    found = accesses(stmt, bounds, intrinsics)
+    return [access for access in found if access.buffer.name == name]
 
 
 def _body(
     function: Function, name: str, loop: str, intrinsics: Intrinsics, what: str
 ) -> tuple[Site, list[Access]]:
     """The body of a loop, or the function's, and its accesses to a buffer."""
-    site = find_loop(function, loop)[0] if loop else Site(function, function.body, ())
+    site = find_loop(function, loop)[0].body if loop else Site(function, function.body, ())
     site = site.down(name)
-    found = [
-        access
-        for access in accesses(site.stmt, site.bounds, intrinsics)
-        if access.buffer.name == name
-    ]
+    found = _of(name, site.stmt, site.bounds, intrinsics)
     if not found:
         raise ScheduleError(f"{what}: it is not touched there")
     if any(access.private is not None for access in found):
