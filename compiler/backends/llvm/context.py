@@ -8,7 +8,7 @@ from ...loops.expressions import Buffer, Expr
 from .emitter import Emitter
 from .values import Linear, Operand, Value
 
-__all__ = ["Context", "Place"]
+__all__ = ["Context", "Place", "Statistics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,15 @@ class Place:
             result.append(step)
             step *= size
         return tuple(reversed(result))
+
+
+@dataclass(slots=True)
+class Statistics:
+    """loops, vectors: emitted so far.  scalar_loops: whether an innermost loop is without lanes."""
+
+    loops: int = 0
+    vectors: int = 0
+    scalar_loops: bool = False
 
 
 @dataclass(slots=True)
@@ -58,6 +67,7 @@ class Context:
     workspace_bytes: int = 0
     stack_bytes: int = 0
     memo: list[dict[int, Operand]] = field(default_factory=lambda: [{}])
+    statistics: Statistics = field(default_factory=Statistics)
 
     def materialize(self, a: Operand, lanes: int | None = None) -> Value:
         """``a`` in a register, as a vector of ``lanes`` (by default of as many as it has)."""
@@ -93,6 +103,15 @@ class Context:
                 del self.variables[name]
             else:
                 self.variables[name] = before
+
+    @contextmanager
+    def loop(self) -> Iterator[None]:
+        """The body of a loop: notes whether it is an innermost one without lanes."""
+        found = self.statistics
+        loops, vectors = found.loops, found.vectors
+        yield
+        found.scalar_loops |= self.lanes == 1 and (loops, vectors) == (found.loops, found.vectors)
+        found.loops += 1
 
     @contextmanager
     def masked(self, mask: Value | None, some_active: bool) -> Iterator[None]:

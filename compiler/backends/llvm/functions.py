@@ -51,4 +51,5 @@ def write_function(
         symbol,
         f"define void @{symbol}({', '.join(parameters)}) #0 {{\n{e.body()}\n  ret void\n}}",
     )
-    return Signature(symbol, function, context.workspace_bytes, Effort.FULL)
+    effort = Effort.FULL if context.statistics.scalar_loops else Effort.LIGHT
+    return Signature(symbol, function, context.workspace_bytes, effort)

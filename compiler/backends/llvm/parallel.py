@@ -49,6 +49,7 @@ def parallel(context: Context, loop: For, extent: Value, serial: Serial) -> None
         threads=context.threads,
         parallel=True,
         symbol=context.symbol,
+        statistics=context.statistics,
     )
     number = sum(name.startswith(f"{context.symbol}.body") for name in e.module.definitions)
     body = f"{context.symbol}.body{number}"

@@ -125,6 +125,7 @@ def _vector(context: Context, stmt: For, extent: int) -> None:
                     emit(context, stmt.body)
             continue
         context.lanes = lanes
+        context.statistics.vectors += 1
         if count <= 4:
             for number in range(count):
                 base = constant(start + number * lanes, DType.INT64)
@@ -162,7 +163,7 @@ def _repeat(
     e.start(head)
     at = len(e.lines)
     e.lines.append("")
-    with context.bound(variable, index):
+    with context.loop(), context.bound(variable, index):
         emit(context, body)
     following = e.binary("add nuw nsw", counter, constant(step, DType.INT64))
     phi = f"phi i64 [ {limits[0].ref}, %{before} ], [ {following.ref}, %{e.block} ]"
@@ -179,7 +180,8 @@ def _while(context: Context, stmt: While) -> None:
     condition = evaluate_scalar(context, stmt.condition)
     e.branch(condition, body, done)
     e.start(body)
-    emit(context, stmt.body)
+    with context.loop():
+        emit(context, stmt.body)
     e.jump(head)
     e.start(done)
 

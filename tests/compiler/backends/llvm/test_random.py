@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt
+from dovetail.compiler.loops.ir import For, Function, LoopKind, Stmt
+from dovetail.compiler.loops.rewrite import map_statement, walk
+from dovetail.compiler.loops.verify import verify
 
 from ...loops.strategies import arrays_for, functions
 from .kernels import LEVELS
@@ -32,24 +35,21 @@ def check(function: Function, level: str = "native") -> None:
             np.testing.assert_array_equal(array, want)
 
 
-def with_kinds(stmt: Stmt, source: random.Random) -> Stmt:
-    """Innermost loops made vector or unrolled where the program's order does not matter."""
-    match stmt:
-        case For():
-            body = with_kinds(stmt.body, source)
-            kind = stmt.kind
-            if not stmt.variable.endswith(".first") and source.random() < 0.6:
-                kind = LoopKind.UNROLLED
-            return replace(stmt, body=body, kind=kind)
-        case Block():
-            return Block(tuple(with_kinds(inner, source) for inner in stmt.statements))
-        case Allocate() | Let():
-            return replace(stmt, body=with_kinds(stmt.body, source))
-        case If():
-            other = None if stmt.otherwise is None else with_kinds(stmt.otherwise, source)
-            return replace(stmt, then=with_kinds(stmt.then, source), otherwise=other)
-        case _:
-            return stmt
+def with_kinds(function: Function, source: random.Random) -> Function:
+    """Its loops made vector, parallel or unrolled where ``verify`` finds no race."""
+    for name in [stmt.variable for stmt in walk(function.body) if isinstance(stmt, For)]:
+        kind = source.choice([LoopKind.VECTOR, LoopKind.VECTOR, *LoopKind][:6])
+
+        def change(stmt: Stmt, name: str = name, kind: LoopKind = kind) -> Stmt:
+            return replace(stmt, kind=kind) if getattr(stmt, "variable", None) == name else stmt
+
+        changed = replace(function, body=map_statement(function.body, None, change))
+        try:
+            verify(changed)
+        except GraphError:
+            continue
+        function = changed
+    return function
 
 
 @given(functions())
@@ -58,16 +58,16 @@ def test_random_programs_equal_the_interpreter(function: Function) -> None:
     check(function)
 
 
-@given(functions(dtypes=tuple(DType)), st.randoms(use_true_random=False))
-@settings(max_examples=40)
-def test_random_programs_of_all_dtypes_partly_unrolled(
-    function: Function, source: random.Random
-) -> None:
-    check(replace(function, body=with_kinds(function.body, source)))
+@given(functions(dtypes=tuple(DType), max_size=9), st.randoms(use_true_random=False))
+@settings(max_examples=100)
+def test_random_programs_with_loops_of_all_kinds(function: Function, source: random.Random) -> None:
+    check(with_kinds(function, source))
 
 
 @pytest.mark.parametrize("level", LEVELS[:3])
-@given(functions())
-@settings(max_examples=15)
-def test_random_programs_at_every_level(level: str, function: Function) -> None:
-    check(function, level)
+@given(functions(max_size=17), st.randoms(use_true_random=False))
+@settings(max_examples=25)
+def test_random_programs_at_every_level(
+    level: str, function: Function, source: random.Random
+) -> None:
+    check(with_kinds(function, source), level)
