@@ -16,16 +16,20 @@ class Place:
     """Where a buffer is.
 
     lanes: above 1, each lane of a vector loop has a buffer of its own, its elements interleaved
-    with the other lanes'.
+    with the other lanes'.  steps: elements from one index to the next in each dimension, where they
+    are not those of the buffer's shape.
     """
 
     buffer: Buffer
     pointer: str
     lanes: int = 1
+    steps: tuple[int, ...] | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index to the next, in each dimension."""
+        if self.steps is not None:
+            return self.steps
         result, step = [], 1
         for size in reversed(self.buffer.shape):
             result.append(step)

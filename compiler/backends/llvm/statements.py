@@ -21,6 +21,7 @@ from ...loops.ir import (
 )
 from .context import Context, Place
 from .expressions import evaluate, evaluate_scalar
+from .intrinsics import prepare
 from .memory import load, locate, store
 from .parallel import parallel
 from .reductions import accumulate, add_product, reduce_lanes, update_scattered
@@ -63,7 +64,7 @@ def emit(context: Context, stmt: Stmt) -> None:
         case Update():
             _update(context, stmt)
         case Invoke():
-            raise GraphError(f"{context.function}: no intrinsic {stmt.intrinsic}")
+            _invoke(context, stmt)
         case _:
             assert_never(stmt)
 
@@ -261,6 +262,17 @@ def _allocate(context: Context, stmt: Allocate) -> None:
         del context.places[buffer.name]
     else:
         context.places[buffer.name] = before
+
+
+def _invoke(context: Context, stmt: Invoke) -> None:
+    meaning = prepare(context, stmt)
+    if meaning is None:
+        return
+    body, parameters = meaning
+    before = context.places
+    context.places = {**before, **parameters}
+    emit(context, body)
+    context.places = before
 
 
 def _update(context: Context, stmt: Update) -> None:

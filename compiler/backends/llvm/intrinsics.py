@@ -1,0 +1,92 @@
+"""The CPU's dot products: what ``Invoke`` names, what it means, how it is emitted.
+
+``dot_A_B_LANES`` is ``c[i] += sum over j of a[j] * b[i, j]``, a of A, b of B, c int32 or float32; j
+runs over 4 elements of 8 bits or 2 of 16.
+
+    name                  meaning                                  instruction, where there is one
+    dot_uint8_int8_L      int32[L] += uint8[4] . int8[L, 4]        vpdpbusd (AVX512-VNNI, AVX-VNNI)
+    dot_int8_int8_L       int32[L] += int8[4] . int8[L, 4]         vpdpbusd, twice
+    dot_int16_int16_L     int32[L] += int16[2] . int16[L, 2]       vpmaddwd
+    dot_bfloat16_bfloat16_L   float32[L] += bfloat16[2] . bfloat16[L, 2]   vdpbf16ps (AVX512-BF16)
+
+L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
+Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
+"""
+
+from ...dtypes import DType
+from ...errors import GraphError
+from ...loops.expressions import BinaryFunction, Buffer, Cast, Variable
+from ...loops.intrinsic import Intrinsic
+from ...loops.ir import Function, Invoke, Region, Stmt, Update, loops
+from .context import Context, Place
+from .dots import Dot, emit_dot
+from .expressions import evaluate_scalar
+from .memory import locate
+from .values import Value, memory_type
+
+__all__ = ["INTRINSICS", "dot", "prepare"]
+
+LANES = (4, 8, 16)
+
+
+def dot(a: DType, b: DType, lanes: int) -> Intrinsic:
+    """The declaration of one."""
+    total = DType.FLOAT32 if a.is_float else DType.INT32
+    count = 4 // a.bytes
+    name = f"dot_{a}_{b}_{lanes}"
+    x, y = Buffer("a", (count,), a), Buffer("b", (lanes, count), b)
+    c = Buffer("c", (lanes,), total)
+    i, j = Variable("i"), Variable("j")
+    product = Cast(total, x[j]) * Cast(total, y[i, j])
+    update = Update(c, (i,), BinaryFunction.ADD, product)
+    return Intrinsic(
+        name, Function(name, (x, y), (c,), loops((("i", lanes), ("j", count)), update))
+    )
+
+
+KINDS = (
+    (DType.UINT8, DType.INT8),
+    (DType.INT8, DType.INT8),
+    (DType.INT16, DType.INT16),
+    (DType.BFLOAT16, DType.BFLOAT16),
+)
+INTRINSICS = {each.name: each for each in (dot(a, b, lanes) for a, b in KINDS for lanes in LANES)}
+"""All that code can be made for."""
+
+
+def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | None:
+    """Emit the instruction; or give the meaning to emit, and the places of its parameters.
+
+    The latter where an operand is not contiguous.  Raises GraphError for an unknown intrinsic and
+    for operands of other shapes or dtypes.
+    """
+    intrinsic = INTRINSICS.get(call.intrinsic)
+    if intrinsic is None:
+        raise GraphError(
+            f"{context.function}: no intrinsic {call.intrinsic}; known are {', '.join(INTRINSICS)}"
+        )
+    intrinsic.check(call)
+    places = {
+        parameter.name: _place(context, region, parameter)
+        for region, parameter in zip(call.operands, intrinsic.parameters, strict=True)
+    }
+    if any(place.steps != Place(place.buffer, "").strides for place in places.values()):
+        return intrinsic.meaning.body, places
+    a, b, c = (places[parameter.name] for parameter in intrinsic.parameters)
+    emit_dot(context.e, Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements), a, b, c)
+    return None
+
+
+def _place(context: Context, region: Region, parameter: Buffer) -> Place:
+    """The parameter as the region: from its first element on, with its buffer's strides."""
+    place = context.places.get(region.buffer.name)
+    if place is None:
+        raise GraphError(f"{context.function}: {region.buffer.name} is not in scope")
+    offset = locate(context, place, [evaluate_scalar(context, start) for start in region.start])
+    assert isinstance(offset, Value)
+    kind = memory_type(region.buffer.dtype)
+    text = f"getelementptr inbounds {kind}, ptr {place.pointer}, {offset.typed}"
+    pointer = context.e.op(text, DType.INT64).ref
+    wide = [step for step, size in zip(place.strides, region.shape, strict=True) if size != 1]
+    steps = [wide.pop(0) if size != 1 else 1 for size in parameter.shape]
+    return Place(parameter, pointer, 1, tuple(steps))

@@ -1,0 +1,111 @@
+"""Dot products equal their declared meaning at every level of CPU, and become instructions."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.backends.llvm.emitter import ModuleText
+from dovetail.compiler.backends.llvm.functions import write_function
+from dovetail.compiler.backends.llvm.intrinsics import INTRINSICS
+from dovetail.compiler.backends.llvm.optimize import to_assembly
+from dovetail.compiler.backends.llvm.target import CpuTarget, host_cpu
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.loops.expressions import Buffer, Constant, Scope, Variable, as_index
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.ir import (
+    Allocate,
+    For,
+    Function,
+    Invoke,
+    LoopKind,
+    Region,
+    Store,
+    block,
+    loops,
+)
+
+from .kernels import values_of
+
+LEVELS = ("x86-64", "avx2", "avx512", "avx512vnni", "native")
+STEPS = 9
+
+
+def product(name: str, *, spread: bool = False, register: bool = True) -> Function:
+    """``c[i] = sum over s and j of a[s, j] b[s, i, j]``; spread: b's elements lie apart."""
+    a, b, c = INTRINSICS[name].parameters
+    lanes, count = b.shape
+    x = Buffer("x", (STEPS, count), a.dtype)
+    y = Buffer("y", (STEPS, lanes, count + spread), b.dtype)
+    z = Buffer("z", (lanes,), c.dtype)
+    total = Buffer("total", (lanes,), c.dtype, Scope.REGISTER) if register else z
+    s, i = Variable("s"), Variable("i")
+    none = as_index(0)
+    regions = (
+        Region(x, (s, none), (1, count)),
+        Region(y, (s, none, none), (1, lanes, count)),
+        Region(total, (none,), (lanes,)),
+    )
+    start = loops((("i", lanes),), Store(total, (i,), Constant(0, c.dtype)), LoopKind.VECTOR)
+    sums = For("s", as_index(STEPS), LoopKind.SERIAL, Invoke(name, regions))
+    if not register:
+        return Function("product", (x, y), (z,), block(start, sums))
+    end = loops((("i", lanes),), Store(z, (i,), total[i]), LoopKind.VECTOR)
+    return Function("product", (x, y), (z,), Allocate(total, block(start, sums, end)))
+
+
+def operands(function: Function) -> dict[str, np.ndarray]:
+    arrays = {}
+    for seed, buffer in enumerate(function.inputs):
+        values = values_of(buffer.dtype, buffer.elements, seed)
+        if buffer.dtype.is_float:
+            values = (np.arange(buffer.elements) % 23 - 11).astype(buffer.dtype.numpy)
+        arrays[buffer.name] = values.reshape(buffer.shape)
+    return arrays
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", sorted(INTRINSICS))
+def test_a_dot_product_equals_its_meaning(name: str, level: str) -> None:
+    missing = CpuTarget.at_level(level).features - host_cpu().features
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+    for function in (product(name), product(name, register=False), product(name, spread=True)):
+        arrays = operands(function)
+        expected = interpret(function, arrays, intrinsics=INTRINSICS)["z"]
+        found = compile_functions([function], LlvmOptions(level)).run("product", arrays)[0]
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "instruction"),
+    [
+        ("dot_uint8_int8_16", "avx512vnni", "vpdpbusd"),
+        ("dot_uint8_int8_8", "avx512vnni", "vpdpbusd"),
+        ("dot_int8_int8_16", "avx512vnni", "vpdpbusd"),
+        ("dot_uint8_int8_16", "avx512", "vpmaddwd"),
+        ("dot_uint8_int8_16", "avx2", "vpmaddwd"),
+        ("dot_int16_int16_8", "avx2", "vpmaddwd"),
+        ("dot_int16_int16_8", "x86-64", "pmaddwd"),
+        ("dot_bfloat16_bfloat16_16", "avx512bf16", "vdpbf16ps"),
+        ("dot_bfloat16_bfloat16_8", "avx2", "vfmadd"),
+    ],
+)
+def test_a_dot_product_is_the_cpus_instruction(name: str, level: str, instruction: str) -> None:
+    if level == "avx512bf16":
+        base = CpuTarget.at_level("avx512")
+        target = CpuTarget(base.cpu, base.features | {"avx512bf16"})
+    else:
+        target = CpuTarget.at_level(level)
+    module = ModuleText(target)
+    signature = write_function(module, product(name), "kernel")
+    assert instruction in to_assembly(module.text(), target, signature.effort)
+
+
+def test_an_unknown_intrinsic_and_wrong_operands_are_refused() -> None:
+    z = Buffer("z", (16,), DType.INT32)
+    region = Region(z, (as_index(0),), (16,))
+    with pytest.raises(GraphError, match="no intrinsic matmul; known are dot_uint8_int8_4"):
+        compile_functions([Function("f", (), (z,), Invoke("matmul", (region,)))])
+    with pytest.raises(GraphError, match="found 1 operands; required 3"):
+        compile_functions([Function("f", (), (z,), Invoke("dot_int8_int8_16", (region,)))])
