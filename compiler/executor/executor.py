@@ -56,6 +56,8 @@ class Executor:
     options: LlvmOptions = field(default_factory=LlvmOptions)
     kernel_calls: int = 0
     """Of the last run, to answer questions and to compute the outputs."""
+    specialisations: int = 0
+    """How often the model was imported."""
     _known: "dict[tuple[object, ...], _Question | _Final]" = field(default_factory=dict)
 
     def run(self, inputs: Mapping[str, Argument]) -> dict[str, Argument]:
@@ -85,6 +87,7 @@ class Executor:
         return place
 
     def _specialise(self, key: tuple[object, ...], inputs: Mapping[str, Argument]) -> _Final:
+        self.specialisations += 1
         builder = GraphBuilder()
         arrays: dict[str, Array] = {}
         values: dict[str, Value] = {}

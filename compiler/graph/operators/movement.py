@@ -68,7 +68,7 @@ class Transpose:
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """NumPy's ``transpose``."""
-        return (np.ascontiguousarray(inputs[0].transpose(self.permutation)),)
+        return (np.asarray(inputs[0].transpose(self.permutation), order="C"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,8 @@ class PadTensor:
         """NumPy's ``pad``."""
         x, value = inputs
         widths = tuple(zip(self.before, self.after, strict=True))
+        if not widths:
+            return (x,)
         if self.mode is PadMode.CONSTANT:
             return (np.pad(x, widths, constant_values=value),)
         return (np.asarray(np.pad(x, widths, mode=MODES[self.mode])),)

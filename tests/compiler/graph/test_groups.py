@@ -1,0 +1,116 @@
+"""Groups of nodes: what fuses with what, and that every node is in one group."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.graph.groups import group_nodes
+from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.elementwise import (
+    Binary,
+    BinaryFunction,
+    Unary,
+    UnaryFunction,
+)
+from dovetail.compiler.graph.operators.movement import Concatenate, Expand, Transpose
+from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
+from dovetail.compiler.graph.operators.sorting import Sort
+from dovetail.compiler.graph.types import TensorType
+
+from ..random_graphs import random_graph
+
+TANH, EXP = Unary(UnaryFunction.TANH), Unary(UnaryFunction.EXP)
+ADD, MUL = Binary(BinaryFunction.ADD), Binary(BinaryFunction.MUL)
+SUM = Reduce(ReduceFunction.SUM, (1,), True)
+
+
+class Chain:
+    """Nodes on one input ``x``, float32[4, 8]."""
+
+    def __init__(self) -> None:
+        self.builder = GraphBuilder()
+        self.x = self.builder.input("x", TensorType((4, 8), "float32"))
+
+    def __call__(self, operator: object, *inputs: str) -> str:
+        return self.builder.node(operator, inputs, "t", "n")  # type: ignore[arg-type]
+
+    def groups(self, *outputs: str) -> list[int]:
+        """The sizes of the groups."""
+        return [len(nodes) for nodes in group_nodes(self.builder.build(outputs))]
+
+
+def test_a_chain_of_elementwise_nodes_is_one_group() -> None:
+    g = Chain()
+    assert g.groups(g(TANH, g(EXP, g(TANH, g.x)))) == [3]
+
+
+def test_a_node_with_two_readers_in_one_group_joins_it() -> None:
+    g = Chain()
+    y = g(EXP, g.x)
+    assert g.groups(g(MUL, y, g(TANH, y))) == [3]
+
+
+def test_an_output_of_the_graph_stays_outside_of_its_readers_group() -> None:
+    g = Chain()
+    y = g(EXP, g.x)
+    assert g.groups(y, g(TANH, y)) == [1, 1]
+
+
+def test_a_reduction_takes_what_comes_before_and_after_it() -> None:
+    g = Chain()
+    assert g.groups(g(TANH, g(SUM, g(EXP, g.x)))) == [3]
+
+
+def test_two_reductions_are_two_groups() -> None:
+    g = Chain()
+    assert g.groups(g(SUM, g(SUM, g.x))) == [1, 1]
+
+
+def test_what_a_reduction_and_its_followers_read_is_computed_once() -> None:
+    g = Chain()
+    y = g(EXP, g.x)
+    total = g(SUM, y)
+    assert g.groups(g(MUL, y, g(Expand((4, 8)), total))) == [1, 1, 2]
+
+
+def test_a_costly_node_is_not_repeated_for_a_broadcast() -> None:
+    g = Chain()
+    total = g(SUM, g.x)
+    assert g.groups(g(ADD, g.x, g(EXP, total))) == [2, 1]
+
+
+def test_nothing_joins_a_sort() -> None:
+    g = Chain()
+    values = g(Sort(8), g(TANH, g.x))
+    assert g.groups(g(TANH, values)) == [1, 1, 1]
+
+
+def test_a_node_read_at_two_places_by_movement_is_computed_once() -> None:
+    g = Chain()
+    y = g(EXP, g.x)
+    moved = g(Transpose((1, 0)), g(Transpose((1, 0)), y))
+    assert g.groups(g(Concatenate(0), y, moved)) == [1, 3]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_node_is_in_one_group_and_groups_can_run_in_order(seed: int) -> None:
+    graph: Graph = random_graph(seed, nodes=25)
+    groups = group_nodes(graph)
+    nodes = [node for group in groups for node in group]
+    assert sorted(map(id, nodes)) == sorted(map(id, graph.nodes))
+    known = {*graph.inputs, *graph.constants}
+    for group in groups:
+        inner = {name for node in group for name in node.outputs}
+        read = {name for node in group for name in node.inputs} - inner
+        assert read <= known
+        leaving = {
+            name
+            for name in inner
+            if name in graph.outputs
+            or any(name in node.inputs for node in graph.nodes if node not in group)
+        }
+        assert leaving <= set(group[-1].outputs)
+        known |= leaving
+
+
+def test_random_graphs_have_nodes() -> None:
+    assert np.mean([len(random_graph(seed).nodes) for seed in range(20)]) > 8

@@ -1,0 +1,34 @@
+"""Places of tensors: no two that live at the same time overlap."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.compiler.graph.memory import ALIGNMENT, plan_memory
+
+TENSORS = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(0, 3000)), max_size=25
+)
+
+
+@given(TENSORS)
+def test_living_tensors_do_not_overlap(tensors: list[tuple[int, int, int]]) -> None:
+    lifetimes = {f"t{n}": (first, first + more) for n, (first, more, _) in enumerate(tensors)}
+    sizes = {f"t{n}": size for n, (_, _, size) in enumerate(tensors)}
+    plan = plan_memory(lifetimes, sizes)
+    assert set(plan.offsets) == set(lifetimes)
+    assert all(offset % ALIGNMENT == 0 for offset in plan.offsets.values())
+    ends = [plan.offsets[name] + sizes[name] for name in lifetimes]
+    assert plan.bytes >= max(ends, default=0)
+    for a, (first, last) in lifetimes.items():
+        for b, (start, end) in lifetimes.items():
+            if a < b and first <= end and start <= last and sizes[a] and sizes[b]:
+                apart = (
+                    plan.offsets[a] + sizes[a] <= plan.offsets[b]
+                    or plan.offsets[b] + sizes[b] <= plan.offsets[a]
+                )
+                assert apart, (a, b)
+
+
+def test_tensors_of_different_times_share_memory() -> None:
+    plan = plan_memory({"a": (0, 1), "b": (2, 3), "c": (1, 2)}, {"a": 64, "b": 64, "c": 64})
+    assert plan.bytes == 128
