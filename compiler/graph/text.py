@@ -4,6 +4,7 @@
     constant "w": int8[2] = [1, -2]
     constant "v": int8[16, 3, 3, 3] sha256 0123456789abcdef
     node "y": int32[1, 8, 8, 16] = Conv2d(strides=(1, 1), ...)("x", "v", "b") from "conv"
+    node "v": float32[4, 2], "p": int64[4, 2] = Sort(count=2, descending=True)("s") from "sort"
     output "y"
 
 Names are JSON strings, attributes Python literals.  Constants of at most 16 elements are written
@@ -15,13 +16,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from ..errors import GraphError
 from .ir import Array, Graph, Node
 from .operators.protocol import TensorOperator
+from .operators.table import TENSOR_OPERATORS
 from .ops import OPERATORS, Operator, TensorType
 
 __all__ = ["parse_text", "to_text"]
@@ -36,9 +40,9 @@ def to_text(graph: Graph) -> str:
         lines.append(f"constant {_name(name)}: {graph.types[name]} {_contents(array)}")
     for node in graph.nodes:
         arguments = ", ".join(map(_name, node.inputs))
-        kind = graph.types[node.output]
+        results = ", ".join(f"{_name(name)}: {graph.types[name]}" for name in node.outputs)
         call = f"{_operator(node.operator)}({arguments})"
-        lines.append(f"node {_name(node.output)}: {kind} = {call} from {_name(node.origin)}")
+        lines.append(f"node {results} = {call} from {_name(node.origin)}")
     lines += [f"output {_name(name)}" for name in graph.outputs]
     return "\n".join(lines)
 
@@ -71,8 +75,15 @@ def _name(name: str) -> str:
 
 
 def _operator(operator: Operator | TensorOperator) -> str:
-    pairs = ", ".join(f"{f.name}={getattr(operator, f.name)!r}" for f in fields(operator))
+    pairs = ", ".join(f"{f.name}={_plain(getattr(operator, f.name))!r}" for f in fields(operator))
     return f"{type(operator).__name__}({pairs})"
+
+
+def _plain(value: object) -> object:
+    """Enums by their values."""
+    if isinstance(value, Enum):
+        return value.value
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 def _contents(array: Array) -> str:
@@ -160,9 +171,13 @@ class _Parser:
         self.constants[name], self.rest = array, ""
 
     def _node(self) -> None:
-        output = self._typed_name()
+        outputs = [self._typed_name()]
+        while self.rest.startswith(","):
+            self._take(",")
+            outputs.append(self._typed_name())
         self._take("=")
-        operator = OPERATORS[self._until("(")]
+        name = self._until("(")
+        operator: Any = OPERATORS.get(name) or TENSOR_OPERATORS[name]
         call = ast.parse(f"f({self._attributes()})", mode="eval").body
         assert isinstance(call, ast.Call)
         values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
@@ -174,7 +189,10 @@ class _Parser:
                 self._take(",")
         self._take(")")
         self._take("from")
-        self.nodes.append(Node(operator(**values), tuple(inputs), output, self._string()))
+        extra = tuple(outputs[1:])
+        self.nodes.append(
+            Node(operator(**values), tuple(inputs), outputs[0], self._string(), extra)
+        )
 
     def _attributes(self) -> str:
         """Up to the parenthesis that closes the attributes; no attribute has one in a string."""

@@ -19,6 +19,7 @@ from dovetail.compiler.graph.ops import (
 )
 from dovetail.compiler.graph.text import parse_text, to_text
 
+from ..random_graphs import random_graph
 from .graphs import assert_same_meaning, convolution, image_builder
 
 NAMES = st.text(min_size=1, max_size=12)
@@ -95,3 +96,12 @@ def test_text_is_one_line_a_tensor_and_node() -> None:
 def test_text_of_another_form_is_refused(text: str, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         parse_text(text, {"d": np.zeros(2, np.int8)})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_graphs_of_general_operators_print_and_parse(seed: int) -> None:
+    graph = random_graph(seed)
+    text = to_text(graph)
+    parsed = parse_text(text, graph.constants)
+    assert to_text(parsed) == text
+    assert parsed.nodes == graph.nodes

@@ -1,0 +1,53 @@
+"""Every general operator, by name."""
+
+from collections.abc import Mapping
+
+from . import (
+    contractions,
+    elementwise,
+    indexing,
+    movement,
+    recurrent,
+    reductions,
+    selection,
+    sorting,
+    windows,
+)
+from .protocol import TensorOperator
+
+__all__ = ["TENSOR_OPERATORS"]
+
+_ALL: tuple[type[TensorOperator], ...] = (
+    contractions.Contract,
+    contractions.Convolution,
+    contractions.Determinant,
+    elementwise.Binary,
+    elementwise.Bitcast,
+    elementwise.Cast,
+    elementwise.Unary,
+    elementwise.Where,
+    indexing.Gather,
+    indexing.GatherElements,
+    indexing.GatherNd,
+    indexing.ScatterElements,
+    indexing.ScatterNd,
+    movement.Concatenate,
+    movement.Expand,
+    movement.Iota,
+    movement.PadTensor,
+    movement.Reshape,
+    movement.Slice,
+    movement.Tile,
+    movement.Transpose,
+    recurrent.Recurrence,
+    reductions.ArgReduce,
+    reductions.Cumulative,
+    reductions.Reduce,
+    selection.SuppressOverlaps,
+    sorting.Positions,
+    sorting.Sort,
+    windows.WindowArgMax,
+    windows.WindowReduce,
+)
+
+TENSOR_OPERATORS: Mapping[str, type[TensorOperator]] = {each.__name__: each for each in _ALL}
