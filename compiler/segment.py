@@ -1,27 +1,30 @@
-"""A graph as machine code: groups of nodes → loop programs → LLVM → calls in order."""
+"""A graph as machine code: groups of nodes → loop programs → one program of calls → LLVM."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .backends.llvm.compile import LlvmOptions, compile_functions
-from .backends.llvm.module import CompiledModule
+from .backends.llvm.compile import LlvmOptions, compile_program
+from .backends.llvm.module import CompiledProgram
+from .backends.llvm.program import Call, Origin, Place, Program
+from .dtypes import DType
 from .graph.block_channels import BlockChannels
 from .graph.expand_convolutions import ExpandConvolutions
 from .graph.fold_scales import FoldScales
 from .graph.groups import group_nodes
 from .graph.ir import Graph
-from .graph.memory import ALIGNMENT, MemoryPlan, plan_memory
+from .graph.memory import plan_memory
 from .graph.operators.movement import Reshape
-from .loops.ir import Function
+from .loops.expressions import Buffer, Variable
+from .loops.ir import Function, Store, loops
 from .loops.text import to_text
 from .lower.group import lower_group
 from .passes import Pipeline
 
-__all__ = ["Segment", "Step", "compile_segment"]
+__all__ = ["PASSES", "Segment", "Step", "build_program", "compile_segment"]
 
 Array = NDArray[Any]
 
@@ -31,64 +34,34 @@ PASSES: Pipeline[Graph] = Pipeline((FoldScales(), BlockChannels(), ExpandConvolu
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call of ``function`` on tensors."""
+    """A call of ``function`` on tensors; origins: the model's nodes it computes."""
 
     function: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     origins: tuple[str, ...]
-    """The model's nodes it computes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A compiled graph.
-
-    aliases: tensors that are others under another shape.
-    plan: where intermediate tensors lie.
-    """
+    """A compiled graph, and the calls it consists of."""
 
     graph: Graph
     steps: tuple[Step, ...]
-    aliases: Mapping[str, str]
-    plan: MemoryPlan
-    code: CompiledModule
+    code: CompiledProgram
+
+    @property
+    def kernel_calls(self) -> int:
+        """Calls of a run that compute something, and do not only copy."""
+        return sum(bool(step.origins) for step in self.steps)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The graph's outputs, by name; each is an array of its own.
 
-        inputs: of the types of the graph's inputs, contiguous.
+        inputs: of the types of the graph's inputs.
         """
-        memory = _block(self.plan.bytes)
-        values: dict[str, Array] = {**self.graph.constants}
-        for name in self.graph.inputs:
-            values[name] = np.ascontiguousarray(inputs[name]).reshape(inputs[name].shape)
-        for step in self.steps:
-            arguments = [self._value(values, name) for name in step.inputs]
-            results = [self._place(memory, name) for name in step.outputs]
-            self.code.run(step.function, arguments, results)
-            values.update(zip(step.outputs, results, strict=True))
-        return {name: self._returned(values, name) for name in self.graph.outputs}
-
-    def _returned(self, values: dict[str, Array], name: str) -> Array:
-        found = self._value(values, name)
-        computed = name in values and name not in self.graph.constants
-        return found if computed and name not in self.graph.inputs else found.copy()
-
-    def _value(self, values: dict[str, Array], name: str) -> Array:
-        found = values.get(name)
-        if found is None:
-            found = self._value(values, self.aliases[name]).reshape(self.graph.types[name].shape)
-            values[name] = found
-        return found
-
-    def _place(self, memory: Array, name: str) -> Array:
-        kind = self.graph.types[name]
-        if name not in self.plan.offsets:
-            return np.empty(kind.shape, kind.dtype.numpy)
-        start = self.plan.offsets[name]
-        size = kind.elements * kind.dtype.bytes
-        return memory[start : start + size].view(kind.dtype.numpy).reshape(kind.shape)
+        given = [np.asarray(inputs[name], order="C") for name in self.graph.inputs]
+        return dict(zip(self.graph.outputs, self.code.run(given), strict=True))
 
 
 def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment:
@@ -97,47 +70,121 @@ def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
     graph = PASSES.run(graph)
-    functions: dict[str, Function] = {}
-    steps: list[Step] = []
-    aliases: dict[str, str] = {}
+    steps, program = build_program(graph)
+    return Segment(graph, steps, compile_program(program, options or LlvmOptions()))
+
+
+def build_program(graph: Graph) -> tuple[tuple[Step, ...], Program]:
+    """The calls that compute a graph, and the program of them."""
+    building = _Building(graph)
     for nodes in group_nodes(graph):
         if len(nodes) == 1 and isinstance(nodes[0].operator, Reshape):
-            aliases[nodes[0].output] = nodes[0].inputs[0]
+            building.aliases[nodes[0].output] = nodes[0].inputs[0]
             continue
         lowered = lower_group(graph, nodes)
-        text = to_text(lowered.function)
-        function = functions.setdefault(
-            text, replace(lowered.function, name=f"kernel{len(functions)}")
-        )
         origins = tuple(dict.fromkeys(node.origin for node in nodes))
-        steps.append(Step(function.name, lowered.inputs, lowered.outputs, origins))
-    plan = _plan(graph, steps, aliases)
-    code = compile_functions(list(functions.values()), options or LlvmOptions())
-    return Segment(graph, tuple(steps), aliases, plan, code)
+        building.step(lowered.function, lowered.inputs, lowered.outputs, origins)
+    return building.finish()
 
 
-def _plan(graph: Graph, steps: Sequence[Step], aliases: Mapping[str, str]) -> MemoryPlan:
-    """Places of what the steps compute, but for what the graph returns."""
+@dataclass(slots=True)
+class _Building:
+    """aliases: tensors that are others under another shape."""
 
-    def root(name: str) -> str:
-        while name in aliases:
-            name = aliases[name]
+    graph: Graph
+    functions: dict[str, Function] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, int] = field(default_factory=dict)
+    """Tensors that are computed in the memory of an output: its number."""
+
+    def step(
+        self,
+        function: Function,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        origins: tuple[str, ...],
+    ) -> None:
+        """Add a call; equal functions are one."""
+        named = replace(function, name=f"kernel{len(self.functions)}")
+        kept = self.functions.setdefault(to_text(replace(function, name="")), named)
+        self.steps.append(Step(kept.name, tuple(inputs), tuple(outputs), origins))
+
+    def root(self, name: str) -> str:
+        """The tensor whose memory ``name`` is."""
+        while name in self.aliases:
+            name = self.aliases[name]
         return name
 
-    returned = {root(name) for name in graph.outputs}
-    lifetimes: dict[str, tuple[int, int]] = {}
-    for number, step in enumerate(steps):
-        for name in step.outputs:
-            if name not in returned:
-                lifetimes[name] = (number, number)
-        for name in map(root, step.inputs):
+    def finish(self) -> tuple[tuple[Step, ...], Program]:
+        """Give every tensor its place."""
+        graph = self.graph
+        computed = {name for step in self.steps for name in step.outputs}
+        copies: list[tuple[str, int]] = []
+        for number, name in enumerate(graph.outputs):
+            root = self.root(name)
+            if root in computed and root not in self.owners:
+                self.owners[root] = number
+            else:
+                copies.append((root, number))
+        offsets, size = self.memory(computed, [root for root, _ in copies])
+        constants = {
+            name: array
+            for name, array in graph.constants.items()
+            if any(name == self.root(each) for step in self.steps for each in step.inputs)
+            or any(name == root for root, _ in copies)
+        }
+        places = {name: Place(Origin.INPUT, n) for n, name in enumerate(graph.inputs)}
+        places |= {name: Place(Origin.CONSTANT, n) for n, name in enumerate(constants)}
+        places |= {name: Place(Origin.MEMORY, 0, offset) for name, offset in offsets.items()}
+        places |= {name: Place(Origin.OUTPUT, n) for name, n in self.owners.items()}
+        calls = [
+            Call(
+                step.function,
+                tuple(places[self.root(name)] for name in (*step.inputs, *step.outputs)),
+            )
+            for step in self.steps
+        ]
+        for root, number in copies:
+            kind = graph.types[root]
+            self.step(_copy(kind.elements, kind.dtype), (root,), (graph.outputs[number],), ())
+            target = Place(Origin.OUTPUT, number)
+            calls.append(Call(self.steps[-1].function, (places[root], target)))
+        return tuple(self.steps), Program(
+            tuple(self.functions.values()),
+            tuple(calls),
+            self.buffers(graph.inputs),
+            self.buffers(graph.outputs),
+            constants,
+            size,
+        )
+
+    def buffers(self, names: Sequence[str]) -> tuple[Buffer, ...]:
+        """Tensors as the program's caller sees them."""
+        kinds = self.graph.types
+        return tuple(Buffer(name, kinds[name].shape, kinds[name].dtype) for name in names)
+
+    def memory(self, computed: set[str], copied: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """Offsets of what is computed but not returned, and the bytes they take."""
+        lifetimes: dict[str, tuple[int, int]] = {}
+        for number, step in enumerate(self.steps):
+            for name in step.outputs:
+                if name not in self.owners:
+                    lifetimes[name] = (number, number)
+            for name in map(self.root, step.inputs):
+                if name in lifetimes:
+                    lifetimes[name] = (lifetimes[name][0], number)
+        for name in copied:
             if name in lifetimes:
-                lifetimes[name] = (lifetimes[name][0], number)
-    sizes = {name: graph.types[name].elements * graph.types[name].dtype.bytes for name in lifetimes}
-    return plan_memory(lifetimes, sizes)
+                lifetimes[name] = (lifetimes[name][0], len(self.steps))
+        types = self.graph.types
+        sizes = {name: types[name].elements * types[name].dtype.bytes for name in lifetimes}
+        plan = plan_memory(lifetimes, sizes)
+        return plan.offsets, plan.bytes
 
 
-def _block(size: int) -> Array:
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size]
+def _copy(elements: int, dtype: DType) -> Function:
+    source, target = Buffer("in0", (elements,), dtype), Buffer("out0", (elements,), dtype)
+    i = Variable("i")
+    body = loops((("i", elements),), Store(target, (i,), source[i]))
+    return Function("copy", (source,), (target,), body)

@@ -75,7 +75,7 @@ class Executor:
         for name in sorted(inputs):
             arrays.update(flatten(name, inputs[name], lambda each, _: each)[1])
         final = self._follow(key, arrays) or self._specialise(key, inputs)
-        self.kernel_calls += len(final.segment.steps)
+        self.kernel_calls += final.segment.kernel_calls
         results = final.segment.run(arrays)
         return {name: restore(value, results) for name, value in final.outputs}
 
@@ -118,7 +118,7 @@ class Executor:
     def _answer(self, question: _Question, arrays: Mapping[str, Array]) -> Array:
         if question.segment is None:
             return arrays[question.tensor]
-        self.kernel_calls += len(question.segment.steps)
+        self.kernel_calls += question.segment.kernel_calls
         given = {name: arrays[name] for name in question.segment.graph.inputs}
         return question.segment.run(given)[question.tensor]
 

@@ -1,6 +1,7 @@
 """Loop functions, and programs of them, to machine code in this process."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...errors import GraphError
 from ...loops.ir import Function
@@ -13,7 +14,14 @@ from .pool import RUN, run_address
 from .program import Program, main_text, memory_bytes
 from .target import CpuTarget
 
-__all__ = ["LlvmOptions", "compile_functions", "compile_program"]
+__all__ = [
+    "LlvmOptions",
+    "ProgramCode",
+    "build_program_code",
+    "compile_functions",
+    "compile_program",
+    "load_program",
+]
 
 _MAIN = "dovetail_main"
 
@@ -43,17 +51,53 @@ def compile_functions(
     return CompiledModule(signatures, code, options.threads)
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramCode:
+    """Machine code of a program that is not loaded yet.
+
+    cpu, features: of the CPU it is for.  memory_bytes: that a call needs.
+    """
+
+    objects: tuple[bytes, ...]
+    memory_bytes: int
+    threads: int
+    cpu: str
+    features: tuple[str, ...]
+
+
 def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
     """Machine code of all calls of ``program`` in order, in this process.
 
     Raises GraphError and TargetError as ``compile_functions``.
     """
+    return load_program(program, build_program_code(program, options))
+
+
+def build_program_code(program: Program, options: LlvmOptions | None = None) -> ProgramCode:
+    """Machine code of all calls of ``program`` in order, for any CPU.
+
+    Raises GraphError for what a CPU cannot run, TargetError for no such level.
+    """
     options = options or LlvmOptions()
     target = CpuTarget.at_level(options.level)
-    target.require_host()
     built = build_functions(program.functions, target, options)
     objects = {each.symbol: each.code for each in built}
     objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
-    imports = {RUN: run_address()} if options.threads > 1 else {}
-    code = LoadedCode(list(objects.values()), [_MAIN], imports)
-    return CompiledProgram(program, code, _MAIN, memory_bytes(program, built), options.threads)
+    return ProgramCode(
+        tuple(objects.values()),
+        memory_bytes(program, built),
+        options.threads,
+        target.cpu,
+        tuple(sorted(target.features)),
+    )
+
+
+def load_program(program: Program, code: ProgramCode) -> CompiledProgram:
+    """The program, ready to run; of ``program`` only parameters and constants are used.
+
+    Raises TargetError when this CPU lacks what the code needs.
+    """
+    CpuTarget(code.cpu, frozenset(code.features)).require_host()
+    imports = {RUN: run_address()} if code.threads > 1 else {}
+    loaded = LoadedCode(list(code.objects), [_MAIN], imports)
+    return CompiledProgram(program, loaded, _MAIN, code.memory_bytes, code.threads)
