@@ -15,8 +15,10 @@ __all__ = ["gemm", "order_levels"]
 
 def gemm(row: Gemm, m: Memories) -> None:
     """Run a GEMM, iteration after iteration; a tile stays in registers while its address does."""
-    tile = load_tile(m.wgt, row.wgt_address & m.wgt_wrap)
-    loaded = row.wgt_address & m.wgt_wrap
+    act_words, act_wrap, wgt_wrap, acc_wrap = m.act, m.act_wrap, m.wgt_wrap, m.acc_wrap
+    acc_words, offset = m.acc, row.weight_offset
+    loaded = row.wgt_address & wgt_wrap
+    tile = load_tile(m.wgt, loaded)
     count, reduction = row.extent[0], row.reduction
     act_step, wgt_step, acc_step = row.act_stride[0], row.wgt_stride[0], row.acc_stride[0]
     for i5 in range(row.extent[5]):
@@ -29,16 +31,15 @@ def gemm(row: Gemm, m: Memories) -> None:
                         acc = row.acc_address + _offset(row.acc_stride, i1, i2, i3, i4, i5)
                         first = not row.accumulate and _none(reduction, i1, i2, i3, i4, i5)
                         for i0 in range(count):
-                            if wgt & m.wgt_wrap != loaded:
-                                loaded = wgt & m.wgt_wrap
+                            if wgt & wgt_wrap != loaded:
+                                loaded = wgt & wgt_wrap
                                 tile = load_tile(m.wgt, loaded)
-                            product = dot(tile, m.act, act & m.act_wrap)
-                            if row.weight_offset:
-                                total = sum_word(m.act, act & m.act_wrap)
-                                product += row.weight_offset * total
+                            product = dot(tile, act_words, act & act_wrap)
+                            if offset:
+                                product += offset * sum_word(act_words, act & act_wrap)
                             if not (first and (i0 == 0 or not reduction & 1)):
-                                product += load_word(m.acc, acc & m.acc_wrap)
-                            store_word(m.acc, acc & m.acc_wrap, product)
+                                product += load_word(acc_words, acc & acc_wrap)
+                            store_word(acc_words, acc & acc_wrap, product)
                             act += act_step
                             wgt += wgt_step
                             acc += acc_step

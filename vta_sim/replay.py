@@ -70,7 +70,7 @@ def replay(
     """
     rows = InstructionTable(table.units, table.rows.copy())
     order_levels(rows, state.config)
-    stores = np.flatnonzero(table.units == int(Unit.STORE))
+    stores = steps[table.units[steps >> 1] == int(Unit.STORE)] >> 1
     x, y, z = (table.field(Store.format, f"count_{axis}", stores) for axis in "xyz")
     stored = np.empty(int((x * y * z).max(initial=0)) * state.config.block, np.uint8)
     work = Replay(
