@@ -21,7 +21,7 @@ from .ir import (
     Update,
     While,
 )
-from .rewrite import operands, substitute_expr
+from .rewrite import loads, operands, substitute_expr, written
 from .simplify import Simplifier
 
 __all__ = ["Access", "accesses"]
@@ -92,6 +92,10 @@ class _Place:
     def inner(self, bounds: Bounds) -> "_Place":
         return replace(self, simplifier=Simplifier(bounds))
 
+    def surviving(self, stmt: Stmt) -> "_Place":
+        bounds = self.simplifier.bounds.surviving(stmt)
+        return self if bounds is self.simplifier.bounds else self.inner(bounds)
+
     def where(self, condition: Expr, holds: bool = True) -> "_Place":
         test = self.simplifier.expr(self.expr(condition))
         inside = self.inner(self.simplifier.bounds.where(test, holds))
@@ -112,10 +116,11 @@ class _Collector:
             case Block(statements=statements):
                 for each in statements:
                     self.statement(each, place)
+                    place = place.surviving(each)
             case For(variable=name, extent=extent, body=body):
                 self.reads((extent,), stmt, place)
                 limit = place.simplifier.expr(place.expr(extent))
-                inner = place.inner(bounds.loop(name, limit))
+                inner = place.inner(bounds.loop(name, limit)).surviving(body)
                 self.statement(body, replace(inner, loops=(*place.loops, stmt)))
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.reads((condition,), stmt, place)
@@ -124,15 +129,21 @@ class _Collector:
                     self.statement(otherwise, place.where(condition, False))
             case While(condition=condition, body=body):
                 self.reads((condition,), stmt, place)
-                self.statement(body, replace(place, conditional=True))
+                self.statement(body, replace(place.surviving(body), conditional=True))
             case Allocate(buffer=buffer, body=body):
                 allocated = {**place.allocated, buffer.name: len(place.loops)}
                 self.statement(body, replace(place, allocated=allocated))
             case Let(variable=variable, value=value, body=body):
                 self.reads((value,), stmt, place)
                 lets = place.lets
-                if variable.dtype in (DType.INT64, DType.BOOL):
-                    lets = {**lets, variable.name: place.expr(value)}
+                given = place.expr(value)
+                changing = {load.buffer.name for load in loads(given)}
+                if changing:
+                    changing &= written(body)
+                if variable.dtype in (DType.INT64, DType.BOOL) and not changing:
+                    lets = {**lets, variable.name: given}
+                elif variable.dtype is DType.INT64:
+                    place = place.inner(bounds.variable(variable.name, bounds.of(given)))
                 self.statement(body, replace(place, lets=lets))
             case Store(buffer=buffer, indices=indices, value=value):
                 self.reads((*indices, value), stmt, place)

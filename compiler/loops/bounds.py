@@ -2,7 +2,8 @@
 
 ``Bounds`` is what holds at a place in a program.  Its ranges come from the extents of the loops
 around the place; its facts, forms that are at most 0, from conditions and from extents that are not
-constant.
+constant.  A fact about an element of a buffer holds until something writes the buffer, which
+``surviving`` sees to.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,8 @@ from .expressions import (
     UnaryFunction,
     Variable,
 )
-from .rewrite import fold
+from .ir import Stmt
+from .rewrite import expressions, fold, written
 
 __all__ = ["ANY", "Bounds", "Interval"]
 
@@ -58,6 +60,22 @@ class Bounds:
     def variable(self, name: str, interval: Interval) -> "Bounds":
         """With the range of a variable."""
         return Bounds({**self.ranges, name: interval}, self.facts)
+
+    def surviving(self, stmt: Stmt) -> "Bounds":
+        """Without the facts about elements of buffers that ``stmt`` writes."""
+        read = {
+            node.buffer.name
+            for fact in self.facts
+            for atom in fact.terms
+            if not isinstance(atom, Variable)
+            for node in expressions(atom)
+            if isinstance(node, Load)
+        }
+        changed = read & written(stmt) if read else read
+        if not changed:
+            return self
+        kept = tuple(fact for fact in self.facts if not _reads(fact, changed))
+        return Bounds(self.ranges, kept)
 
     def where(self, condition: Expr, holds: bool = True) -> "Bounds":
         """Where a condition holds, or does not."""
@@ -170,6 +188,14 @@ class Bounds:
             case Load():
                 return anything
         return anything
+
+
+def _reads(form: Linear, names: set[str]) -> bool:
+    return any(
+        isinstance(node, Load) and node.buffer.name in names
+        for atom in form.terms
+        for node in expressions(atom)
+    )
 
 
 def _binary(function: BinaryFunction, a: Interval, b: Interval, anything: Interval) -> Interval:

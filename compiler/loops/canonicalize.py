@@ -44,6 +44,11 @@ def canonicalize_statement(stmt: Stmt, bounds: Bounds, *, keep_loops: bool = Tru
     return _Canonicalizer(keep_loops).statement(stmt, Simplifier(bounds))
 
 
+def _surviving(here: Simplifier, stmt: Stmt) -> Simplifier:
+    bounds = here.bounds.surviving(stmt)
+    return here if bounds is here.bounds else Simplifier(bounds)
+
+
 class _Canonicalizer:
     def __init__(self, keep_loops: bool) -> None:
         self.keep_loops = keep_loops
@@ -52,7 +57,11 @@ class _Canonicalizer:
         expr = here.expr
         match stmt:
             case Block(statements=statements):
-                return block(*(self.statement(each, here) for each in statements))
+                parts = []
+                for each in statements:
+                    parts.append(self.statement(each, here))
+                    here = _surviving(here, each)
+                return block(*parts)
             case For():
                 return self._for(stmt, here)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -61,7 +70,7 @@ class _Canonicalizer:
                 test = expr(condition)
                 if test == Constant(False, DType.BOOL):
                     return Block(())
-                return While(test, self.statement(body, here))
+                return While(test, self.statement(body, _surviving(here, body)))
             case Allocate(body=body):
                 inner = self.statement(body, here)
                 return inner if inner == Block(()) else replace(stmt, body=inner)
@@ -91,7 +100,8 @@ class _Canonicalizer:
         if low == high == 1 and plain and not self.keep_loops:
             zero = {stmt.variable: Constant(0, DType.INT64)}
             return self.statement(substitute(stmt.body, zero), here)
-        body = self.statement(stmt.body, Simplifier(here.bounds.loop(stmt.variable, extent)))
+        inside = here.bounds.loop(stmt.variable, extent).surviving(stmt.body)
+        body = self.statement(stmt.body, Simplifier(inside))
         return body if body == Block(()) else replace(stmt, extent=extent, body=body)
 
     def _if(self, condition: Expr, then: Stmt, otherwise: Stmt | None, here: Simplifier) -> Stmt:

@@ -50,6 +50,7 @@ __all__ = [
     "walk",
     "with_bodies",
     "with_operands",
+    "written",
 ]
 
 T = TypeVar("T")
@@ -207,6 +208,17 @@ def expressions(root: Expr | Stmt) -> Iterator[Expr]:
 def loads(root: Expr | Stmt) -> Iterator[Load]:
     """Every load in ``root``, each object once."""
     return (node for node in expressions(root) if isinstance(node, Load))
+
+
+def written(root: Stmt) -> set[str]:
+    """The names of the buffers that ``root`` may write; an intrinsic may write all its operands."""
+    names: set[str] = set()
+    for stmt in walk(root):
+        if isinstance(stmt, Store | Update):
+            names.add(stmt.buffer.name)
+        elif isinstance(stmt, Invoke):
+            names |= {region.buffer.name for region in stmt.operands}
+    return names
 
 
 def variables(root: Expr | Stmt) -> set[str]:

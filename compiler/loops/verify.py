@@ -236,7 +236,8 @@ class _Verifier:
                     raise self.error(
                         stmt, f"iterations touch the same element of {describe(conflict)}"
                     )
-                self.races(body, bounds.loop(name, Simplifier(bounds).expr(extent)))
+                inside = bounds.loop(name, Simplifier(bounds).expr(extent))
+                self.races(body, inside.surviving(body))
             case If(condition=condition, then=then, otherwise=otherwise):
                 test = Simplifier(bounds).expr(condition)
                 self.races(then, bounds.where(test))
@@ -245,4 +246,4 @@ class _Verifier:
             case _:
                 if any(isinstance(each, For) for each in walk(stmt)):
                     for body in bodies(stmt):
-                        self.races(body, bounds)
+                        self.races(body, bounds.surviving(stmt))

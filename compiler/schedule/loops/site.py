@@ -41,9 +41,10 @@ class Site:
             bounds = simplifier.bounds
             match outer:
                 case For(variable=name, extent=extent):
-                    bounds = bounds.loop(name, simplifier.expr(extent))
+                    bounds = bounds.loop(name, simplifier.expr(extent)).surviving(outer)
                 case If(condition=condition):
-                    bounds = bounds.where(simplifier.expr(condition), number == 0)
+                    test = simplifier.expr(condition)
+                    bounds = bounds.where(test, number == 0).surviving(outer)
                 case Let(variable=variable, value=value) if not variable.dtype.is_float:
                     bounds = bounds.variable(variable.name, bounds.of(simplifier.expr(value)))
                 case _:

@@ -92,6 +92,14 @@ def test_random_functions_are_proved(function: Function) -> None:
     for j in i + 1:
       if j < 6:
         y[i, j] = x[i - j, j]""",
+        # A count that a guard holds back, until it grows.
+        """
+  alloc c: int64[] local:
+    c[] = 0
+    for i in 8:
+      if (0 <= c[]) & (c[] < 6):
+        y[0, c[]] = x[i, c[]]
+        c[] add= 1""",
         # A horizontal sum in vector lanes.
         """
   for i in 8:
@@ -145,6 +153,22 @@ def test_a_program_that_keeps_the_rules_is_accepted(body: str) -> None:
             "  alloc t: float32[] local:\n    for i in 8 parallel:\n      t[] = x[i, 0]\n"
             "      y[i, 0] = t[]",
             "same element of t",
+        ),
+        (
+            "  alloc c: int64[] local:\n    c[] = 0\n    if (0 <= c[]) & (c[] < 6):\n"
+            "      c[] = 9\n      y[0, c[]] = 0.0:float32",
+            "index c.. of y, dimension 1, may be -9223372036854775808",
+        ),
+        (
+            "  alloc c: int64[] local:\n    c[] = 0\n    let v: int64 = c[]:\n      c[] = 9\n"
+            "      if (0 <= v) & (v < 6):\n        y[0, v] = 0.0:float32\n"
+            "        y[0, c[]] = 0.0:float32",
+            "index c.. of y, dimension 1",
+        ),
+        (
+            "  alloc c: int64[] local:\n    c[] = 0\n    if (0 <= c[]) & (c[] < 6):\n"
+            "      for i in 2:\n        y[0, c[]] = 0.0:float32\n        c[] add= 7",
+            "index c.. of y, dimension 1, may be -9223372036854775808",
         ),
         ("  for f in 48 parallel:\n    y[f // 7, f % 6] = 0.0:float32", "same element of y"),
         (
