@@ -21,9 +21,14 @@ from .kernels import LEVELS
 
 
 def check(function: Function, level: str = "native") -> None:
+    agree(function, function, level)
+
+
+def agree(function: Function, compiled: Function, level: str = "native") -> None:
+    """``compiled`` as machine code computes what ``function`` means."""
     inputs = arrays_for(function)
     expected = interpret(function, inputs)
-    found = compile_functions([function], LlvmOptions(level)).run(function.name, inputs)
+    found = compile_functions([compiled], LlvmOptions(level)).run(function.name, inputs)
     for buffer, array in zip(function.outputs, found, strict=True):
         want = expected[buffer.name]
         if buffer.dtype.is_float:

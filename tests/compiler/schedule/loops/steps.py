@@ -31,13 +31,20 @@ from dovetail.compiler.schedule.loops.storage_steps import (
 
 __all__ = ["schedules", "steps"]
 
-KINDS = (LoopKind.PARALLEL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.THREAD, LoopKind.SERIAL)
-SCOPES = (Scope.LOCAL, Scope.SHARED, Scope.GLOBAL)
+CPU_KINDS = (LoopKind.PARALLEL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.SERIAL)
+KINDS = (*CPU_KINDS, LoopKind.BLOCK, LoopKind.THREAD, LoopKind.VIRTUAL)
+CPU_SCOPES = (Scope.LOCAL, Scope.REGISTER)
+SCOPES = (*CPU_SCOPES, Scope.SHARED)
 
 
 @st.composite
-def steps(draw: st.DrawFn, function: Function) -> Step | None:
-    """A step whose names are of the function; whether it applies is open."""
+def steps(draw: st.DrawFn, function: Function, cpu: bool = False) -> Step | None:
+    """A step whose names are of the function; whether it applies is open.
+
+    With ``cpu`` only kinds of loops and scopes that a CPU has.
+    """
+    kinds = st.sampled_from(CPU_KINDS if cpu else KINDS)
+    scopes = st.sampled_from(CPU_SCOPES if cpu else SCOPES)
     places = _Places(function)
     options: list[st.SearchStrategy[Step]] = []
     if places.loops:
@@ -48,10 +55,10 @@ def steps(draw: st.DrawFn, function: Function) -> Step | None:
         options += [
             st.builds(Split, loop, small, st.sampled_from(["guard", "short", "exact"])),
             st.builds(Split, loop, st.just(2)),
-            st.builds(SetKind, loop, st.sampled_from(KINDS)),
+            st.builds(SetKind, loop, kinds),
             st.builds(Partition, loop, small),
-            st.builds(CacheRead, buffer, root, st.sampled_from(SCOPES)),
-            st.builds(CacheWrite, buffer, root, st.sampled_from(SCOPES)),
+            st.builds(CacheRead, buffer, root, scopes),
+            st.builds(CacheWrite, buffer, root, scopes),
             st.builds(Rfactor, loop, loop),
         ]
     if places.nested:
@@ -72,7 +79,7 @@ def steps(draw: st.DrawFn, function: Function) -> Step | None:
         tiles = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), max_size=2).map(tuple)
         options += [
             st.builds(Inline, name),
-            st.builds(SetScope, name, st.sampled_from(SCOPES)),
+            st.builds(SetScope, name, scopes),
             st.builds(SetLayout, name, tiles),
         ]
         if places.loops:
@@ -125,11 +132,13 @@ class _Places:
 
 
 @st.composite
-def schedules(draw: st.DrawFn, function: Function, max_steps: int = 8) -> Schedule:
+def schedules(
+    draw: st.DrawFn, function: Function, max_steps: int = 8, cpu: bool = False
+) -> Schedule:
     """A schedule of the function, of steps that apply."""
     schedule = Schedule.of(function)
     for _ in range(draw(st.integers(1, max_steps))):
-        step = draw(steps(schedule.function))
+        step = draw(steps(schedule.function, cpu))
         if step is None:
             break
         try:
