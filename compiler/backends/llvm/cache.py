@@ -16,7 +16,18 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from ...loops import ir
-from ...loops.text import to_text
+from ...loops.expressions import (
+    Binary,
+    Bitcast,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Variable,
+)
+from ...loops.rewrite import bodies, fold, own_expressions
 from .target import CpuTarget
 
 __all__ = ["BuiltFunction", "content_key", "fetch", "keep"]
@@ -36,11 +47,62 @@ class BuiltFunction:
 
 def content_key(function: ir.Function, target: CpuTarget, threads: int) -> str:
     """Identity of the machine code of ``function``, but for the function's name."""
-    named = ir.Function("", function.inputs, function.outputs, function.body)
     digest = hashlib.sha256(_compiler_key())
     digest.update(f"{target.cpu}\0{target.feature_string}\0{threads}\0".encode())
-    digest.update(to_text(named).encode())
+    digest.update(_content(function).encode())
     return digest.hexdigest()[:40]
+
+
+def _content(function: ir.Function) -> str:
+    """All of ``function`` but its name; a shared expression appears once, by a number."""
+    numbers: dict[str, int] = {}
+    memo: dict[int, tuple[Expr, int]] = {}
+
+    def number(node: Expr, below: tuple[int, ...]) -> int:
+        return numbers.setdefault(f"{_own(node)} {below}", len(numbers))
+
+    def statement(stmt: ir.Stmt) -> str:
+        own = [fold(expr, number, memo) for expr in own_expressions(stmt)]
+        parts = "".join(map(statement, bodies(stmt)))
+        return f"({type(stmt).__name__} {_named(stmt)} {own} {parts})"
+
+    body = statement(function.body)
+    return f"{function.inputs} {function.outputs} {body} {list(numbers)}"
+
+
+def _own(node: Expr) -> str:
+    """What an expression is, beside its operands."""
+    match node:
+        case Load():
+            return f"load {node.buffer}"
+        case Unary() | Binary():
+            return f"{type(node).__name__} {node.function}"
+        case Cast() | Bitcast():
+            return f"{type(node).__name__} {node.dtype}"
+        case Select():
+            return "select"
+        case Constant() | Variable():
+            return repr(node)
+
+
+def _named(stmt: ir.Stmt) -> str:
+    """What a statement is, beside its expressions and bodies."""
+    match stmt:
+        case ir.For():
+            return f"{stmt.variable} {stmt.kind}"
+        case ir.Let():
+            return repr(stmt.variable)
+        case ir.Allocate() | ir.Store():
+            return repr(stmt.buffer)
+        case ir.Update():
+            return f"{stmt.buffer} {stmt.function}"
+        case ir.Invoke():
+            regions = [(region.buffer, region.shape) for region in stmt.operands]
+            return f"{stmt.intrinsic} {regions}"
+        case ir.If():
+            return str(stmt.otherwise is None)
+        case ir.Block() | ir.While():
+            return ""
 
 
 def fetch(folder: Path, key: str, symbol: str) -> BuiltFunction | None:

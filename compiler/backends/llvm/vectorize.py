@@ -61,7 +61,7 @@ def _varies(expr: Expr, names: set[str], private: set[str]) -> bool:
 def chunks(loop: For, extent: int, vector_bytes: int) -> Iterator[tuple[int, int, int]]:
     """(first iteration, lanes, how many such chunks follow one another), lanes a power of two."""
     natural = max(vector_bytes // _widest(loop.body), 1)
-    if extent & (extent - 1) == 0 and extent <= natural * _REGISTERS:
+    if extent > 0 and extent & (extent - 1) == 0 and extent <= natural * _REGISTERS:
         yield 0, extent, 1
         return
     start, lanes = 0, natural

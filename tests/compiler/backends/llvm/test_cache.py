@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from dovetail.compiler.backends.llvm import build
 from dovetail.compiler.backends.llvm.cache import content_key
@@ -14,7 +15,10 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.expressions import Buffer
 from dovetail.compiler.loops.ir import Function, LoopKind, Store
+from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.loops.text import to_text
 
+from ...loops.strategies import functions
 from .kernels import elementwise
 
 
@@ -85,3 +89,12 @@ def test_an_error_in_another_process_arrives() -> None:
     functions = [scaled(float(n), f"f{n}") for n in range(13)]
     with pytest.raises(GraphError, match="load of z, which is not in scope"):
         compile_functions([*functions, wrong], LlvmOptions(jobs=2))
+
+
+@given(functions(), functions())
+def test_functions_of_one_key_are_equal(first: Function, second: Function) -> None:
+    target = CpuTarget.at_level("x86-64")
+    same = content_key(first, target, 1) == content_key(second, target, 1)
+    assert same == (to_text(first) == to_text(second))
+    again = parse(to_text(first))
+    assert content_key(again, target, 1) == content_key(first, target, 1)
