@@ -18,6 +18,7 @@ from .graph.groups import group_nodes
 from .graph.ir import Graph
 from .graph.memory import plan_memory
 from .graph.operators.movement import Reshape
+from .graph.pack_weights import PackWeights
 from .loops.expressions import Buffer, Variable
 from .loops.ir import Function, Store, loops
 from .loops.text import to_text
@@ -28,7 +29,9 @@ __all__ = ["PASSES", "Segment", "Step", "build_program", "compile_segment"]
 
 Array = NDArray[Any]
 
-PASSES: Pipeline[Graph] = Pipeline((FoldScales(), BlockChannels(), ExpandConvolutions()))
+PASSES: Pipeline[Graph] = Pipeline(
+    (FoldScales(), BlockChannels(), ExpandConvolutions(), PackWeights())
+)
 """What a graph goes through before it becomes groups."""
 
 

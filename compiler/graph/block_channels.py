@@ -201,7 +201,7 @@ class _Blocking:
                 ),
                 tuple(((label, 1),) for label in (1, depth, *taps, inner, lane)),
             ),
-            (0, 1, *places, lane),
+            tuple(((label, 1),) for label in (0, 1, *places, lane)),
             operator.dtype,
         )
         return _Blocked(self.emit(contraction, (x, w), node), 0.0)
@@ -222,7 +222,7 @@ class _Blocking:
                 (((0, 1),), ((channel, 1),), *_windows(operator, places, taps)),
                 tuple(((label, 1),) for label in (1, channel, *taps, lane)),
             ),
-            (0, 1, *places, lane),
+            tuple(((label, 1),) for label in (0, 1, *places, lane)),
             operator.dtype,
         )
         return _Blocked(self.emit(contraction, (x, w), node), 0.0)
@@ -242,7 +242,7 @@ class _Blocking:
                 (((0, 1),), ((1, 1),), *_windows(operator, places, taps), ((lane, 1),)),
                 tuple(((label, 1),) for label in (1, *taps, lane)),
             ),
-            (0, 1, *places, lane),
+            tuple(((label, 1),) for label in (0, 1, *places, lane)),
             operator.dtype,
         )
         return _Blocked(self.emit(contraction, (x, w), node), 0.0)

@@ -101,7 +101,7 @@ def _expanded(builder: GraphBuilder, node: Node, operator: Convolution, x: str, 
             (((0, 1),), ((1, 1),), ((channel, 1),), *windows),
             (((1, 1),), ((2, 1),), ((channel, 1),), *(((tap, 1),) for tap in taps)),
         ),
-        (0, 1, 2, *places),
+        tuple(((label, 1),) for label in (0, 1, 2, *places)),
         operator.dtype,
     )
     grouped = Reshape((x_shape[0], groups, x_shape[1] // groups, *x_shape[2:]))

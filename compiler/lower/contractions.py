@@ -15,16 +15,32 @@ from ..loops.expressions import (
     Constant,
     Expr,
     Load,
+    Unary,
+    UnaryFunction,
     Variable,
 )
 from ..loops.expressions import (
     Scope as Memory,
 )
 from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
+from ..loops.rewrite import fold, own_expressions, walk
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .tiling import Machine, Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
+
+COSTLY = frozenset(UnaryFunction) - {
+    UnaryFunction.NEG,
+    UnaryFunction.ABS,
+    UnaryFunction.NOT,
+    UnaryFunction.SQRT,
+    UnaryFunction.FLOOR,
+    UnaryFunction.CEIL,
+    UnaryFunction.TRUNC,
+    UnaryFunction.RINT,
+    UnaryFunction.ISNAN,
+    UnaryFunction.ISINF,
+}
 
 
 def converted(value: Expr, dtype: DType) -> Expr:
@@ -73,7 +89,7 @@ class _Contraction:
 
     def nest(self) -> Stmt:
         """Loops over all labels of the output; the vector operand's are outside."""
-        if 0 in (self.operator.sizes[label] for label in self.operator.output):
+        if 0 in (self.operator.sizes[label] for label in self.operator.kept):
             return block()
         return self._outer(self._order(), {})
 
@@ -84,9 +100,9 @@ class _Contraction:
         with_vector = [used for used in uses if vector in used]
         strong = set.intersection(*with_vector) if with_vector else set()
         weak = set().union(*(used for used in uses if vector not in used))
-        only = [label for label in self.operator.output if label in strong - weak]
-        batch = [label for label in self.operator.output if label in strong & weak]
-        rest = [x for x in self.operator.output if x not in only and x not in batch]
+        only = [label for label in self.operator.kept if label in strong - weak]
+        batch = [label for label in self.operator.kept if label in strong & weak]
+        rest = [x for x in self.operator.kept if x not in only and x not in batch]
         return [*batch, *only, *rest]
 
     def _outer(self, order: list[int], parts: dict[int, _Part]) -> Stmt:
@@ -128,12 +144,14 @@ class _Contraction:
         lane = self.scope.fresh("l")
         unrolled = tuple((numbers[label], parts[label].vectors) for label in tiled)
 
-        def each(body: Callable[[Indices], Stmt], width: int) -> Stmt:
+        def each(
+            body: Callable[[Indices], Stmt], width: int, kind: LoopKind = LoopKind.UNROLLED
+        ) -> Stmt:
             place = Variable(lane) if width > 1 else zero()
             inner = body((*(Variable(name) for name, _ in unrolled), place))
             if width > 1:
                 inner = loops(((lane, width),), inner, LoopKind.VECTOR)
-            return loops(unrolled, inner, LoopKind.UNROLLED)
+            return loops(unrolled, inner, kind)
 
         def labels() -> dict[int, Expr]:
             found: dict[int, Expr] = {}
@@ -152,14 +170,15 @@ class _Contraction:
         total = self._sum(register, each, labels(), lane, summed_lanes)
         if summed_lanes > 1:
             finish = self._across(register, unrolled, labels(), summed_lanes)
-        else:
-            finish = each(
-                lambda place: self.result.store(
-                    tuple(labels()[label] for label in self.operator.output), Load(register, place)
-                ),
-                lanes,
-            )
-        return Allocate(register, block(start, total, finish))
+            return Allocate(register, block(start, total, finish))
+        where = tuple(_affine(axis, labels()) for axis in self.operator.output)
+        finish = each(lambda at: self.result.store(where, Load(register, at)), lanes)
+        if not unrolled or not _is_costly(finish):
+            return Allocate(register, block(start, total, finish))
+        tile = Buffer(self.scope.fresh("tile"), shape, dtype, Memory.LOCAL)
+        copy = each(lambda at: Store(tile, at, Load(register, at)), lanes)
+        finish = each(lambda at: self.result.store(where, Load(tile, at)), lanes, LoopKind.SERIAL)
+        return Allocate(tile, block(Allocate(register, block(start, total, copy)), finish))
 
     def _tiled(self, parts: Mapping[int, _Part]) -> list[int]:
         """The labels that are unrolled, the outermost first.
@@ -220,7 +239,7 @@ class _Contraction:
         total: Expr = Load(register, (*places, zero()))
         for lane in range(1, lanes):
             total = Binary(self.function, total, Load(register, (*places, index(lane))))
-        where = tuple(labels[label] for label in self.operator.output)
+        where = tuple(_affine(axis, labels) for axis in self.operator.output)
         return loops(unrolled, self.result.store(where, total), LoopKind.UNROLLED)
 
     def _width(self, register: Buffer) -> int:
@@ -257,6 +276,18 @@ def _affine(axis: Sequence[tuple[int, int]], labels: Mapping[int, Expr]) -> Expr
         value = labels[label]
         total = _plus(total, value * step if step != 1 else value)
     return total
+
+
+def _is_costly(stmt: Stmt) -> bool:
+    """Whether it has functions of many instructions, which are not written out for a whole tile."""
+
+    def costly(node: Expr, below: tuple[bool, ...]) -> bool:
+        own = (isinstance(node, Unary) and node.function in COSTLY) or (
+            isinstance(node, Binary) and node.function == BinaryFunction.POW
+        )
+        return own or any(below)
+
+    return any(fold(own, costly) for each in walk(stmt) for own in own_expressions(each))
 
 
 def _plus(a: Expr, b: Expr) -> Expr:

@@ -157,9 +157,11 @@ class _Recurrence:
         left = Operand(TensorType(h.shape, h.dtype), lambda i, _: Load(h, i), h)
         right = Operand(TensorType((hidden, width), self.dtype), weight)
         contraction = Contract(
-            (batch, hidden, width), ((((0, 1),), ((1, 1),)), (((1, 1),), ((2, 1),))), (0, 2),
+            (batch, hidden, width),
+            ((((0, 1),), ((1, 1),)), (((1, 1),), ((2, 1),))),
+            (((0, 1),), ((2, 1),)),
             self.dtype,
-        )  # fmt: skip
+        )
         result = Result(TensorType((batch, width), self.dtype), store)
         return combine(contraction, (left, right), result, self.scope, BinaryFunction.ADD, 0)
 

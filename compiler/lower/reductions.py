@@ -50,7 +50,7 @@ def reduce(
         bits = {BinaryFunction.MIN: BinaryFunction.AND, BinaryFunction.MAX: BinaryFunction.OR}
         function = bits[function]
     labels = tuple(((axis, 1),) for axis in range(x.type.rank))
-    contraction = Contract(x.type.shape, (labels,), kept, computing)
+    contraction = Contract(x.type.shape, (labels,), tuple(((axis, 1),) for axis in kept), computing)
 
     def store(indices: tuple[Expr, ...], value: Expr) -> Stmt:
         places = indices

@@ -7,7 +7,6 @@ on, and does one multiply-add for each element of the tile; the tile is chosen f
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import prod
 
 from ..dtypes import DType
@@ -29,6 +28,8 @@ class Machine:
     """Started in a cycle."""
     latency: int = 4
     """Cycles from a multiply-add to the next one that needs its result."""
+    cache_bytes: int = 40
+    """That come from the second-level cache in a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,58 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
         lanes = max(min(machine.vector_bytes // _width(operator.dtype), operator.sizes[vector]), 1)
     counts = {
         label: operator.sizes[label] if label != vector else -(-operator.sizes[label] // lanes)
-        for label in operator.output
+        for label in operator.kept
     }
-    uses = [{label for axis in axes for label, _ in axis} for axes in operator.operands]
-    best, best_time = {}, _time(counts, {}, uses, machine)
-    useful = [label for label in reversed(operator.output) if counts[label] > 1]
-    for chosen in (*combinations(useful, 1), *combinations(useful, 2)):
-        for tiles in _candidates(chosen, counts, machine.registers):
-            if prod(tiles.values()) + min(_loads(tiles, uses)) + 1 > machine.registers:
-                continue
-            time = _time(counts, tiles, uses, machine)
-            if time < best_time * 0.999:
-                best, best_time = tiles, time
+    uses = [_Use.of(axes, vector, lanes, operator.dtype) for axes in operator.operands]
+    everything = prod(counts.values())
+    useful = [label for label in reversed(operator.kept) if counts[label] > 1]
+    best: dict[int, int] = {}
+    best_time = everything * _cycles(1, 1, [(False, False, use.bytes) for use in uses], machine)
+    for first, second in ((x, y) for x in useful for y in (None, *useful) if x != y):
+        pairs = [(first in use.labels, second in use.labels, use.bytes) for use in uses]
+        one, other = counts[first], 1 if second is None else counts[second]
+        rest = everything / (one * other)
+        for tile in range(2, min(one, machine.registers) + 1):
+            for size in _seconds(second, tile, other, machine):
+                if not _fits(tile, size, pairs, machine):
+                    continue
+                time = rest * _time(one, tile, other, size, pairs, machine)
+                if time < best_time * 0.999:
+                    best = {first: tile} if second is None else {first: tile, second: size}
+                    best_time = time
     return Tiling(vector, lanes, best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An operand's labels, and the bytes it loads for each combination of them."""
+
+    labels: frozenset[int]
+    bytes: int
+
+    @staticmethod
+    def of(axes: Sequence[Axis], vector: int | None, lanes: int, dtype: DType) -> "_Use":
+        labels = frozenset(label for axis in axes for label, _ in axis)
+        return _Use(labels, _width(dtype) * (lanes if vector in labels else 1))
+
+
+Pairs = Sequence[tuple[bool, bool, int]]
+"""Of each operand: whether it depends on the first tiled label, on the second, and the bytes."""
+
+
+def _seconds(label: int | None, tile: int, count: int, machine: Machine) -> range:
+    """Sizes to try of the second tiled label."""
+    return range(1, 2) if label is None else range(2, min(count, machine.registers // tile) + 1)
+
+
+def _loads(first: int, second: int, pairs: Pairs) -> list[int]:
+    """Of each operand, in one step of a tile."""
+    return [(first if one else 1) * (second if other else 1) for one, other, _ in pairs]
+
+
+def _fits(first: int, second: int, pairs: Pairs, machine: Machine) -> bool:
+    """Whether the tile, the operand with fewer loads and one load more are in registers."""
+    return first * second + min(_loads(first, second, pairs)) + 1 <= machine.registers
 
 
 def _width(dtype: DType) -> int:
@@ -76,7 +116,7 @@ def _vector_label(operator: Contract) -> int | None:
 
     Else a summed one of this kind.
     """
-    candidates = (*reversed(operator.output), *reversed(operator.summed))
+    candidates = (*reversed(operator.kept), *reversed(operator.summed))
     for label in candidates:
         found = [_contiguous(axes, label) for axes in operator.operands]
         if operator.sizes[label] > 1 and all(each is not False for each in found) and any(found):
@@ -94,42 +134,28 @@ def _contiguous(axes: Sequence[Axis], label: int) -> bool | None:
     return places == [(len(axes) - 1, 1)]
 
 
-def _candidates(
-    chosen: tuple[int, ...], counts: Mapping[int, int], limit: int
-) -> list[dict[int, int]]:
-    if len(chosen) == 1:
-        (label,) = chosen
-        return [{label: size} for size in range(2, min(counts[label], limit) + 1)]
-    first, second = chosen
-    return [
-        {first: a, second: b}
-        for a in range(2, min(counts[first], limit // 2) + 1)
-        for b in range(2, min(counts[second], limit // a) + 1)
-    ]
-
-
-def _time(
-    counts: Mapping[int, int], tiles: Mapping[int, int], uses: Sequence[set[int]], machine: Machine
-) -> float:
-    """Cycles for one step of the summed labels, over the whole output."""
-    pieces: list[dict[int, int]] = [{}]
-    repeats = [1.0]
-    for label, tile in tiles.items():
-        whole, rest = divmod(counts[label], tile)
-        parts = [(tile, whole)] + ([(rest, 1)] if rest else [])
-        repeats = [r * n for r in repeats for _, n in parts]
-        pieces = [{**piece, label: size} for piece in pieces for size, _ in parts]
+def _time(one: int, tile: int, other: int, size: int, pairs: Pairs, machine: Machine) -> float:
+    """Cycles for one step of the summed labels, over all values of both tiled labels."""
     total = 0.0
-    for piece, repeat in zip(pieces, repeats, strict=True):
-        size = prod(piece.values())
-        loads = sum(_loads(piece, uses))
-        cycles = max(
-            size / machine.multiply_adds, (loads + 1) / machine.loads, float(machine.latency)
-        )
-        total += repeat * (cycles + 0.5)
-    return total * prod(count for label, count in counts.items() if label not in tiles)
+    for first, repeats in _pieces(one, tile):
+        for second, times in _pieces(other, size):
+            total += repeats * times * _cycles(first, second, pairs, machine)
+    return total
 
 
-def _loads(tiles: Mapping[int, int], uses: Sequence[set[int]]) -> list[int]:
-    """Of each operand, in one step of a tile."""
-    return [prod(n for label, n in tiles.items() if label in used) for used in uses]
+def _pieces(count: int, tile: int) -> tuple[tuple[int, int], ...]:
+    """Sizes of tiles, and how often they come."""
+    whole, rest = divmod(count, tile)
+    return ((tile, whole), (rest, 1)) if rest else ((tile, whole),)
+
+
+def _cycles(first: int, second: int, pairs: Pairs, machine: Machine) -> float:
+    """Of one step of one tile; half of one goes to the loop."""
+    loads = _loads(first, second, pairs)
+    data = sum(count * own for count, (_, _, own) in zip(loads, pairs, strict=True))
+    return 0.5 + max(
+        first * second / machine.multiply_adds,
+        (sum(loads) + 1) / machine.loads,
+        data / machine.cache_bytes,
+        machine.latency,
+    )

@@ -27,14 +27,16 @@ class Contract:
     """``result[output] = sum(prod(operand[axes]))`` over the labels that ``output`` lacks.
 
     Label i runs over ``sizes[i]`` values.  Matrix product: ``y[m, n] = sum(a[m, k] * b[k, n])``;
-    convolution: ``y[n, o, p] = sum(x[n, c, p * 2 + k] * w[o, c, k])``.  Operands are converted to
-    ``dtype`` first, and products and sums are of that type; integers wrap.  The order of a sum is
-    not defined.  No index is out of range; what an operand has beyond is not read.
+    convolution: ``y[n, o, p] = sum(x[n, c, p * 2 + k] * w[o, c, k])``.  An axis of the output may
+    have several labels too: of sizes 8 and 16, ``((0, 16), (1, 1))`` is one dimension of 128.
+    Operands are converted to ``dtype`` first, and products and sums are of that type; integers
+    wrap.  The order of a sum is not defined.  No index is out of range; what an operand has beyond
+    is not read.
     """
 
     sizes: tuple[int, ...]
     operands: tuple[tuple[Axis, ...], ...]
-    output: tuple[int, ...]
+    output: tuple[Axis, ...]
     dtype: DType
 
     fusion: ClassVar[Fusion] = Fusion.CONTRACTION
@@ -42,17 +44,28 @@ class Contract:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", DType(self.dtype))
         used = {label for axes in self.operands for axis in axes for label, _ in axis}
-        if not self.operands or len(set(self.output)) != len(self.output):
+        if not self.operands or len(set(self.kept)) != len(self.kept):
             raise GraphError(f"{self}: required an operand, and different labels of the output")
-        if not (used | set(self.output)) <= set(range(len(self.sizes))):
+        if not (used | set(self.kept)) <= set(range(len(self.sizes))):
             raise GraphError(f"{self}: required labels below {len(self.sizes)}")
         if any(step < 1 for axes in self.operands for axis in axes for _, step in axis):
             raise GraphError(f"{self}: required steps of at least 1")
+        for axis in self.output:
+            steps = [
+                prod(self.sizes[x] for x, _ in axis[place + 1 :]) for place in range(len(axis))
+            ]
+            if [step for _, step in axis] != steps:
+                raise GraphError(f"{self}: required steps {steps} in {axis} of the output")
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The labels of the output, in order."""
+        return tuple(label for axis in self.output for label, _ in axis)
 
     @property
     def summed(self) -> tuple[int, ...]:
         """The labels that are summed over."""
-        return tuple(label for label in range(len(self.sizes)) if label not in self.output)
+        return tuple(label for label in range(len(self.sizes)) if label not in self.kept)
 
     def extent(self, axis: Axis) -> int:
         """The number of indices that are read on an axis, gaps included."""
@@ -72,7 +85,10 @@ class Contract:
             needed = tuple(self.extent(axis) for axis in axes)
             fits = all(size >= need for size, need in zip(kind.shape, needed, strict=True))
             require(self, fits, kind, f"at least {list(needed)}")
-        return (TensorType(tuple(self.sizes[label] for label in self.output), self.dtype),)
+        return (TensorType(self._shape(), self.dtype),)
+
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(prod(self.sizes[label] for label, _ in axis) for axis in self.output)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """By ``numpy.einsum`` over strided views with one dimension for each label."""
@@ -84,8 +100,8 @@ class Contract:
         present = {label for labels in arguments[1::2] for label in labels}
         ones = [label for label in range(len(self.sizes)) if label not in present]
         arguments += [np.ones([self.sizes[label] for label in ones], computing), ones]
-        summed = np.einsum(*arguments, list(self.output), optimize=True)
-        return (np.asarray(summed).astype(self.dtype.numpy),)
+        summed = np.einsum(*arguments, list(self.kept), optimize=True)
+        return (np.asarray(summed).reshape(self._shape()).astype(self.dtype.numpy),)
 
     def _view(self, axes: tuple[Axis, ...], array: Array) -> tuple[Array, list[int]]:
         strides: dict[int, int] = {}
@@ -123,7 +139,7 @@ def contract(
     return Contract(
         tuple(sizes.values()),
         tuple(tuple(((number[label], 1),) for label in labels) for labels in operands),
-        tuple(number[label] for label in output),
+        tuple(((number[label], 1),) for label in output),
         dtype,
     )
 

@@ -32,26 +32,26 @@ def matmul(a: Term, b: Term, dtype: DType) -> Term:
     except ValueError:
         raise GraphError(f"product of {a.shape} and {b.shape}; shapes do not broadcast") from None
     labels = range(3, 3 + len(batch))
-    a, a_labels = _without_ones(a, labels, batch, 2)
-    b, b_labels = _without_ones(b, labels, batch, 2)
-    missing = [label for label in labels if label not in a_labels and label not in b_labels]
-    kept = [label for label in labels if label not in missing]
-    product = einsum(
-        [(a, [*a_labels, 0, 1]), (b, [*b_labels, 1, 2])], [*kept, 0, 2], dtype
-    )  # a label that both lack has size 1
+    a, a_labels = _without_ones(a, labels, batch)
+    b, b_labels = _without_ones(b, labels, batch)
+    product = einsum([(a, [*a_labels, 0, 1]), (b, [*b_labels, 1, 2])], [*labels, 0, 2], dtype)
+    if not (a_vector or b_vector):
+        return product
     shape = (*batch, *(() if a_vector else (a.shape[-2],)), *(() if b_vector else (b.shape[-1],)))
     return product.reshape(*shape)
 
 
-def _without_ones(
-    value: Term, labels: range, batch: tuple[int, ...], tail: int
-) -> tuple[Term, list[int]]:
-    """Leading dimensions of 1 dropped; the labels of the others."""
-    own = list(labels)[len(labels) - (value.rank - tail) :] if value.rank > tail else []
-    sizes = value.shape[: value.rank - tail]
-    kept = [label for label, size in zip(own, sizes, strict=True) if size != 1]
-    shape = [size for size in sizes if size != 1]
-    return value.reshape(*shape, *value.shape[value.rank - tail :]), kept
+def _without_ones(value: Term, labels: range, batch: tuple[int, ...]) -> tuple[Term, list[int]]:
+    """Batch dimensions of 1 that broadcast dropped; the labels of the others."""
+    own = list(labels)[len(labels) - (value.rank - 2) :] if value.rank > 2 else []
+    wanted = batch[len(batch) - len(own) :]
+    kept = [
+        (label, size)
+        for label, size, other in zip(own, value.shape, wanted, strict=False)
+        if size == other
+    ]
+    shape = [size for _, size in kept]
+    return value.reshape(*shape, *value.shape[-2:]), [label for label, _ in kept]
 
 
 def convert_matmul(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:

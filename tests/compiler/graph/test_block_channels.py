@@ -109,7 +109,7 @@ def test_a_chain_of_convolutions_is_converted_only_at_its_ends() -> None:
     assert sum(isinstance(node.operator, Transpose) for node in graph.nodes) == 2
     assert not any(isinstance(node.operator, Convolution) for node in graph.nodes)
     lasts = [n.operator for n in graph.nodes if isinstance(n.operator, Contract)]
-    assert all(operator.sizes[operator.output[-1]] == 4 for operator in lasts)
+    assert all(operator.sizes[operator.kept[-1]] == 4 for operator in lasts)
 
 
 def test_a_filler_that_would_be_infinite_keeps_the_tensor_plain() -> None:

@@ -148,7 +148,7 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     with pytest.raises(GraphError, match="sizes 3 and 2 of one label; required equal"):
         contract((TensorType((2, 3), F32), TensorType((2, 4), F32)), ((0, 1), (1, 2)), (0,), F32)
     with pytest.raises(GraphError, match="required labels below 1"):
-        Contract((2,), ((((1, 1),),),), (0,), F32)
+        Contract((2,), ((((1, 1),),),), (((0, 1),),), F32)
     convolution = Convolution((1,), (1,), ((0, 0),), (1,), 2, F32)
     with pytest.raises(GraphError, match="required 4 channels, and outputs a multiple of 2"):
         convolution.result((TensorType((1, 3, 5), F32), TensorType((2, 2, 3), F32)))

@@ -1,0 +1,110 @@
+"""Lay constant operands of contractions out in the order in which they are read.
+
+    y[m, n] = sum(x[m, k] * w[k, n])  ->  y[m, 16 o + i] = sum(x[m, k] * w[o, k, i])
+
+The last label of the output becomes two, blocks and places in a block, when the constant has it and
+the other operand does not; where it does not divide, the constant is only transposed.  A packed
+constant is not packed again, so the pass ends.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from .ir import Graph, Node
+from .operators.contractions import Axis, Contract
+from .rebuild import Rebuilding
+
+__all__ = ["PackWeights"]
+
+REUSES = 4
+"""Products that read an element of the constant at least; for fewer, packing changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackWeights:
+    """See the module's docstring."""
+
+    block: int = 16
+    name: str = "pack_weights"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when there is nothing to pack."""
+        places = {
+            id(node): place
+            for node in graph.nodes
+            if (place := _weights(graph, node, self.block)) is not None
+        }
+        if not places:
+            return graph
+        rebuilding = Rebuilding(graph)
+        for node in graph.nodes:
+            if id(node) in places:
+                _pack(rebuilding, node, places[id(node)], self.block)
+            else:
+                rebuilding.copy(node)
+        return rebuilding.build()
+
+
+def _weights(graph: Graph, node: Node, block: int) -> int | None:
+    """Which operand to pack; None for none."""
+    operator = node.operator
+    if not isinstance(operator, Contract) or len(operator.operands) != 2 or not operator.kept:
+        return None
+    constant = [place for place in (0, 1) if node.inputs[place] in graph.constants]
+    if len(constant) != 1:
+        return None
+    (place,) = constant
+    axes, others = operator.operands[place], operator.operands[1 - place]
+    plain = all(len(axis) == 1 and axis[0][1] == 1 for axis in axes)
+    labels = [label for axis in axes for label, _ in axis]
+    last = operator.kept[-1]
+    reuses = prod(operator.sizes[label] for label in operator.kept if label not in labels)
+    if not plain or len(set(labels)) != len(labels) or last not in labels or reuses < REUSES:
+        return None
+    if any(label == last for axis in others for label, _ in axis):
+        return None
+    whole = operator.sizes[last] > block and operator.sizes[last] % block == 0
+    return place if whole or labels[-1] != last else None
+
+
+def _pack(rebuilding: Rebuilding, node: Node, place: int, block: int) -> None:
+    operator = node.operator
+    assert isinstance(operator, Contract)
+    labels = [axis[0][0] for axis in operator.operands[place]]
+    last = operator.kept[-1]
+    kept = [label for label in operator.kept if label in labels and label != last]
+    order = [*kept, *operator.summed, last]
+    order = [label for label in order if label in labels]
+    array = rebuilding.graph.constants[node.inputs[place]]
+    array = array.transpose([labels.index(label) for label in order])
+    array = array[tuple(slice(operator.sizes[label]) for label in order)]
+    size, sizes, output = operator.sizes[last], operator.sizes, operator.output
+    if size > block and size % block == 0:
+        blocks = len(sizes)
+        array = array.reshape(*array.shape[:-1], size // block, block)
+        array = np.moveaxis(array, -2, len(kept))
+        order = [*kept, blocks, *order[len(kept) :]]
+        sizes = (*(block if x == last else own for x, own in enumerate(sizes)), size // block)
+        output = tuple(_split(axis, last, blocks, block) for axis in output)
+    packed = rebuilding.builder.constant(node.inputs[place], array)
+    operands = list(operator.operands)
+    operands[place] = tuple(((label, 1),) for label in order)
+    inputs = [
+        rebuilding.tensor(name) if k != place else packed for k, name in enumerate(node.inputs)
+    ]
+    result = rebuilding.builder.node(
+        Contract(sizes, tuple(operands), output, operator.dtype),
+        tuple(inputs),
+        node.output,
+        node.origin,
+    )
+    rebuilding.replace(node, (result,))
+
+
+def _split(axis: Axis, label: int, blocks: int, block: int) -> Axis:
+    """``label``, the last of its axis, as blocks and places."""
+    if label not in [own for own, _ in axis]:
+        return axis
+    return (*axis[:-1], (blocks, block), (label, 1))
