@@ -4,12 +4,16 @@ Packages that take long to import are imported by the commands that need them.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .cli.arrays import random_inputs, read_inputs, write_outputs
+from .cli.arrays import random_inputs, read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
+
+if TYPE_CHECKING:
+    from dovetail.runtime.module import Module
 
 __all__ = ["main"]
 
@@ -17,7 +21,7 @@ __all__ = ["main"]
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dovetail")
 def main() -> None:
-    """Quantise networks, compile them for the Dovetail accelerator, and run them."""
+    """Quantise networks, compile them for the Dovetail accelerator or CPUs, and run them."""
 
 
 @main.command("compile")
@@ -25,10 +29,18 @@ def main() -> None:
 @click.option("--target", default="vta", help="vta, vta:CONFIG or cpu.", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
 @click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension (cpu)."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def compile_command(
-    model: Path, target: str, output: Path, dump: Path | None, as_json: bool
+    model: Path,
+    target: str,
+    output: Path,
+    dump: Path | None,
+    dims: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
     from .driver import compile_model
@@ -37,8 +49,11 @@ def compile_command(
     require_folder(output)
     with progress(f"compiling {model.name}"):
         options = CompileOptions(dump=dump) if dump else None
-        module = compile_model(model, target=target, options=options)
+        module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
+    if module.target == "cpu":
+        _report_cpu(module, output, as_json)
+        return
     layers = module.details.get("layers", [])
     figures = {
         "output": str(output),
@@ -58,6 +73,28 @@ def compile_command(
             f"{output}: {figures['target']}, {figures['layers']} layers, "
             f"{figures['instructions']} instructions, {figures['bytes']:,} bytes"
         )
+
+
+def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
+    """What a module for CPUs holds: machine code, a model to specialise, or an integer graph."""
+    size = output.stat().st_size
+    figures: dict[str, object] = {"output": str(output), "target": module.target, "bytes": size}
+    if "code" in module.sections:
+        figures |= {
+            "holds": "machine code",
+            "kernels": len(module.details["kernels"]),
+            "memory_bytes": module.details["memory_bytes"],
+            "cpu": module.details["cpu"],
+        }
+        said = f"{figures['kernels']} kernels for {figures['cpu']}"
+    elif "model" in module.sections:
+        figures["holds"] = said = "a model that is compiled for each shape as it runs"
+    else:
+        figures["holds"] = said = "an integer graph"
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(f"{output}: cpu, {said}, {size:,} bytes")
 
 
 @main.command()

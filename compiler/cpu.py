@@ -1,4 +1,4 @@
-"""The ``cpu`` target: the graph in the module, run by the graph interpreter."""
+"""The ``cpu`` device: machine code, models specialised as they run, integer graphs interpreted."""
 
 import io
 import json
@@ -15,24 +15,49 @@ from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module
 
 from .errors import GraphError
+from .executor.executor import Executor
 from .graph.interpreter import run
 from .graph.ir import Graph, Node
 from .graph.ops import OPERATORS, Operator, TensorType
+from .native import NativeModule, load_native
+
+Array = NDArray[Any]
 
 __all__ = ["CpuDevice", "graph_from_bytes", "graph_to_bytes"]
+
+
+LOADED = 8
+"""Modules that a device keeps ready to run."""
 
 
 class CpuDevice:
     """Runs modules compiled for ``cpu``."""
 
-    def run(self, module: Module, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Evaluate the module's graph; outputs by name.
+    def __init__(self) -> None:
+        self._loaded: dict[int, tuple[Module, NativeModule]] = {}
 
-        Raises ModuleError when the module's graph cannot be read.
+    def run(self, module: Module, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Run the module's code, or evaluate its graph; outputs by name.
+
+        Raises ModuleError when the module cannot be read, TargetError when this CPU cannot run it.
         """
+        if "graph" not in module.sections:
+            return self._run_native(module, inputs)
         graph = graph_from_bytes(module.sections["graph"])
         values = run(graph, inputs)
         return {name: np.ascontiguousarray(values[name]) for name in graph.outputs}
+
+    def _run_native(self, module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        if id(module) not in self._loaded:
+            if len(self._loaded) >= LOADED:
+                self._loaded.pop(next(iter(self._loaded)))
+            self._loaded[id(module)] = module, load_native(module)
+        _, native = self._loaded[id(module)]
+        if isinstance(native, Executor):
+            return native.run(inputs)
+        arrays = {name: np.asarray(array, order="C") for name, array in inputs.items()}
+        results = native.run(arrays)
+        return {each.name: array for each, array in zip(module.outputs, results, strict=True)}
 
 
 def graph_to_bytes(graph: Graph) -> bytes:

@@ -1,5 +1,6 @@
 """From model to module, top to bottom."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
@@ -11,7 +12,7 @@ from dovetail.runtime.module import Module, TensorSignature
 
 from .backends.vta.emit import CompiledProgram, compile_partition
 from .cpu import graph_to_bytes
-from .errors import ModelError
+from .errors import CompilerError, ModelError
 from .graph.dense_to_conv import DenseToConv
 from .graph.eliminate_dead import EliminateDead
 from .graph.fuse import Partition, fuse
@@ -21,6 +22,8 @@ from .graph.text import to_text
 from .graph.verify import verify
 from .host_steps import host_steps
 from .importers.onnx import import_onnx, load_onnx
+from .importers.onnx_nodes import QUANTIZED_OPERATORS
+from .native import compile_native
 from .options import CompileOptions
 from .passes import Pipeline
 from .target import Target, parse_target
@@ -36,10 +39,11 @@ def compile_model(
     model: Path | str | onnx.ModelProto,
     target: str = "vta",
     options: CompileOptions | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> Module:
-    """Compile an integer ONNX model.
+    """Compile an ONNX model; for the accelerator an integer one.
 
-    target: ``vta``, ``vta:CONFIG`` or ``cpu``.
+    target: ``vta``, ``vta:CONFIG`` or ``cpu``.  dims: sizes of symbolic dimensions, for ``cpu``.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
     DoesNotFitError.
     """
@@ -48,6 +52,12 @@ def compile_model(
     if isinstance(model, str | Path):
         model = load_onnx(Path(model))
 
+    if chosen.config is None and (dims or not _is_integer(model)):
+        module = compile_native(model, dims or {}, trace)
+        trace.end()
+        return module
+    if dims:
+        raise ModelError(f"dimensions {sorted(dims)} are bound; only target cpu has open ones")
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
@@ -65,6 +75,17 @@ def compile_model(
     program = compile_partition(graph, partition, chosen.config, trace.step)
     trace.end()
     return _accelerator_module(graph, partition, program, chosen, chosen.config)
+
+
+def _is_integer(model: onnx.ModelProto) -> bool:
+    """Whether the graph interpreter has all the model's operators, in integers."""
+    if not any(node.op_type in QUANTIZED_OPERATORS for node in model.graph.node):
+        return False
+    try:
+        import_onnx(model)
+    except CompilerError:
+        return False
+    return True
 
 
 def _partition_text(partition: Partition) -> str:

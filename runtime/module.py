@@ -28,7 +28,7 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class TensorSignature:
-    """Name, shape and element type (a NumPy name) of an input or output."""
+    """Name, shape and element type (a NumPy name) of an input or output; -1 is any size."""
 
     name: str
     shape: tuple[int, ...]

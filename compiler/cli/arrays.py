@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dovetail.runtime.errors import InputError, ModuleError
 from dovetail.runtime.module import Module, write_whole
 
-__all__ = ["random_inputs", "read_inputs", "write_outputs"]
+__all__ = ["random_inputs", "read_dimensions", "read_inputs", "write_outputs"]
 
 DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 """What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
@@ -40,17 +40,39 @@ def read_inputs(pairs: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
     return inputs
 
 
+def read_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
+    """The sizes of ``NAME=SIZE`` pairs, by name.
+
+    Raises click.UsageError for a pair that is none, and for a name given twice.
+    """
+    sizes: dict[str, int] = {}
+    for pair in pairs:
+        name, _, size = pair.partition("=")
+        if not name or not size.isdecimal():
+            raise click.UsageError(f"--dim {pair!r}; required NAME=SIZE")
+        if name in sizes:
+            raise click.UsageError(f"--dim {name!r} is given twice")
+        sizes[name] = int(size)
+    return sizes
+
+
 def random_inputs(module: Module) -> dict[str, NDArray[np.generic]]:
-    """Inputs for ``module`` from a fixed seed: 0 to 1 in float32, every value in int8 and uint8."""
+    """Inputs for ``module`` from a fixed seed: 0 to 1 in floats, every value in integers.
+
+    Dimensions of any size are 1.
+    """
     rng = np.random.default_rng(0)
     inputs: dict[str, NDArray[np.generic]] = {}
     for tensor in module.inputs:
-        if tensor.dtype == "float32":
-            inputs[tensor.name] = rng.random(tensor.shape, np.float32)
+        shape = tuple(1 if size < 0 else size for size in tensor.shape)
+        if "float" in tensor.dtype:
+            inputs[tensor.name] = rng.random(shape, np.float32).astype(tensor.dtype)
+        elif tensor.dtype == "bool":
+            inputs[tensor.name] = rng.random(shape) < 0.5
         else:
             limits = np.iinfo(tensor.dtype)
             inputs[tensor.name] = rng.integers(
-                limits.min, limits.max + 1, tensor.shape, dtype=tensor.dtype
+                limits.min, limits.max, shape, endpoint=True, dtype=tensor.dtype
             )
     return inputs
 

@@ -1,0 +1,71 @@
+"""The inputs that a model declares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx
+
+from ...errors import ModelError, UnsupportedOperatorError
+from .element_types import element_type
+
+__all__ = ["InputSignature", "bind_dimensions", "input_signatures"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputSignature:
+    """shape: None for sizes that are open.  dtype: NumPy's name."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
+    """Of the inputs that have no value of their own.
+
+    Raises UnsupportedOperatorError for an input that is no tensor, ModelError for one of unknown
+    rank.
+    """
+    constants = {each.name for each in model.graph.initializer}
+    found = []
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        if not value.type.HasField("tensor_type"):
+            raise UnsupportedOperatorError(f"input {value.name!r} is no tensor")
+        tensor = value.type.tensor_type
+        if not tensor.HasField("shape"):
+            raise ModelError(
+                f"input {value.name!r} has no shape; required its number of dimensions"
+            )
+        shape = tuple(
+            dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim
+        )
+        if any(size is not None and size < 0 for size in shape):
+            raise ModelError(f"input {value.name!r} has shape {list(shape)}; required sizes from 0")
+        found.append(InputSignature(value.name, shape, str(element_type(tensor.elem_type))))
+    return tuple(found)
+
+
+def bind_dimensions(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:
+    """The model with symbolic dimensions of its inputs fixed; the model itself without ``dims``.
+
+    Raises ModelError for a name that no input's dimension has, and for a size below 1.
+    """
+    if not dims:
+        return model
+    bound = onnx.ModelProto()
+    bound.CopyFrom(model)
+    known: set[str] = set()
+    for value in bound.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            known.update({dim.dim_param} if dim.dim_param else ())
+            if dim.dim_param in dims:
+                dim.dim_value = dims[dim.dim_param]
+    for name, size in dims.items():
+        if name not in known:
+            listed = ", ".join(map(repr, sorted(known))) or "none"
+            raise ModelError(f"no input has a dimension {name!r}; symbolic dimensions: {listed}")
+        if size < 1:
+            raise ModelError(f"dimension {name!r} is {size}; required at least 1")
+    return bound

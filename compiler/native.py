@@ -1,0 +1,173 @@
+"""The ``cpu`` target of any model: machine code in the module, or the model to be specialised.
+
+A model whose shapes are fixed, once ``dims`` are bound, becomes machine code.  Others go into the
+module as they are: the device compiles them for the shapes and values it is given.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dovetail.runtime.errors import ModuleError
+from dovetail.runtime.module import Module, TensorSignature
+
+from .backends.llvm.compile import (
+    LlvmOptions,
+    ProgramCode,
+    build_program_code,
+    load_program,
+)
+from .backends.llvm.module import CompiledProgram
+from .backends.llvm.program import ALIGNMENT, Program
+from .dtypes import DType
+from .errors import UnsupportedOperatorError
+from .executor.executor import Executor
+from .graph.ir import Graph, GraphBuilder
+from .graph.slices import slice_graph
+from .graph.text import to_text
+from .graph.types import TensorType
+from .importers.general.context import NeedsValueError, Tensor
+from .importers.general.model import import_model
+from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
+from .loops.expressions import Buffer
+from .segment import PASSES, build_program
+from .trace import Trace
+
+__all__ = ["NativeModule", "compile_native", "load_native"]
+
+Array = NDArray[Any]
+NativeModule = CompiledProgram | Executor
+
+
+def compile_native(
+    model: onnx.ModelProto,
+    dims: Mapping[str, int],
+    trace: Trace,
+    options: LlvmOptions | None = None,
+) -> Module:
+    """Compile a model for CPUs.
+
+    dims: sizes of symbolic dimensions.
+    Raises ModelError for a malformed model or a dimension that it does not have,
+    UnsupportedOperatorError for what there is no code for.
+    """
+    model = bind_dimensions(model, dims)
+    signatures = input_signatures(model)
+    if any(None in each.shape for each in signatures):
+        return _specialising(model, signatures)
+    try:
+        graph = _imported(model, signatures)
+    except NeedsValueError:
+        return _specialising(model, signatures)
+    trace.step("import", lambda: to_text(graph))
+    graph = PASSES.run(graph)
+    trace.step("prepare", lambda: to_text(graph))
+    steps, program = build_program(graph)
+    trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
+    code = build_program_code(program, options)
+    trace.step("llvm", lambda: f"{sum(map(len, code.objects))} bytes")
+    return _module(program, code, [list(step.origins) for step in steps])
+
+
+def load_native(module: Module) -> NativeModule:
+    """What runs a module that ``compile_native`` made.
+
+    Raises ModuleError when it cannot be read, TargetError when this CPU cannot run its code.
+    """
+    try:
+        if "model" in module.sections:
+            return Executor(onnx.load_model_from_string(module.sections["model"]))
+        return _load(module)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ModuleError(f"the module's machine code cannot be read: {error}") from None
+
+
+def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Graph:
+    builder = GraphBuilder()
+    values = {}
+    for each in signatures:
+        kind = TensorType(tuple(size or 0 for size in each.shape), each.dtype)
+        values[each.name] = Tensor(builder.input(each.name, kind), kind)
+    outputs = import_model(model, values, builder)
+    for name, value in outputs:
+        if not isinstance(value, Tensor) or value.narrow is not None:
+            raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
+    names = []
+    for name, value in outputs:
+        assert isinstance(value, Tensor)
+        if value.name in builder.constants:
+            names.append(builder.constant(name, builder.constants[value.name]))
+        else:
+            names.append(builder.export(value.name, name))
+    found = slice_graph(builder, names)
+    return Graph(
+        tuple(each.name for each in signatures), found.outputs, found.nodes, found.constants,
+        {**found.types, **{each.name: builder.types[each.name] for each in signatures}},
+    )  # fmt: skip
+
+
+def _specialising(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Module:
+    outputs = []
+    for value in model.graph.output:
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type"):
+            raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
+        shape = tuple(dim.dim_value or -1 for dim in tensor.shape.dim)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        outputs.append(TensorSignature(value.name, shape, str(dtype)))
+    inputs = tuple(
+        TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
+        for each in signatures
+    )
+    return Module("cpu", inputs, tuple(outputs), {}, {"model": model.SerializeToString()})
+
+
+def _module(program: Program, code: ProgramCode, origins: list[list[str]]) -> Module:
+    places, data = [], bytearray()
+    for array in program.constants.values():
+        data.extend(b"\0" * (-len(data) % ALIGNMENT))
+        places.append([str(array.dtype), list(array.shape), len(data)])
+        data.extend(np.asarray(array, order="C").tobytes())
+    details = {
+        "kernels": origins,
+        "memory_bytes": code.memory_bytes,
+        "threads": code.threads,
+        "cpu": code.cpu,
+        "features": list(code.features),
+        "objects": [len(each) for each in code.objects],
+        "constants": places,
+    }
+    sections = {"code": b"".join(code.objects), "constants": bytes(data)}
+    inputs, outputs = (
+        tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
+        for buffers in (program.inputs, program.outputs)
+    )
+    return Module("cpu", inputs, outputs, details, sections)
+
+
+def _load(module: Module) -> CompiledProgram:
+    details, constants = module.details, module.sections["constants"]
+    objects, start = [], 0
+    for size in details["objects"]:
+        objects.append(module.sections["code"][start : start + size])
+        start += size
+    arrays = {}
+    for number, (dtype, shape, offset) in enumerate(details["constants"]):
+        kind = TensorType(tuple(shape), dtype)
+        array = np.frombuffer(constants, kind.dtype.numpy, kind.elements, offset)
+        arrays[str(number)] = array.reshape(kind.shape)
+    inputs, outputs = (
+        tuple(Buffer(each.name, each.shape, DType(each.dtype)) for each in signatures)
+        for signatures in (module.inputs, module.outputs)
+    )
+    code = ProgramCode(
+        tuple(objects),
+        details["memory_bytes"],
+        details["threads"],
+        details["cpu"],
+        tuple(details["features"]),
+    )
+    return load_program(Program((), (), inputs, outputs, arrays, 0), code)
