@@ -117,6 +117,7 @@ def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
 @click.option("--samples", type=click.IntRange(1), help="At most this many; default: all.")
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
 @click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
+@click.option("--compare", "compares", is_flag=True, help="Say how much of each tensor is lost.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def quantize(
@@ -128,6 +129,7 @@ def quantize(
     samples: int | None,
     unsigned: bool,
     per_tensor: bool,
+    compares: bool,
     as_json: bool,
 ) -> None:
     """Quantise MODEL, a float ONNX file, to int8 in QDQ form.
@@ -135,10 +137,14 @@ def quantize(
     An archive has one array for each input, under its name; for a model with one input any name
     will do.  An array is one sample, or has samples along its first dimension.
     """
+    from dataclasses import asdict
+    from itertools import islice
+
     from dovetail.runtime.module import write_whole
 
+    from .cli.comparison import comparison_table
     from .importers.onnx import load_onnx
-    from .quantize import Method, QuantizeOptions, quantize_model
+    from .quantize import Method, QuantizeOptions, compare, quantize_model
     from .quantize.data import read_samples
     from .quantize.model import signatures
 
@@ -150,7 +156,7 @@ def quantize(
         loaded = load_onnx(model)
         quantized = quantize_model(loaded, read_samples(data, signatures(loaded)), options)
         write_whole(output, quantized.model.SerializeToString())
-    figures = {
+    figures: dict[str, object] = {
         "output": str(output),
         "method": method,
         "samples": quantized.samples,
@@ -158,6 +164,12 @@ def quantize(
         "float": dict(quantized.kept),
         "bytes": output.stat().st_size,
     }
+    if compares:
+        with progress(f"comparing with {model.name}"):
+            again = islice(read_samples(data, signatures(loaded)), samples)
+            found = compare(loaded, quantized.model, again)
+        figures["comparison"] = asdict(found)
+        human.print(comparison_table(found))
     for node, reason in quantized.kept:
         human.print(f"note: {node} stays float: {reason}")
     if as_json:
@@ -165,7 +177,8 @@ def quantize(
     else:
         human.print(
             f"{output}: {sum(quantized.integer.values())} integer operators, "
-            f"{len(quantized.kept)} float, {quantized.samples} samples, {figures['bytes']:,} bytes"
+            f"{len(quantized.kept)} float, {quantized.samples} samples, "
+            f"{output.stat().st_size:,} bytes"
         )
 
 

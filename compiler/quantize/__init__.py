@@ -1,6 +1,14 @@
 """Quantisation of float models: calibration, scales, and the model in QDQ form."""
 
+from .compare import Comparison, compare
 from .driver import QuantizedModel, quantize_model
 from .options import Method, QuantizeOptions
 
-__all__ = ["Method", "QuantizeOptions", "QuantizedModel", "quantize_model"]
+__all__ = [
+    "Comparison",
+    "Method",
+    "QuantizeOptions",
+    "QuantizedModel",
+    "compare",
+    "quantize_model",
+]

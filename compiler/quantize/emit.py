@@ -16,8 +16,10 @@ from .model import IR_VERSION, FloatModel, to_node_proto
 from .plan import Plan, Role
 from .scales import Quantization, quantize_weights
 
-__all__ = ["emit"]
+__all__ = ["DEQUANTIZED", "emit"]
 
+DEQUANTIZED = "/dequantized"
+"""Behind the name of a tensor: what is left of it after quantisation."""
 EDGE = 1e-5
 """Relative: how far the largest value may lie over the limit of a Clip that is left out."""
 
@@ -108,7 +110,7 @@ class _Writer:
         self.constants[parameters[0]] = np.asarray(chosen.scale, np.float32)
         zero = chosen.zero_point + 128 * self.unsigned
         self.constants[parameters[1]] = np.asarray(zero, np.uint8 if self.unsigned else np.int8)
-        result = name if name in self.model.outputs else f"{name}/dequantized"
+        result = name if name in self.model.outputs else name + DEQUANTIZED
         self._write("QuantizeLinear", [source, *parameters], f"{name}/quantized")
         self._write("DequantizeLinear", [f"{name}/quantized", *parameters], result)
         self.real[name] = result

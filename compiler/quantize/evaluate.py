@@ -75,10 +75,12 @@ class Evaluator:
 
 
 def _has_kernel(node: OnnxNode, arguments: list[Array | None]) -> bool:
-    images = [x for x in arguments[:2] if x is not None and x.ndim == 4]
+    if node.kind not in WINDOWS:
+        return node.kind in KERNELS and not node.integer("training_mode", 0)
     if node.kind == "AveragePool" and node.integer("ceil_mode", 0):
         return False
-    return node.kind in KERNELS and len(node.outputs) == 1 and len(images) == len(arguments[:2])
+    images = [x for x in arguments[:2] if x is not None and x.ndim == 4]
+    return len(node.outputs) == 1 and len(images) == len(arguments[:2])
 
 
 def _conv(node: OnnxNode, x: Array, w: Array, bias: Array | None = None) -> Array:
@@ -181,9 +183,39 @@ def _padded(
     return np.pad(x, ((0, 0), (0, 0), *sides), constant_values=value)
 
 
+def _batch_norm(
+    node: OnnxNode, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
+) -> Array:
+    """BatchNormalization of a trained model, channels in dimension 1.
+
+    ONNX's reference implementation takes opset 13's for one in training.
+    """
+    factor = scale / np.sqrt(variance + F32(node.real("epsilon", 1e-5)))
+    shape = (-1, *(1,) * (x.ndim - 2))
+    return x * factor.reshape(shape) + (bias - mean * factor).reshape(shape)
+
+
+def _quantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
+    """QuantizeLinear to int8 or uint8, one scale."""
+    limits = np.iinfo(zero.dtype)
+    return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(zero.dtype)
+
+
+def _dequantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
+    """DequantizeLinear, one scale or one a channel."""
+    shape = [1] * x.ndim
+    if scale.size > 1:
+        shape[node.integer("axis", 1)] = -1
+    return (x.astype(np.int32) - zero.astype(np.int32).reshape(shape)) * scale.reshape(shape)
+
+
+WINDOWS = ("AveragePool", "Conv", "MaxPool")
 KERNELS: dict[str, Callable[..., Array]] = {
     "AveragePool": _average_pool,
+    "BatchNormalization": _batch_norm,
     "Conv": _conv,
+    "DequantizeLinear": _dequantize,
     "MaxPool": _max_pool,
+    "QuantizeLinear": _quantize,
 }
-"""Operators that the reference implementation is slow at."""
+"""Operators that the reference implementation is slow at, or lacks at older opsets."""

@@ -14,7 +14,7 @@ from ..importers.onnx_nodes import QUANTIZED_OPERATORS
 from ..importers.onnx_state import OnnxNode
 from ..importers.values import Array
 
-__all__ = ["FloatModel", "Signature", "read_model", "signatures", "to_node_proto"]
+__all__ = ["FloatModel", "Signature", "read_any_model", "read_model", "signatures", "to_node_proto"]
 
 OLDEST_OPSET = 13
 """The first with a scale for each channel in DequantizeLinear."""
@@ -78,6 +78,11 @@ def read_model(proto: onnx.ModelProto) -> FloatModel:
                 f"node {node.name or node.output[0]!r} ({node.op_type}): the model is quantised "
                 "already; required a float model"
             )
+    return read_any_model(proto)
+
+
+def read_any_model(proto: onnx.ModelProto) -> FloatModel:
+    """As ``read_model``, but the model may have QuantizeLinear and DequantizeLinear."""
     proto = _modern(proto)
     graph = proto.graph
     constants = {each.name: numpy_helper.to_array(each) for each in graph.initializer}

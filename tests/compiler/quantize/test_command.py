@@ -65,6 +65,18 @@ def test_options_change_the_model(folder: Path, tmp_path: Path) -> None:
     assert len(set(written.values())) == 4
 
 
+def test_the_comparison_is_shown_and_in_the_object(folder: Path, tmp_path: Path) -> None:
+    arguments = ("quantize", folder / "float.onnx", "-o", tmp_path / "out.onnx", "--compare")
+    done = invoke(*arguments, "--data", folder / "images.npz", "--samples", 2, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["comparison"]
+    assert found["samples"] == 2
+    assert list(found["outputs"]) == ["dense1"]
+    assert 0 < found["outputs"]["dense1"] < 0.3
+    assert "largest output the same" in done.stderr
+    assert "dense1" in done.stderr
+
+
 def test_operators_that_stay_float_are_named(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),

@@ -78,6 +78,15 @@ def test_dilated_convolution_is_onnx_runtimes() -> None:
     np.testing.assert_allclose(evaluated(model, x), onnx_runtime(model, x)[0], atol=1e-5)
 
 
+def test_batch_normalisation_is_onnx_runtimes() -> None:
+    node = helper.make_node("BatchNormalization", ["x", "s", "o", "m", "v"], ["y"], epsilon=0.01)
+    constants = {name: random((3,), seed) for seed, name in enumerate("som")}
+    constants["v"] = np.abs(random((3,), 9))
+    x = random((1, 3, 4, 5))
+    model = small_model([node], x.shape, constants)
+    np.testing.assert_allclose(evaluated(model, x), onnx_runtime(model, x)[0], atol=1e-5)
+
+
 def test_values_come_in_order_and_with_their_names() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])]
     model = read_model(small_model(nodes, [1, 2]))
