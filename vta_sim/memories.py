@@ -47,7 +47,8 @@ class Memories(Record):
 def memories_of(state: MachineState, stored: Bytes) -> Memories:
     """The memories of ``state``, which native code changes in place.
 
-    Raises SimulationError for an array that is not contiguous.
+    Raises SimulationError for an array that is not contiguous, or has not the size that the
+    configuration gives it.
     """
     config: HardwareConfig = state.config
     arrays: dict[str, NDArray[Any]] = {
@@ -60,11 +61,23 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
         "tab": state.tab,
         "dram": state.dram,
     }
+    lanes = config.block
+    shapes: dict[str, tuple[int, ...]] = {
+        memory.value: (config.depth(memory), lanes)
+        for memory in (Memory.ACT, Memory.ACC, Memory.TAP, Memory.TAB)
+    }
+    shapes["bias"] = shapes["scale"] = (config.par_depth, lanes)
+    shapes["wgt"] = (config.wgt_depth, lanes, lanes)
     for name, array in arrays.items():
         if not array.flags.c_contiguous:
             raise SimulationError(
                 f"{name} has strides {array.strides}; required a contiguous array; copy it first"
             )
+        shape = shapes.get(name, array.shape)
+        if array.shape != shape:
+            raise SimulationError(
+                f"{name} has shape {array.shape}; required {shape} for {config.name}"
+            )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
-    arrays |= {"stored": stored, "window": np.zeros((WINDOW_WORDS, config.block), np.int32)}
-    return Memories(lanes=config.block, dram_base=state.dram_base, **arrays, **wraps)
+    arrays |= {"stored": stored, "window": np.zeros((WINDOW_WORDS, lanes), np.int32)}
+    return Memories(lanes=lanes, dram_base=state.dram_base, **arrays, **wraps)

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.instructions import Instruction, Store, encode
+from dovetail.isa.instructions import Store
 from dovetail.isa.memories import Unit
 from dovetail.isa.state import MachineState
-from dovetail.isa.table import InstructionTable, decode_table
+from dovetail.isa.table import InstructionTable
 
 from .matrix import gemm, order_levels
 from .memories import Memories, memories_of
@@ -17,7 +17,7 @@ from .native.machine_code import Library, build
 from .transfers import load, read_words, write_rows
 from .vector import vector
 
-__all__ = ["apply", "replay", "replay_steps"]
+__all__ = ["replay", "replay_steps"]
 
 LOAD, GEMM, VECTOR = int(Unit.LOAD), int(Unit.GEMM), int(Unit.VECTOR)
 
@@ -83,10 +83,3 @@ def replay(
     )
     _library(state.config.block).call(replay_steps, work)
     return stored
-
-
-def apply(state: MachineState, instruction: Instruction) -> None:
-    """Change ``state`` exactly as ``semantics.execute`` does."""
-    word = np.frombuffer(encode(instruction), np.uint8)[None]
-    steps = [0, 1] if isinstance(instruction, Store) else [0]
-    replay(state, decode_table(word, state.config), np.array(steps, np.int64))

@@ -10,13 +10,13 @@ import pytest
 from dovetail.isa import semantics
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, encode
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
+from dovetail.isa.table import decode_table
 from dovetail.vta_sim import replay
 from dovetail.vta_sim.errors import SimulationError
 from dovetail.vta_sim.native.machine_code import Library, build
-from dovetail.vta_sim.replay import apply
 from tests.differential.generate import generate
 
 CONFIGS = ("tiny", "zynq7020", "ecp5_85", "large")
@@ -29,6 +29,13 @@ def copy(state: MachineState) -> MachineState:
         words = state.words(memory)
         other.write_words(memory, np.arange(len(words)), words)
     return other
+
+
+def apply(state: MachineState, instruction: Instruction) -> None:
+    """One instruction, as the simulator does it."""
+    word = np.frombuffer(encode(instruction), np.uint8)[None]
+    steps = [0, 1] if isinstance(instruction, Store) else [0]
+    replay.replay(state, decode_table(word, state.config), np.array(steps, np.int64))
 
 
 def assert_same(state: MachineState, instruction: Instruction) -> None:
@@ -160,3 +167,10 @@ def test_an_array_with_gaps_is_refused() -> None:
     load = Load(memory=Memory.ACT, sram_address=0, dram_address=0)
     with pytest.raises(SimulationError, match="dram has strides"):
         apply(state, load)
+
+
+def test_an_array_of_another_size_is_refused() -> None:
+    state = MachineState.zeros(find_config("tiny"), np.zeros(256, np.uint8))
+    load = Load(memory=Memory.ACT, sram_address=0, dram_address=0)
+    with pytest.raises(SimulationError, match="acc has shape"):
+        apply(replace(state, acc=state.acc[:5]), load)
