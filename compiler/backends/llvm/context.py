@@ -81,10 +81,15 @@ class Context:
             if a.stride == 0:
                 return e.broadcast(a.base, lanes)
             steps = ", ".join(f"i64 {a.stride * lane}" for lane in range(lanes))
-            offsets = Value(f"<{steps}>", a.dtype, lanes)
+            ends = sorted((0, a.stride * (lanes - 1)))
+            offsets = Value(f"<{steps}>", a.dtype, lanes, None, *ends)
             if a.base.constant == 0:
                 return offsets
-            return e.binary("add", e.broadcast(a.base, lanes), offsets)
+            result = e.binary("add", e.broadcast(a.base, lanes), offsets)
+            if a.base.low is None or a.base.high is None:
+                return result
+            low, high = a.base.low + ends[0], a.base.high + ends[1]
+            return Value(result.ref, result.dtype, lanes, None, low, high)
         return e.broadcast(a, lanes) if lanes and lanes > 1 else a
 
     def known(self, expr: Expr) -> Operand | None:

@@ -22,9 +22,10 @@ from ...loops.rewrite import loads, operands
 from .context import Context
 from .conversions import convert
 from .floats import float_binary, float_compare, float_unary
-from .integers import bounds, fold, integer_binary, integer_compare
+from .indices import index_arithmetic
+from .integers import bounded, integer_binary, integer_compare
 from .memory import load, locate
-from .values import Linear, Operand, Value, constant
+from .values import Operand, Value, constant
 
 __all__ = ["evaluate", "evaluate_scalar", "has_load"]
 
@@ -136,7 +137,7 @@ def unary(context: Context, function: U, a: Value) -> Value:
 def binary(context: Context, function: B, left: Operand, right: Operand) -> Operand:
     """``function(left, right)``; index arithmetic stays symbolic where it can."""
     if left.dtype is DType.INT64:
-        known = _index_arithmetic(context, function, left, right)
+        known = index_arithmetic(context.e, function, left, right)
         if known is not None:
             return known
     a, b = context.common((left, right))
@@ -145,83 +146,7 @@ def binary(context: Context, function: B, left: Operand, right: Operand) -> Oper
         return compute(context.e, function, a, b)
     if function in COMPARISONS:
         return integer_compare(context.e, function, a, b)
-    result = integer_binary(context.e, function, a, b)
-    known_bounds = bounds(function, a, b)
-    if known_bounds is None:
-        return result
-    return Value(result.ref, result.dtype, result.lanes, None, *known_bounds)
-
-
-def _index_arithmetic(
-    context: Context, function: B, left: Operand, right: Operand
-) -> Operand | None:
-    """Constants folded, neutral operands dropped, ``base + stride * lane`` kept so."""
-    if isinstance(left, Linear) or isinstance(right, Linear):
-        return _linear_arithmetic(context, function, left, right)
-    if left.constant is not None and right.constant is not None and left.lanes == right.lanes == 1:
-        folded = fold(function, int(left.constant), int(right.constant), DType.INT64)
-        if folded is not None:
-            return constant(folded, DType.BOOL if function in COMPARISONS else DType.INT64)
-    if function in (B.ADD, B.SUB) and right.constant == 0:
-        return left
-    if function is B.ADD and left.constant == 0:
-        return right
-    if function in (B.MUL, B.FLOORDIV) and right.constant == 1:
-        return left
-    if function is B.MUL and left.constant == 1:
-        return right
-    if function is B.MUL and 0 in (left.constant, right.constant):
-        return constant(0, DType.INT64)
-    if function in COMPARISONS and left.lanes == right.lanes == 1:
-        return _decided(function, left, right)
-    return None
-
-
-def _decided(function: B, left: Value, right: Value) -> Value | None:
-    """A comparison whose operands' bounds decide it."""
-    if left.low is None or left.high is None or right.low is None or right.high is None:
-        return None
-    match function:
-        case B.LT if left.high < right.low:
-            return constant(True, DType.BOOL)
-        case B.LT if left.low >= right.high:
-            return constant(False, DType.BOOL)
-        case B.LE if left.high <= right.low:
-            return constant(True, DType.BOOL)
-        case B.LE if left.low > right.high:
-            return constant(False, DType.BOOL)
-        case _:
-            return None
-
-
-def _linear_arithmetic(
-    context: Context, function: B, left: Operand, right: Operand
-) -> Operand | None:
-    if (
-        left.lanes > 1
-        and right.lanes > 1
-        and not (isinstance(left, Linear) and isinstance(right, Linear))
-    ):
-        return None
-    lanes = max(left.lanes, right.lanes)
-    a = left if isinstance(left, Linear) else Linear(left, 0, lanes)
-    b = right if isinstance(right, Linear) else Linear(right, 0, lanes)
-    if function in (B.ADD, B.SUB):
-        base = binary(context, function, a.base, b.base)
-        assert isinstance(base, Value)
-        stride = a.stride + b.stride if function is B.ADD else a.stride - b.stride
-        return Linear(base, stride, lanes) if stride else base
-    if function is B.MUL:
-        if a.stride and b.stride:
-            return None
-        varying, fixed = (a, b) if a.stride else (b, a)
-        if fixed.base.constant is None:
-            return None
-        base = binary(context, B.MUL, varying.base, fixed.base)
-        assert isinstance(base, Value)
-        stride = varying.stride * int(fixed.base.constant)
-        return Linear(base, stride, lanes) if stride else base
-    return None
+    return bounded(function, a, b, integer_binary(context.e, function, a, b))
 
 
 def _select(context: Context, expr: Select) -> Operand:

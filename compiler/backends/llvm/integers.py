@@ -3,12 +3,14 @@
 Source: NumPy's integer division and shifts, which these equal.
 """
 
+import math
+
 from ...dtypes import DType
 from ...loops.expressions import BinaryFunction as B
 from .emitter import Emitter
 from .values import Value, constant, wrap
 
-__all__ = ["integer_binary", "integer_compare"]
+__all__ = ["bounded", "fold", "integer_binary", "integer_compare"]
 
 _PLAIN = {B.ADD: "add", B.SUB: "sub", B.MUL: "mul", B.AND: "and", B.OR: "or", B.XOR: "xor"}
 _BOOL = {B.ADD: "xor", B.SUB: "xor", B.MUL: "and", B.MIN: "and", B.MAX: "or"}
@@ -66,6 +68,8 @@ def _divide(e: Emitter, function: B, a: Value, b: Value) -> Value:
     opcode = ("s" if signed and not non_negative else "u") + ("div" if divide else "rem")
     zero = constant(0, a.dtype, a.lanes)
     if b.constant is not None and b.constant > 0:
+        if a.lanes > 1 and non_negative and max(a.high or 1 << 63, int(b.constant)) < 1 << 31:
+            return _divide_narrow(e, opcode, a, int(b.constant))
         return e.binary(opcode, a, b)
     opcode = ("s" if signed else "u") + ("div" if divide else "rem")
     none = e.compare("eq", b, zero)
@@ -77,6 +81,15 @@ def _divide(e: Emitter, function: B, a: Value, b: Value) -> Value:
     if signed:
         result = e.select(minus, e.binary("sub", zero, a) if divide else zero, result)
     return e.select(none, zero, result)
+
+
+def _divide_narrow(e: Emitter, opcode: str, a: Value, b: int) -> Value:
+    """In 32 bits, for which vectors have multiplications."""
+    if a.dtype.bytes < 8:
+        return e.binary(opcode, a, constant(b, a.dtype, a.lanes))
+    narrow = e.convert("trunc", a, DType.UINT32)
+    divided = e.binary(opcode, narrow, constant(b, DType.UINT32, a.lanes))
+    return e.convert("zext", divided, a.dtype)
 
 
 def _floor_divide(e: Emitter, a: Value, b: Value) -> Value:
@@ -195,7 +208,22 @@ def fold(function: B, a: int, b: int, dtype: DType) -> int | bool | None:
             return None
 
 
-def bounds(function: B, a: Value, b: Value) -> tuple[int, int] | None:
+def bounded(function: B, a: Value, b: Value, result: Value) -> Value:
+    """``result``, which is ``function(a, b)``, with what is known of it from the operands."""
+    known = _bounds(function, a, b)
+    if known is None:
+        return result
+    match function:
+        case B.ADD | B.SUB:
+            multiple = math.gcd(a.multiple, b.multiple)
+        case B.MUL:
+            multiple = a.multiple * b.multiple
+        case _:
+            multiple = 1
+    return Value(result.ref, result.dtype, result.lanes, None, *known, multiple)
+
+
+def _bounds(function: B, a: Value, b: Value) -> tuple[int, int] | None:
     """Of the result, from the operands'; None where they are unknown or may wrap."""
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None

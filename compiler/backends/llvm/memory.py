@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...dtypes import DType
 from ...loops.expressions import BinaryFunction as B
 from .context import Context, Place
-from .integers import bounds
+from .integers import bounded
 from .values import Linear, Operand, Value, constant, intrinsic_suffix, llvm_type, memory_type
 
 __all__ = ["load", "locate", "store"]
@@ -16,7 +16,6 @@ _WIDEST_SHUFFLE = 128
 
 def locate(context: Context, place: Place, indices: Sequence[Operand]) -> Operand:
     """The offset, in elements, of ``place[indices]``."""
-    e = context.e
     fixed, stride = 0, 0
     scalar: Value | None = None
     vector: Value | None = None
@@ -32,7 +31,7 @@ def locate(context: Context, place: Place, indices: Sequence[Operand]) -> Operan
             scalar = term if scalar is None else _plus(context, scalar, term)
         else:
             term = _times(context, index, step)
-            vector = term if vector is None else e.binary("add", vector, term)
+            vector = term if vector is None else _plus(context, vector, term)
     stride += place.lanes > 1
     if scalar is None:
         base = constant(fixed, DType.INT64)
@@ -41,7 +40,7 @@ def locate(context: Context, place: Place, indices: Sequence[Operand]) -> Operan
     if vector is None:
         return Linear(base, stride, context.lanes) if stride else base
     rest = context.materialize(Linear(base, stride, context.lanes))
-    return e.binary("add", vector, rest)
+    return _plus(context, vector, rest)
 
 
 def _times(context: Context, index: Value, step: int) -> Value:
@@ -49,15 +48,12 @@ def _times(context: Context, index: Value, step: int) -> Value:
         return index
     factor = constant(step, DType.INT64, index.lanes)
     flags = "mul nsw" if index.lanes == 1 else "mul"
-    return _bounded(context.e.binary(flags, index, factor), bounds(B.MUL, index, factor))
+    return bounded(B.MUL, index, factor, context.e.binary(flags, index, factor))
 
 
 def _plus(context: Context, a: Value, b: Value) -> Value:
-    return _bounded(context.e.binary("add nsw", a, b), bounds(B.ADD, a, b))
-
-
-def _bounded(a: Value, known: tuple[int, int] | None) -> Value:
-    return a if known is None else Value(a.ref, a.dtype, a.lanes, None, *known)
+    flags = "add nsw" if a.lanes == 1 else "add"
+    return bounded(B.ADD, a, b, context.e.binary(flags, a, b))
 
 
 def load(context: Context, place: Place, offset: Operand) -> Value:
@@ -205,6 +201,9 @@ def _address(context: Context, place: Place, offset: Value) -> str:
 
 def _addresses(context: Context, place: Place, offset: Value) -> str:
     kind = memory_type(place.buffer.dtype)
+    low, high = offset.low, offset.high
+    if low is not None and high is not None and -(1 << 31) <= low <= high < 1 << 31:
+        offset = context.e.convert("trunc", offset, DType.INT32)
     text = f"getelementptr {kind}, ptr {place.pointer}, {offset.typed}"
     return context.e.op(text, DType.INT64).ref
 

@@ -1,5 +1,6 @@
 """Code of statements."""
 
+import math
 from typing import assert_never
 
 from ...dtypes import DType
@@ -143,7 +144,9 @@ def _vector_loop(context: Context, stmt: For, start: int, lanes: int, count: int
     before, head, done = e.block, e.label("chunk"), e.label("done")
     e.jump(head)
     limits = constant(start, DType.INT64), constant(start + count * lanes, DType.INT64)
-    base = Value(e.name("i"), DType.INT64, 1, None, start, start + (count - 1) * lanes)
+    last = start + (count - 1) * lanes
+    multiple = math.gcd(start, lanes)
+    base = Value(e.name("i"), DType.INT64, 1, None, start, last, multiple)
     index = Linear(base, 1, lanes)
     _repeat(context, stmt.variable, index, base, lanes, limits, (before, head, done), stmt.body)
 

@@ -39,7 +39,8 @@ class Value:
     """``ref`` names it, or is its literal.
 
     lanes: 1 for a scalar, else the lanes of a vector.  constant: its value in every lane, if it is
-    known.  low, high: bounds of an integer, where known.
+    known.  low, high: bounds of an integer, where known.  multiple: what an integer is a multiple
+    of; 0 of 0.
     """
 
     ref: str
@@ -48,6 +49,7 @@ class Value:
     constant: int | float | bool | None = None
     low: int | None = None
     high: int | None = None
+    multiple: int = 1
 
     @property
     def type(self) -> str:
@@ -127,4 +129,4 @@ def constant(value: int | float | bool, dtype: DType, lanes: int = 1) -> Value:
     if dtype.is_float or dtype is DType.BOOL:
         return Value(text, dtype, lanes, value)
     known = wrap(int(value), dtype)
-    return Value(text, dtype, lanes, known, known, known)
+    return Value(text, dtype, lanes, known, known, known, abs(known))

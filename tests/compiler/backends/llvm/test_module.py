@@ -142,6 +142,22 @@ def test_lanes_behind_a_guard_touch_no_memory(level: str) -> None:
     assert (memory[120:] == 7).all()
 
 
+@pytest.mark.parametrize("lanes", [4, 8, 16, 12])
+@pytest.mark.parametrize("divisor", [1, 3, 4, 8, 12, 16, 24, 48])
+def test_quotients_and_rests_of_lanes(lanes: int, divisor: int) -> None:
+    y = Buffer("y", (6, 6 * lanes), I64)
+    n = Variable("o") * lanes + I
+    values = [n // divisor, n % divisor, (n + 5) // divisor, (n * 3 + 2) % divisor]
+    values += [Cast(I64, n < divisor), Cast(I64, as_index(divisor + 1) <= n)]
+    body = block(*(Store(y, (as_index(row), n), value) for row, value in enumerate(values)))
+    inner = For("i", as_index(lanes), LoopKind.VECTOR, body)
+    for kind in (LoopKind.SERIAL, LoopKind.UNROLLED):
+        found = run(Function("f", (), (y,), For("o", as_index(6), kind, inner)))
+        k = np.arange(6 * lanes)
+        rows = [k // divisor, k % divisor, (k + 5) // divisor, (k * 3 + 2) % divisor]
+        np.testing.assert_array_equal(found, [*rows, k < divisor, divisor + 1 <= k])
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_side_not_selected_reads_nothing(level: str) -> None:
     """Indices far out of the buffer, in lanes and in scalar code, would end the process."""
