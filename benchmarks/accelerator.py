@@ -19,11 +19,11 @@ from rich.table import Table
 
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
-from dovetail.compiler.cli.report import layer_figures
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.module import Module
+from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult
 from dovetail.vta_sim.timing import GEMM_LATENCY, VECTOR_LATENCY
 
@@ -49,7 +49,7 @@ FILE_WIDTH = 140
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """cycles: of the run, as ``layer_figures`` shares them out.
+    """cycles: of the run, as ``profile_layers`` shares them out.
 
     gemm_cycles, vector_cycles: the unit computes for it.  dram_cycles: its bytes at the bus's
     width.  bound: the largest of the three.  utilization: of the matrix core, over ``cycles``.
@@ -117,7 +117,7 @@ def _layers(
             latency = GEMM_LATENCY if entry.unit == "GEMM" else VECTOR_LATENCY
             busy[entry.unit][entry.layer] += entry.end - entry.start - latency
     layers = []
-    figures = layer_figures(result, module.details["layers"], config.macs_per_cycle)
+    figures = profile_layers(result, module.details["layers"], config)
     for each, gemm, vector in zip(figures, busy["GEMM"], busy["VECTOR"], strict=True):
         dram = -(-each.dram_bytes // config.bus_bytes)
         bounds = {"gemm": gemm, "vector": vector, "dram": dram}

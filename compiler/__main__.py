@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .cli.arrays import random_inputs, read_dimensions, read_inputs, write_outputs
+from .cli.arrays import read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
+from .cli.profile.command import profile
 
 if TYPE_CHECKING:
     from dovetail.runtime.module import Module
@@ -229,69 +230,6 @@ def run(
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--target", default="vta", help="For a MODEL that is not compiled.", show_default=True
-)
-@click.option("--device", default="sim", help="sim or rtl.", show_default=True)
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-@clear_errors
-def profile(
-    model: Path,
-    target: str,
-    device: str,
-    inputs: tuple[str, ...],
-    timeline: Path | None,
-    as_json: bool,
-) -> None:
-    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
-    from dataclasses import asdict
-
-    from dovetail.runtime.errors import DeviceError
-    from dovetail.runtime.executor import config_of
-    from dovetail.runtime.module import Module, write_whole
-
-    from .cli.report import layer_figures, layer_table, unit_table
-    from .cli.timeline import timeline_svg
-    from .driver import compile_model
-
-    if timeline and timeline.suffix != ".svg":
-        raise click.UsageError(f"--timeline {timeline}; required FILE.svg")
-    require_folder(timeline)
-    with progress(f"profiling {model.name} on {device}"):
-        loaded = Module.load(model) if model.suffix == ".dvt" else compile_model(model, target)
-        if loaded.target == "cpu":
-            raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
-        config = config_of(loaded)
-        result = loaded.run(read_inputs(inputs) or random_inputs(loaded), device=device)
-    layers = loaded.details["layers"]
-    figures = layer_figures(result, layers, config.macs_per_cycle)
-    if timeline:
-        names = [layer["name"] for layer in layers]
-        write_whole(timeline, timeline_svg(result.timeline, names, result.cycles or 0).encode())
-    if as_json:
-        print_json(
-            {
-                **result.figures(),
-                "counters": dict(result.counters),
-                "layers": [asdict(each) for each in figures],
-            }
-        )
-        return
-    human.print(layer_table(figures, result))
-    human.print(unit_table(result))
-    human.print(
-        f"utilisation: {result.gemm_utilization:.1%} of {config.macs_per_cycle} MAC a cycle"
-    )
-    milliseconds = 1e3 * (result.cycles or 0) / config.clock_hz
-    human.print(f"{result.cycles:,} cycles: {milliseconds:.3f} ms at {config.clock_hz / 1e6:g} MHz")
-    if timeline:
-        human.print(f"timeline: {timeline}")
-
-
-@main.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
 @clear_errors
@@ -379,6 +317,7 @@ def devices(as_json: bool) -> None:
 
 
 main.add_command(bitstream)
+main.add_command(profile)
 
 if __name__ == "__main__":
     main()

@@ -20,6 +20,7 @@ ALLOWED = {
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
     "compiler/backends/llvm": ("dovetail.isa.errors", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
+    "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
 """What each may import beside the standard library and itself; the longest match decides."""

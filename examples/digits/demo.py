@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.progress import track
 
 from dovetail import compiler
-from dovetail.compiler.cli.report import layer_figures, layer_table, unit_table
+from dovetail.compiler.cli.report import layer_table, unit_table
 from dovetail.compiler.cli.timeline import timeline_svg
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.executor import config_of
 from dovetail.runtime.module import Module, write_whole
+from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult
 
 MODEL = Path(__file__).parent / "digits_int8.onnx"
@@ -50,7 +51,7 @@ def cycles(results: list[RunResult]) -> set[int | None]:
 def show(module: Module, result: RunResult) -> None:
     """Tables of layers and units, and the picture."""
     config, layers = config_of(module), module.details["layers"]
-    screen.print(layer_table(layer_figures(result, layers, config.macs_per_cycle), result))
+    screen.print(layer_table(profile_layers(result, layers, config), result))
     screen.print(unit_table(result))
     (ROOT / TIMELINE).parent.mkdir(parents=True, exist_ok=True)
     names = [layer["name"] for layer in layers]

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.cli.report import layer_figures
+from dovetail.isa.configs import find_config
+from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult, TimelineEntry
 
 Span = tuple[str, int, int, int]
@@ -17,7 +18,7 @@ def cycles_of(spans: list[Span], cycles: int, count: int) -> list[int]:
     )
     result = RunResult({}, "sim", 0.0, 0.0, 0.0, cycles=cycles, timeline=timeline)
     layers = [{"name": "x", "kind": "y", "macs": 1000, "dram_bytes": 8} for _ in range(count)]
-    figures = layer_figures(result, layers, 16)
+    figures = profile_layers(result, layers, find_config("tiny"))
     for each in figures:
         assert each.utilization == (1000 / 16 / each.cycles if each.cycles else 0)
     return [each.cycles for each in figures]

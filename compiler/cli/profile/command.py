@@ -1,0 +1,110 @@
+"""The command ``dovetail profile``."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..arrays import random_inputs, read_inputs
+from ..output import clear_errors, human, print_json, progress, require_folder
+
+if TYPE_CHECKING:
+    from dovetail.runtime.profile.profile import Profile
+
+__all__ = ["profile"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--target", default="vta", help="For a MODEL that is not compiled.", show_default=True
+)
+@click.option("--device", default="sim", help="sim or rtl.", show_default=True)
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write the whole report, FILE.html.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Write a Perfetto trace, FILE.")
+@click.option("--timeline", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    help="A model or module to run alike, and to compare with in the report.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def profile(
+    model: Path,
+    target: str,
+    device: str,
+    inputs: tuple[str, ...],
+    html: Path | None,
+    trace: Path | None,
+    timeline: Path | None,
+    against: Path | None,
+    as_json: bool,
+) -> None:
+    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
+    from dovetail.runtime.module import write_whole
+
+    from ..report import layer_table, unit_table
+    from ..timeline import timeline_svg
+
+    for path, suffix in ((html, ".html"), (timeline, ".svg")):
+        if path and path.suffix != suffix:
+            raise click.UsageError(f"{path}; required FILE{suffix}")
+        require_folder(path)
+    require_folder(trace)
+    if against and not html:
+        raise click.UsageError("--against shows in the report; required --html FILE.html")
+    with progress(f"profiling {model.name} on {device}"):
+        found = _profile(model, target, device, inputs)
+        other = _profile(against, target, device, inputs) if against else None
+    written = []
+    if html:
+        from .page import profile_page
+
+        with progress(f"drawing {html.name}"):
+            written.append((html, profile_page(found, other).encode()))
+    if trace:
+        from .perfetto import perfetto_trace
+
+        written.append((trace, perfetto_trace(found)))
+    if timeline:
+        names = [layer.name for layer in found.layers]
+        written.append((timeline, timeline_svg(found.timeline, names, found.cycles).encode()))
+    for path, content in written:
+        write_whole(path, content)
+    result, config = found.result, found.config
+    if as_json:
+        print_json(
+            {
+                **result.figures(),
+                "counters": dict(result.counters),
+                "layers": [{**asdict(each), "bound": each.bound} for each in found.layers],
+            }
+        )
+        return
+    human.print(layer_table(found.layers, result))
+    human.print(unit_table(result))
+    human.print(
+        f"utilisation: {result.gemm_utilization:.1%} of {config.macs_per_cycle} MAC a cycle"
+    )
+    milliseconds = 1e3 * found.cycles / config.clock_hz
+    human.print(f"{found.cycles:,} cycles: {milliseconds:.3f} ms at {config.clock_hz / 1e6:g} MHz")
+    for path, _ in written:
+        human.print(f"written: {path}")
+
+
+def _profile(model: Path, target: str, device: str, inputs: tuple[str, ...]) -> "Profile":
+    """Compile if need be, run once, explain."""
+    from dovetail.runtime.errors import DeviceError
+    from dovetail.runtime.module import Module
+    from dovetail.runtime.profile.profile import make_profile
+
+    from ...driver import compile_model
+
+    module = Module.load(model) if model.suffix == ".dvt" else compile_model(model, target)
+    if module.target == "cpu":
+        raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
+    result = module.run(read_inputs(inputs) or random_inputs(module), device=device)
+    return make_profile(model.name, module, result)

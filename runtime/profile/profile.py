@@ -1,0 +1,72 @@
+"""One run, explained: layers, their bounds, and what the program did."""
+
+from dataclasses import dataclass
+
+from dovetail.isa.assembly import disassemble
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.program import program_from_bytes
+
+from ..errors import DeviceError
+from ..executor import config_of
+from ..module import Module
+from ..result import RunResult, Timeline
+from .layers import LayerProfile, profile_layers
+
+__all__ = ["Profile", "make_profile", "program_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A run of a module on an accelerator.
+
+    model: a name for it.  assembly: one line an instruction.
+    """
+
+    model: str
+    result: RunResult
+    config: HardwareConfig
+    program: tuple[Instruction, ...]
+    assembly: tuple[str, ...]
+    layers: tuple[LayerProfile, ...]
+
+    @property
+    def cycles(self) -> int:
+        """Of the whole run."""
+        return self.result.cycles or 0
+
+    @property
+    def timeline(self) -> Timeline:
+        """One entry for each instruction."""
+        return self.result.timeline
+
+
+def make_profile(model: str, module: Module, result: RunResult) -> Profile:
+    """``result`` is of a run of ``module`` on a device that gives a timeline.
+
+    Raises DeviceError when it gave none.
+    """
+    config = config_of(module)
+    if not result.timeline:
+        raise DeviceError(
+            f"device {result.device!r} does not say when each instruction ran; profile on sim or "
+            "rtl, where a board's program takes the same cycles"
+        )
+    program = program_of(module)
+    lines = [line for line in disassemble(program).splitlines() if line and line[0] != "#"]
+    return Profile(
+        model,
+        result,
+        config,
+        program,
+        tuple(lines),
+        profile_layers(result, module.details["layers"], config),
+    )
+
+
+def program_of(module: Module) -> tuple[Instruction, ...]:
+    """The instructions of an accelerator module."""
+    first = module.details["program_address"]
+    content = module.sections["dram"][first : first + module.details["program_bytes"]]
+    assert len(content) % INSTRUCTION_BYTES == 0
+    return tuple(program_from_bytes(content))

@@ -1,0 +1,50 @@
+"""Bytes and words over time, against sums that are known."""
+
+import numpy as np
+import pytest
+
+from dovetail.isa.configs import find_config
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
+from dovetail.runtime.profile.traffic import dram_traffic, occupancy
+from dovetail.runtime.result import TimelineEntry
+
+CONFIG = find_config("tiny")
+LOAD = Load(memory=Memory.ACT, dram_address=0, sram_address=0, count_x=64)
+STORE = Store(dram_address=0, sram_address=0, count_x=32)
+
+
+def entry(index: int, unit: str, start: int, end: int) -> TimelineEntry:
+    return TimelineEntry(index, unit, 0, max(start - 5, 0), start, end, 0, 0, 0)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 100, 1000])
+def test_the_bytes_of_all_bins_are_those_moved(bins: int) -> None:
+    timeline = (entry(0, "LOAD", 100, 300), entry(1, "STORE", 310, 311))
+    found = dram_traffic((LOAD, STORE), timeline, CONFIG, 1000, bins)
+    width = 1000 / bins
+    word = CONFIG.word_bytes(Memory.ACT)
+    assert found["load"].sum() * width == pytest.approx(64 * word)
+    assert found["store"].sum() * width == pytest.approx(32 * word)
+    assert found["fetch"].sum() * width == pytest.approx(2 * 64)
+
+
+def test_words_are_in_use_from_their_write_to_their_last_read() -> None:
+    timeline = (entry(0, "LOAD", 100, 199), entry(1, "STORE", 500, 599))
+    found = occupancy((LOAD, STORE), timeline, CONFIG, 1000, 10)[Memory.ACT]
+    # Only the 32 words that are stored were of use.
+    expected = np.zeros(10)
+    expected[1:6] = 32 / CONFIG.depth(Memory.ACT)
+    assert np.allclose(found, expected)
+
+
+def test_words_that_are_written_again_are_in_use_twice() -> None:
+    program = (LOAD, STORE, LOAD, STORE)
+    timeline = (
+        entry(0, "LOAD", 0, 99),
+        entry(1, "STORE", 100, 199),
+        entry(2, "LOAD", 600, 699),
+        entry(3, "STORE", 700, 799),
+    )
+    found = occupancy(program, timeline, CONFIG, 1000, 10)[Memory.ACT]
+    assert list(np.flatnonzero(found)) == [0, 1, 6, 7]
