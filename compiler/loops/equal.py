@@ -46,6 +46,7 @@ class _Table:
                 return self.number(
                     "for",
                     kind,
+                    stmt.annotations,
                     self.expr(extent, names, buffers),
                     self.statement(body, inner, buffers),
                 )

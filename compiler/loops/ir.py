@@ -83,12 +83,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``extent`` iterations of ``body``; an extent may be an expression of outer variables."""
+    """``extent`` iterations of ``body``; an extent may be an expression of outer variables.
+
+    Annotations are names and values that tell a backend how to run it, not what it means.
+    """
 
     variable: str
     extent: Expr
     kind: LoopKind
     body: "Stmt"
+    annotations: tuple[tuple[str, int | str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,8 +163,22 @@ class _Parser:
         line.require("in")
         extent = self._expr()
         kind = LoopKind(line.take().text) if line.peek() in set(LoopKind) else LoopKind.SERIAL
+        notes = self._notes()
         self._colon()
-        return For(name, extent, kind, self._scoped(name, DType.INT64, line.indent))
+        return For(name, extent, kind, self._scoped(name, DType.INT64, line.indent), notes)
+
+    def _notes(self) -> tuple[tuple[str, int | str], ...]:
+        line = self.line
+        found: list[tuple[str, int | str]] = []
+        if line.accept("{"):
+            while not line.accept("}"):
+                name = line.name()
+                line.require(":")
+                text = line.peek().startswith('"')
+                found.append((name, line.string() if text else line.integer()))
+                if line.peek() != "}":
+                    line.require(",")
+        return tuple(found)
 
     def _let(self) -> Let:
         line = self.line

@@ -15,11 +15,12 @@ The grammar; NAME is an identifier with dots, or a JSON string; indentation nest
 
     function  := "function" NAME ("input" buffer)* ("output" buffer)* statement*
     buffer    := NAME ":" DTYPE "[" INTEGER,* "]" [SCOPE]            no scope: global
-    statement := "for" NAME "in" expr [KIND] ":" body                no kind: serial
+    statement := "for" NAME "in" expr [KIND] [notes] ":" body        no kind: serial
                | "while" expr ":" body | "if" expr ":" body ["else:" body]
                | "alloc" buffer ":" body | "let" NAME ":" DTYPE "=" expr ":" body
                | NAME "[" expr,* "]" [REDUCTION] "=" expr
                | "invoke" NAME "(" region,* ")" | "block:" body
+    notes     := "{" (NAME ":" (INTEGER | STRING)),* "}"
     region    := NAME "[" (expr ":" INTEGER),* "]"                   start and size
     expr      := expr INFIX expr | FUNCTION "(" expr,* ")" | "(" expr ")"
                | "cast" "(" DTYPE "," expr ")" | "bitcast" "(" DTYPE "," expr ")"
@@ -155,6 +156,8 @@ def _lines(stmt: Stmt, indent: str) -> Iterator[str]:
                 yield from _lines(each, deeper)
         case For(variable=name, extent=extent, kind=kind, body=body):
             mark = "" if kind is LoopKind.SERIAL else f" {kind}"
+            notes = ", ".join(f"{name_to_text(n)}: {json.dumps(v)}" for n, v in stmt.annotations)
+            mark += f" {{{notes}}}" if notes else ""
             yield f"{indent}for {name_to_text(name)} in {expr_to_text(extent)}{mark}:"
             yield from _body(body, deeper)
         case While(condition=condition, body=body):

@@ -14,7 +14,7 @@ TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
     r"|(?P<number>-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|inf(?![\w.]))|nan(?![\w.]))"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
-    r"|(?P<sign>//|<=|==|!=|[-+*/%<=&|()\[\],:]))"
+    r"|(?P<sign>//|<=|==|!=|[-+*/%<=&|()\[\]{},:]))"
 )
 """The printer puts a space after a subtraction's sign, so that no number starts with it."""
 
@@ -72,13 +72,19 @@ class Line:
     def name(self) -> str:
         token = self.take()
         if token.kind == "string":
-            try:
-                return str(json.loads(token.text))
-            except ValueError:
-                raise self.error(f"{token.text} is no JSON string") from None
+            self.position -= 1
+            return self.string()
         if token.kind != "name" or token.text in RESERVED:
             raise self.error(f"found {token.text!r}; required a name")
         return token.text
+
+    def string(self) -> str:
+        """The next token, which is a JSON string, read."""
+        token = self.take()
+        try:
+            return str(json.loads(token.text))
+        except ValueError:
+            raise self.error(f"{token.text} is no JSON string") from None
 
     def integer(self) -> int:
         token = self.take()

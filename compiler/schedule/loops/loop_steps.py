@@ -19,7 +19,7 @@ from ...loops.rewrite import expressions, substitute, variables
 from ...loops.simplify import Simplifier
 from .site import find, find_loop, fresh, loop_names, rename_loops
 
-__all__ = ["Fission", "Fuse", "Join", "Partition", "Reorder", "SetKind", "Split"]
+__all__ = ["Annotate", "Fission", "Fuse", "Join", "Partition", "Reorder", "SetKind", "Split"]
 
 Intrinsics = Mapping[str, Intrinsic]
 
@@ -239,6 +239,24 @@ class SetKind:
                 f"{describe(conflict)}"
             )
         return site.replaced(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Tell the backend something about a loop, in the place of what was said under this name.
+
+    for i in N: S   ->   for i in N {name: value}: S
+    """
+
+    loop: str
+    name: str
+    value: int | str
+
+    def apply(self, function: Function, intrinsics: Intrinsics) -> Function:
+        """The function after it.  Raises ScheduleError when there is no such loop."""
+        site, loop = find_loop(function, self.loop)
+        others = tuple(each for each in loop.annotations if each[0] != self.name)
+        return site.replaced(replace(loop, annotations=(*others, (self.name, self.value))))
 
 
 @dataclass(frozen=True, slots=True)

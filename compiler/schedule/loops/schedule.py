@@ -10,7 +10,7 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.rewrite import walk
-from .loop_steps import Fission, Fuse, Join, Partition, Reorder, SetKind, Split
+from .loop_steps import Annotate, Fission, Fuse, Join, Partition, Reorder, SetKind, Split
 from .pipeline import Pipeline
 from .placement_steps import ComputeAt, Inline, Rfactor
 from .site import find_loop, rename_loops
@@ -24,6 +24,7 @@ Step = (
     | Fuse
     | Reorder
     | SetKind
+    | Annotate
     | Partition
     | Fission
     | Join
@@ -44,6 +45,7 @@ STEPS: dict[str, type[Step]] = {
     "fuse": Fuse,
     "reorder": Reorder,
     "set_kind": SetKind,
+    "annotate": Annotate,
     "partition": Partition,
     "fission": Fission,
     "join": Join,
@@ -118,6 +120,10 @@ class Schedule:
     def bind(self, loop: str, kind: LoopKind) -> "Schedule":
         """See SetKind."""
         return self.then(SetKind(loop, kind))
+
+    def annotate(self, loop: str, name: str, value: int | str) -> "Schedule":
+        """See Annotate."""
+        return self.then(Annotate(loop, name, value))
 
     def partition(self, loop: str, at: int) -> "Schedule":
         """See Partition."""

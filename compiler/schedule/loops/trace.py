@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import StrEnum
+from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from ...errors import ScheduleError
@@ -65,7 +66,10 @@ def _plain(value: object) -> object:
 def _typed(what: str, wanted: Any, value: object) -> Any:
     """The value of a field from JSON."""
     parts = get_args(wanted)
-    if parts and isinstance(value, list | tuple):
+    if isinstance(wanted, UnionType):
+        if type(value) in parts:
+            return value
+    elif parts and isinstance(value, list | tuple):
         if parts[-1] is Ellipsis:
             return tuple(_typed(what, parts[0], each) for each in value)
         if len(parts) == len(value):

@@ -84,6 +84,7 @@ def test_every_statement_is_read_back() -> None:
             Update(Y, (INDEX,), BinaryFunction.MAX, X[INDEX]),
             Invoke("dot product", (Region(X, (INDEX * 2,), (4,)), Region(flag, (), ()))),
             For("j", INDEX + 1, LoopKind.UNROLLED, Block(())),
+            For("k", INDEX, LoopKind.VECTOR, Block(()), (("lanes", 8), ("for", 'a "b"'))),
         )
     )
     function = Function(

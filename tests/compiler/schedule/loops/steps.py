@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.ir import Allocate, Block, For, Function, LoopKind, Stmt
-from dovetail.compiler.loops.rewrite import bodies
+from dovetail.compiler.loops.rewrite import bodies, loads, written
 from dovetail.compiler.schedule.loops.loop_steps import (
+    Annotate,
     Fission,
     Fuse,
     Join,
@@ -57,6 +58,7 @@ def steps(draw: st.DrawFn, function: Function, cpu: bool = False) -> Step | None
             st.builds(Split, loop, st.just(2)),
             st.builds(SetKind, loop, kinds),
             st.builds(Partition, loop, small),
+            st.builds(Annotate, loop, st.sampled_from(["a", "b"]), small | st.just("c")),
             st.builds(CacheRead, buffer, root, scopes),
             st.builds(CacheWrite, buffer, root, scopes),
             st.builds(Rfactor, loop, loop),
@@ -83,7 +85,10 @@ def steps(draw: st.DrawFn, function: Function, cpu: bool = False) -> Step | None
             st.builds(SetLayout, name, tiles),
         ]
         if places.loops:
-            options += [st.builds(ComputeAt, name, loop), st.builds(ComputeAt, name, loop)]
+            options.append(st.builds(ComputeAt, name, loop))
+    if places.readers:
+        reader = st.sampled_from(places.readers)
+        options += [reader.map(lambda names: ComputeAt(*names))] * 2
     if places.inner_allocations:
         pair = st.sampled_from(places.inner_allocations)
         options += [
@@ -106,6 +111,8 @@ class _Places:
         self.siblings: list[tuple[str, str]] = []
         self.blocks: list[str] = []
         self.inner_allocations: list[tuple[str, str]] = []
+        self.readers: list[tuple[str, str]] = []
+        """Allocated buffers, and loops that read but do not write them."""
         self._visit(function.body, ())
         parameters = (*function.inputs, *function.outputs)
         self.buffers = [*(buffer.name for buffer in parameters), *self.allocated]
@@ -113,6 +120,8 @@ class _Places:
     def _visit(self, stmt: Stmt, around: tuple[str, ...]) -> None:
         match stmt:
             case For(variable=name, body=body):
+                read = {load.buffer.name for load in loads(body)} - written(body)
+                self.readers += [(each, name) for each in self.allocated if each in read]
                 if around:
                     self.nested.append((around[-1], name))
                     self.nests.append([*around, name])

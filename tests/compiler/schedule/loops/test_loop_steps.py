@@ -5,6 +5,7 @@ import pytest
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.ir import LoopKind
 from dovetail.compiler.schedule.loops.loop_steps import (
+    Annotate,
     Fission,
     Fuse,
     Join,
@@ -122,6 +123,14 @@ TRIANGLE = """
             SetKind("i", LoopKind.VECTOR),
             """
   for i in 12 vector:
+    y[i] = x[i]""",
+        ),
+        (
+            "map",
+            MAP.replace("12:", "12 {a: 1, b: 2}:"),
+            Annotate("i", "a", "x"),
+            """
+  for i in 12 {b: 2, a: "x"}:
     y[i] = x[i]""",
         ),
         (

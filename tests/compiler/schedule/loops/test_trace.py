@@ -103,6 +103,8 @@ def test_every_step_has_a_method() -> None:
         ({"step": "partition", "loop": "i", "at": True}, "partition: at cannot be True"),
         ({"step": "set_kind", "loop": "i", "kind": "fast"}, "set_kind: kind cannot be 'fast'"),
         ({"step": "reorder", "loops": ["i", 3]}, "reorder: loops cannot be 3"),
+        ({"step": "reorder", "loops": "ij"}, "reorder: loops cannot be 'ij'"),
+        ({"step": "annotate", "loop": "i", "name": "a", "value": 1.5}, "value cannot be 1.5"),
         (
             {"step": "set_layout", "buffer": "t", "tiles": [[1]], "order": []},
             r"set_layout: tiles cannot be \[1\]",
