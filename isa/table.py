@@ -69,25 +69,32 @@ def decode_table(words: NDArray[np.uint8], config: HardwareConfig) -> Instructio
             continue
         chosen = parts[mine]
         values = _fields(chosen, layout)
-        columns = {field.name: values[place] for place, field in enumerate(layout.fields)}
+        columns = dict(zip(COLUMNS[layout.name], values, strict=True))
         legal = _nothing_above(chosen, layout.used_bits) & _legal(unit, columns, config)
         table.rows[mine[legal], : len(values)] = values.T[legal]
         table.units[mine[legal]] = int(unit)
     return table
 
 
+COLUMNS = {
+    layout.name: {field.name: place for place, field in enumerate(layout.fields)}
+    for layout in FORMATS
+}
+"""Place of each field, by the name of the format."""
+
+
 def _column(layout: Format, name: str) -> int:
-    return [field.name for field in layout.fields].index(name)
+    return COLUMNS[layout.name][name]
 
 
 def _level_columns(layout: Format, stem: str) -> slice:
     """Levels lie side by side, level 0 (or 1) first."""
-    places = [
-        place
-        for place, field in enumerate(layout.fields)
-        if field.name[:-1] == stem and field.name[-1].isdigit()
-    ]
-    return slice(places[0], places[-1] + 1)
+    columns = COLUMNS[layout.name]
+    first = level = 0 if f"{stem}0" in columns else 1
+    while f"{stem}{level}" in columns:
+        level += 1
+    start = columns[f"{stem}{first}"]
+    return slice(start, start + level - first)
 
 
 def _fields(parts: NDArray[np.uint64], layout: Format) -> Columns:
