@@ -24,6 +24,7 @@ from .loops.ir import Function, Store, loops
 from .loops.text import to_text
 from .lower.group import lower_group
 from .passes import Pipeline
+from .schedule.loops.threads import over_threads
 
 __all__ = ["PASSES", "Segment", "Step", "build_program", "compile_segment"]
 
@@ -73,13 +74,14 @@ def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
     graph = PASSES.run(graph)
-    steps, program = build_program(graph)
-    return Segment(graph, steps, compile_program(program, options or LlvmOptions()))
+    options = options or LlvmOptions()
+    steps, program = build_program(graph, options.threads)
+    return Segment(graph, steps, compile_program(program, options))
 
 
-def build_program(graph: Graph) -> tuple[tuple[Step, ...], Program]:
+def build_program(graph: Graph, threads: int = 1) -> tuple[tuple[Step, ...], Program]:
     """The calls that compute a graph, and the program of them."""
-    building = _Building(graph)
+    building = _Building(graph, threads)
     for nodes in group_nodes(graph):
         if len(nodes) == 1 and isinstance(nodes[0].operator, Reshape):
             building.aliases[nodes[0].output] = nodes[0].inputs[0]
@@ -95,6 +97,7 @@ class _Building:
     """aliases: tensors that are others under another shape."""
 
     graph: Graph
+    threads: int
     functions: dict[str, Function] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -109,9 +112,13 @@ class _Building:
         origins: tuple[str, ...],
     ) -> None:
         """Add a call; equal functions are one."""
-        named = replace(function, name=f"kernel{len(self.functions)}")
-        kept = self.functions.setdefault(to_text(replace(function, name="")), named)
-        self.steps.append(Step(kept.name, tuple(inputs), tuple(outputs), origins))
+        text = to_text(replace(function, name=""))
+        if text not in self.functions:
+            if self.threads > 1:
+                function = over_threads(function).function
+            self.functions[text] = replace(function, name=f"kernel{len(self.functions)}")
+        name = self.functions[text].name
+        self.steps.append(Step(name, tuple(inputs), tuple(outputs), origins))
 
     def root(self, name: str) -> str:
         """The tensor whose memory ``name`` is."""

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.schedule.loops import threads
 from dovetail.compiler.segment import compile_segment
 
 from .random_graphs import random_graph, random_inputs
@@ -20,3 +22,14 @@ def test_random_graphs_give_the_interpreters_results(seed: int) -> None:
     for name in graph.outputs:
         assert found[name].dtype == expected[name].dtype
         np.testing.assert_allclose(found[name], expected[name], rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_threads_give_the_same_results(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "LEAST_WORK", 1)
+    graph = random_graph(seed)
+    inputs = random_inputs(graph, seed)
+    expected = compile_segment(graph).run(inputs)
+    found = compile_segment(graph, LlvmOptions(threads=3)).run(inputs)
+    for name in graph.outputs:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
