@@ -105,7 +105,8 @@ def stream_tiles(
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
-        if not uneven or (each["c"] == 1 and each["x"] == kernel.stages[0].extents["x"])
+        if not uneven
+        or (each["c"] == 1 and (each["x"] == kernel.stages[0].extents["x"] or each["y"] == 1))
     ]
     tiles = [
         _estimate(kernel, refs, touched, each, outer, config) for each in sizes for outer in OUTER
@@ -156,7 +157,7 @@ def cached(schedule: Schedule, names: Collection[str]) -> Schedule:
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
     """Whether of two activations that one address walks over only one is streamed.
 
-    Then their blocks are not equally far apart, but their rows are, if they are whole.
+    Then their blocks are not equally far apart, and their rows only if they are whole.
     """
     for stage in kernel.stages:
         if isinstance(stage.value, Total):
