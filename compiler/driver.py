@@ -48,7 +48,8 @@ def compile_model(
     DoesNotFitError.
     """
     chosen = parse_target(target)
-    trace = Trace(options or CompileOptions.from_environment())
+    options = options or CompileOptions.from_environment()
+    trace = Trace(options)
     if isinstance(model, str | Path):
         model = load_onnx(Path(model))
 
@@ -72,7 +73,7 @@ def compile_model(
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
-    program = compile_partition(graph, partition, chosen.config, trace.step)
+    program = compile_partition(graph, partition, chosen.config, trace.step, options.overlap)
     trace.end()
     return _accelerator_module(graph, partition, program, chosen, chosen.config)
 

@@ -2,9 +2,23 @@
 
 import os
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-__all__ = ["CompileOptions", "cache_directory"]
+__all__ = ["CompileOptions", "Overlap", "cache_directory"]
+
+
+class Overlap(Enum):
+    """What may run at one time on the accelerator; each includes those before."""
+
+    NOTHING = "nothing"
+    """One instruction after the other."""
+    UNITS = "units"
+    """Units, as tokens let them; there is one buffer for each thing: a tile waits for the last."""
+    TILES = "tiles"
+    """Tiles of a layer: one is loaded, or stored, while another is computed."""
+    LAYERS = "layers"
+    """Layers: there is no wait between them, and some run strip by strip together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,20 +27,25 @@ class CompileOptions:
 
     verify: check the graph after every pass, not only at the beginning and the end.
     time: print the time each step took to standard error.
+    overlap: how far the accelerator's program hides latency.
     """
 
     dump: Path | None = None
     verify: bool = False
     time: bool = False
+    overlap: Overlap = Overlap.LAYERS
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":
-        """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``."""
+        """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``,
+        ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``.
+        """
         folder = os.environ.get("DOVETAIL_DUMP")
         return cls(
             dump=Path(folder) if folder else None,
             verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
             time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
+            overlap=Overlap(os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS),
         )
 
 

@@ -14,6 +14,7 @@ from ..tensor.tiles import tile_loops
 __all__ = [
     "Bind",
     "Cache",
+    "Pipeline",
     "Primitive",
     "Reorder",
     "Schedule",
@@ -67,9 +68,22 @@ class Cache:
     buffer: str
 
 
-Primitive = Split | Reorder | Bind | Cache
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Let ``depth`` tiles be under way at once: what a tile is loaded into, sums up in, or is
+    stored from exists that often.
+
+        for t serial: load b; use b   ->   load b[(t + 1) % depth] while b[t % depth] is used
+
+    1 switches it off.
+    """
+
+    depth: int
+
+
+Primitive = Split | Reorder | Bind | Cache | Pipeline
 KINDS: dict[str, type[Primitive]] = {
-    cls.__name__.lower(): cls for cls in (Split, Reorder, Bind, Cache)
+    cls.__name__.lower(): cls for cls in (Split, Reorder, Bind, Cache, Pipeline)
 }
 FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in KINDS.values()}
 """The names of each primitive's fields."""
@@ -96,6 +110,12 @@ class Schedule:
                 f"{cached[0]} is cached; put it before the cache"
             )
         return Schedule(kernel, (*self.trace, primitive))
+
+    @property
+    def depth(self) -> int:
+        """Tiles under way at once: the last ``Pipeline``'s, or 1."""
+        depths = [each.depth for each in self.trace if isinstance(each, Pipeline)]
+        return depths[-1] if depths else 1
 
     @property
     def record(self) -> list[dict[str, object]]:
@@ -131,7 +151,7 @@ def from_record(record: Mapping[str, object]) -> Primitive:
 def _field(record: Mapping[str, object], name: str, value: object) -> Any:
     """The value of a primitive's field from JSON."""
     match name, value:
-        case "factor", int() if not isinstance(value, bool):
+        case "factor" | "depth", int() if not isinstance(value, bool):
             return value
         case "names", list() | tuple() if all(isinstance(each, str) for each in value):
             return tuple(value)
@@ -168,6 +188,10 @@ def apply(kernel: Kernel, primitive: Primitive) -> Kernel:
             stages = tuple(_bind(stage, names, kind) for stage in kernel.stages)
         case Cache(buffer=name):
             return _cache(kernel, name)
+        case Pipeline(depth=depth):
+            if depth < 1:
+                raise ScheduleError(f"pipeline: {depth} tiles of kernel {kernel.name}; required 1")
+            return kernel
     return replace(kernel, stages=stages)
 
 

@@ -8,13 +8,16 @@ import numpy as np
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
+from ...options import Overlap
 from ...schedule.defaults import Limits, default_schedule
+from ...schedule.primitives import Pipeline
 from ...tensor.lower import Activation, LoweredLayer
 from .cascade import Cascade
 from .model import unit_cycles
 from .place import Item, NoRoomError
 from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
+from .windows import SLOTS
 
 __all__ = ["Choice", "Chooser"]
 
@@ -57,9 +60,15 @@ class Chooser:
     """Finds the fastest way for each choice of what is wholly on chip; remembers what it tried."""
 
     def __init__(
-        self, layers: Sequence[LoweredLayer], items: Sequence[Item], config: HardwareConfig
+        self,
+        layers: Sequence[LoweredLayer],
+        items: Sequence[Item],
+        config: HardwareConfig,
+        overlap: Overlap,
     ) -> None:
         self._layers, self._items, self._config = layers, items, config
+        self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
+        self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
         self._stripes = [stripes_of(layer, config) for layer in layers]
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
@@ -114,7 +123,8 @@ class Chooser:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                return StreamedLayer(default_schedule(layer.kernel, limits_of(config)), {})
+                schedule = default_schedule(layer.kernel, limits_of(config))
+                return StreamedLayer(schedule.then(Pipeline(self._depth)), {})
             case Tile() as tile:
                 return streamed_layer(layer.kernel, _touched(layer, gone), tile)
             case Sized() as sized:
@@ -130,7 +140,7 @@ class Chooser:
         key = number, touched
         if key not in self._tiles:
             activations = _touched(layer, gone)
-            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config)
+            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config, self._depth)
         taken = sum(item.words for item in kept if item.first <= number <= item.last)
         tile = best_tile(layer.kernel, self._tiles[key], self._config.act_depth - taken)
         return Choice(number, 1, tile.cycles, tile)
@@ -139,7 +149,7 @@ class Chooser:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
         group: list[Stripes] = []
         names = frozenset[str]()
-        for last in range(first, min(first + MOST_LAYERS, len(self._layers))):
+        for last in range(first, min(first + self._most, len(self._layers))):
             stripes = self._stripes[last]
             if stripes is None:
                 return

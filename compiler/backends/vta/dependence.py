@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import Memory, Unit
 
 from .regions import Touched, touched
 
-__all__ = ["dependences", "permuted"]
+__all__ = ["dependences", "drained", "permuted", "serial"]
 
 
 class _Scratchpad:
@@ -131,3 +131,23 @@ def permuted(before: Sequence[frozenset[int]], order: Sequence[int]) -> list[fro
     """The dependences of a program in another order: ``order`` names its instructions in turn."""
     place = {index: number for number, index in enumerate(order)}
     return [frozenset(place[earlier] for earlier in before[index]) for index in order]
+
+
+def serial(before: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """``before``, and each instruction after the one before it."""
+    return [each | {index - 1} if index else each for index, each in enumerate(before)]
+
+
+def drained(
+    before: Sequence[frozenset[int]], units: Sequence[Unit], layers: Sequence[int]
+) -> list[frozenset[int]]:
+    """``before``, and each layer after all of the layers before it; these come one by one."""
+    found = []
+    latest: dict[Unit, int] = {}
+    past: frozenset[int] = frozenset()
+    for index, each in enumerate(before):
+        if index and layers[index] != layers[index - 1]:
+            past = frozenset(latest.values())
+        found.append(each | past)
+        latest[units[index]] = index
+    return found

@@ -10,13 +10,14 @@ from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
+from ...options import Overlap
 from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
 from .check import check
 from .constants import DramMap
-from .dependence import dependences, permuted
+from .dependence import dependences, drained, permuted, serial
 from .operations import Builder, UnitOperation, with_acc_bank
-from .order import order
+from .order import Ordered, order
 from .plan import plan_layers
 from .tokens import insert_tokens
 
@@ -48,6 +49,7 @@ def compile_partition(
     partition: Partition,
     config: HardwareConfig,
     observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
+    overlap: Overlap = Overlap.LAYERS,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
@@ -58,7 +60,7 @@ def compile_partition(
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     observe("lower", lambda: "\n\n".join(str(layer.kernel) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
-    plan = plan_layers(layers, source, config)
+    plan = plan_layers(layers, source, config, overlap)
     observe("schedule", lambda: "\n\n".join(str(each.kernel) for each in plan.schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
 
@@ -82,9 +84,7 @@ def compile_partition(
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     observe("operations", lambda: _text(builder.operations))
     operations = builder.operations
-    tiles = [operation.tile for operation in operations]
-    virtual = [with_acc_bank(operation, 0, config) for operation in operations]
-    ordered = order(virtual, dependences(virtual, config, tiles), tiles, config)
+    ordered = _ordered(operations, config, overlap)
     chosen = ordered.places
     plain = [with_acc_bank(operations[i], ordered.banks[i], config) for i in chosen]
     observe("order", lambda: disassemble(plain))
@@ -106,6 +106,23 @@ def compile_partition(
         plan.schedules,
         tuple(operations[index].layer for index in chosen),
     )
+
+
+def _ordered(
+    operations: Sequence[UnitOperation], config: HardwareConfig, overlap: Overlap
+) -> Ordered:
+    """The order of the program, with what ``overlap`` does not allow as further dependences."""
+    tiles = [operation.tile for operation in operations]
+    program = [with_acc_bank(operation, 0, config) for operation in operations]
+    before = dependences(program, config, tiles)
+    match overlap:
+        case Overlap.NOTHING:
+            places = list(range(len(program)))
+            return Ordered(places, [0] * len(program), serial(before))
+        case Overlap.UNITS | Overlap.TILES:
+            units = [instruction.unit for instruction in program]
+            before = drained(before, units, [operation.layer for operation in operations])
+    return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
 
 
 def _blocked_bytes(activation: Activation) -> int:

@@ -230,6 +230,8 @@ class Builder:
         }
         constants = _constants(layer)
         parts = {name for name in constants if name in ("weights", "taps", *planned.parted)}
+        if planned.parted:
+            parts |= constants.keys() & {"add_bias"}
         for name in constants.keys() - parts:
             bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
         loops = tile_loops(kernel)

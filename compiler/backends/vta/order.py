@@ -43,6 +43,7 @@ def order(
     before: Sequence[frozenset[int]],
     tiles: Sequence[int | None],
     config: HardwareConfig,
+    banks: int | None = None,
 ) -> Ordered:
     """All of ``program``, whose dependences are ``before``, in the order of expected starts.
 
@@ -50,6 +51,7 @@ def order(
     the program goes first; of several LOADs, the one whose data is needed first; but before all
     others goes what empties a bank of ACC.
     tiles: of each instruction the tile whose sums it makes or reads, which get a bank of ACC.
+    banks: of ACC, if not all.
     """
     costs = [_cost(instruction, config) for instruction in program]
     urgency = _urgency(before, costs)
@@ -60,7 +62,7 @@ def order(
         if instruction.unit is Unit.VECTOR and tiles[index] is not None:
             rank = AT_ONCE
         ranks.append((rank, index))
-    schedule = _Schedule(program, before, costs, ranks, tiles, config)
+    schedule = _Schedule(program, before, costs, ranks, tiles, banks or config.acc_banks)
     schedule.run()
     starts = schedule.starts
     places = sorted(range(len(program)), key=lambda i: (starts[i], i))
@@ -125,7 +127,7 @@ class _Schedule:
         costs: Sequence[_Cost],
         ranks: Sequence[Rank],
         tiles: Sequence[int | None],
-        config: HardwareConfig,
+        banks: int,
     ) -> None:
         self.starts = [0] * len(program)
         self.banks = [0] * len(program)
@@ -139,7 +141,7 @@ class _Schedule:
                 self._after[other].append(index)
         self._free = dict.fromkeys(Unit, 0)
         self._act_banks = _Banks()
-        self._acc = _Tiles(tiles, before, config.acc_banks)
+        self._acc = _Tiles(tiles, before, banks)
         self._ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
         for index, count in enumerate(self._missing):
             if not count:

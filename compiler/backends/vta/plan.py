@@ -7,6 +7,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Unit
 
 from ...errors import DoesNotFitError
+from ...options import Overlap
 from ...schedule.primitives import Schedule
 from ...tensor.lower import Activation, LoweredLayer
 from .cascade import Cascade
@@ -41,14 +42,19 @@ class Plan:
         return tuple(layer.schedule for layer in self.layers)
 
 
-def plan_layers(layers: Sequence[LoweredLayer], source: Activation, config: HardwareConfig) -> Plan:
+def plan_layers(
+    layers: Sequence[LoweredLayer],
+    source: Activation,
+    config: HardwareConfig,
+    overlap: Overlap = Overlap.LAYERS,
+) -> Plan:
     """Keep on chip what makes the program fastest, as far as it fits.
 
     First, of what does not fit together the largest goes: each round moves at least one more, so
     this ends.  Then single activations go, or come back, while that saves time.
     Raises DoesNotFitError, naming the layer, when one does not fit even so.
     """
-    planner = _Planner(layers, activation_items(layers, source), config)
+    planner = _Planner(layers, activation_items(layers, source), config, overlap)
     gone: frozenset[str] = frozenset()
     while True:
         try:
@@ -91,11 +97,15 @@ class _Planner:
     """Plans for different choices of what is wholly on chip."""
 
     def __init__(
-        self, layers: Sequence[LoweredLayer], items: Sequence[Item], config: HardwareConfig
+        self,
+        layers: Sequence[LoweredLayer],
+        items: Sequence[Item],
+        config: HardwareConfig,
+        overlap: Overlap,
     ) -> None:
         self.items = items
         self._layers, self._config = layers, config
-        self._chooser = Chooser(layers, items, config)
+        self._chooser = Chooser(layers, items, config, overlap)
 
     def neighbours(self, gone: frozenset[str]) -> Iterator[frozenset[str]]:
         """``gone`` with one more, one less, or one in the place of one that lives with it."""

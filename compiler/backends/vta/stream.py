@@ -9,7 +9,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
-from ...schedule.primitives import Bind, Cache, Reorder, Schedule, Split
+from ...schedule.primitives import Bind, Cache, Pipeline, Reorder, Schedule, Split
 from ...tensor.ir import Kernel, LoopKind, Ref, Stage, Total
 from ...tensor.lower import ADDEND, Activation
 from .model import Traffic, unit_cycles
@@ -71,13 +71,14 @@ class StreamedLayer:
 class Tile:
     """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
 
-    outer: the axes of the loops over tiles, from the outermost.
+    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
     """
 
     sizes: Mapping[str, int]
     outer: tuple[str, ...]
     words: int
     cycles: int
+    depth: int
 
 
 def stream_schedule(
@@ -93,7 +94,10 @@ def stream_schedule(
 
 
 def stream_tiles(
-    kernel: Kernel, activations: Mapping[str, Activation], config: HardwareConfig
+    kernel: Kernel,
+    activations: Mapping[str, Activation],
+    config: HardwareConfig,
+    depth: int = SLOTS,
 ) -> list[Tile]:
     """Every tile that is worth it, the fastest first; each needs less of ACT than those before.
 
@@ -109,7 +113,9 @@ def stream_tiles(
         or (each["c"] == 1 and (each["x"] == kernel.stages[0].extents["x"] or each["y"] == 1))
     ]
     tiles = [
-        _estimate(kernel, refs, touched, each, outer, config) for each in sizes for outer in OUTER
+        _estimate(kernel, refs, touched, each, outer, config, depth)
+        for each in sizes
+        for outer in OUTER
     ]
     found: list[Tile] = []
     for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
@@ -143,8 +149,9 @@ def streamed_layer(
     """The schedule with ``tile``, and its windows."""
     refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
     schedule = tiled(kernel, tile.sizes, tile.outer)
-    windows = windows_of(schedule.kernel, activations)
-    return StreamedLayer(cached(schedule, refs.keys()), windows, _parted(refs))
+    windows = windows_of(schedule.kernel, activations, tile.depth)
+    schedule = cached(schedule, refs.keys()).then(Pipeline(tile.depth))
+    return StreamedLayer(schedule, windows, _parted(refs))
 
 
 def cached(schedule: Schedule, names: Collection[str]) -> Schedule:
@@ -223,6 +230,7 @@ def _estimate(
     sizes: Mapping[str, int],
     outer: tuple[str, ...],
     config: HardwareConfig,
+    depth: int,
 ) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
     tile, and for each tile.
@@ -240,7 +248,7 @@ def _estimate(
             shape[2] = ref.buffer.shape[2]
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
-        words += (SLOTS if again > 1 else 1) * prod(shape)
+        words += (depth if again > 1 else 1) * prod(shape)
         move = traffic.write if ref.buffer.name == written else traffic.read
         move(again * shape[0] * shape[1], row)
     for name, memory in CONSTANTS.items():
@@ -252,7 +260,8 @@ def _estimate(
             traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
     busiest = max(traffic.cycles, *unit_cycles(kernel).values())
-    return Tile(sizes, outer, words, busiest + finish + TILE_CYCLES * prod(tiles.values()))
+    cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
+    return Tile(sizes, outer, words, cycles, depth)
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:

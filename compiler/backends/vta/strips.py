@@ -7,12 +7,14 @@ from math import prod
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
+from ...schedule.primitives import Pipeline
 from ...tensor.ir import Kernel, Ref, Scope, Total
 from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from .cascade import Cascade, sized
 from .model import Traffic, unit_cycles
 from .rows import Reader, RowRing
 from .stream import TILE_CYCLES, StreamedLayer, cached, tiled
+from .windows import SLOTS
 
 __all__ = ["Sized", "Stripes", "cascade_sizes", "scheduled_cascade", "stripes_of"]
 
@@ -237,7 +239,8 @@ def scheduled_cascade(
             windows[output.name] = ring.window(output.halo[0], rows, "y.outer")
         schedule = tiled(kernel, _tile(each, rows, chosen.rings, config), ("y", "x", "c"))
         names = {ref.buffer.name for stage in kernel.stages for ref in stage.refs}
-        planned.append(StreamedLayer(cached(schedule, names), windows))
+        schedule = cached(schedule, names).then(Pipeline(SLOTS))
+        planned.append(StreamedLayer(schedule, windows))
     strips = tuple(
         each.output.height // rows for each, rows in zip(stripes, chosen.rows, strict=True)
     )

@@ -34,16 +34,18 @@ class Window:
     shape: blocks, rows and columns of the buffer.
     origin: block, row and column of the activation, the halo included, at which the buffer begins;
     an index of the loops over tiles.
+    depth: tiles under way at once.
     """
 
     activation: Activation
     shape: tuple[int, int, int]
     origin: tuple[Affine, Affine, Affine]
+    depth: int = SLOTS
 
     @property
     def slots(self) -> int:
-        """Buffers: ``SLOTS``, or one when all tiles touch the same part."""
-        return SLOTS if any(index.terms for index in self.origin) else 1
+        """Buffers: ``depth``, or one when all tiles touch the same part."""
+        return self.depth if any(index.terms for index in self.origin) else 1
 
     @property
     def words(self) -> int:
@@ -168,8 +170,10 @@ class Slots:
         return self._sram + slot * self._window.words
 
 
-def windows_of(kernel: Kernel, activations: Mapping[str, Activation]) -> dict[str, Window]:
-    """The window of each of ``activations`` that ``kernel`` touches.
+def windows_of(
+    kernel: Kernel, activations: Mapping[str, Activation], depth: int = SLOTS
+) -> dict[str, Window]:
+    """The window of each of ``activations`` that ``kernel`` touches; ``depth`` tiles at once.
 
     ``kernel`` has its tiles, and buffers of whole activations.
     """
@@ -177,7 +181,8 @@ def windows_of(kernel: Kernel, activations: Mapping[str, Activation]) -> dict[st
     for stage in kernel.stages:
         for ref in stage.refs:
             if ref.buffer.name in activations:
-                found[ref.buffer.name] = _window(kernel, ref, activations[ref.buffer.name])
+                window = _window(kernel, ref, activations[ref.buffer.name])
+                found[ref.buffer.name] = replace(window, depth=depth)
     return found
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.schedule.primitives import (
     Bind,
     Cache,
+    Pipeline,
     Primitive,
     Reorder,
     Schedule,
@@ -57,7 +58,7 @@ def random_primitive(data: st.DataObject, kernel: Kernel) -> Primitive:
     """A primitive that applies to ``kernel``, if nothing is cached yet."""
     stage = data.draw(st.sampled_from(kernel.stages))
     loop = data.draw(st.sampled_from(stage.loops))
-    match data.draw(st.integers(0, 3)):
+    match data.draw(st.integers(0, 4)):
         case 0:
             extents = {s.extents.get(loop.name, loop.extent) for s in kernel.stages}
             (extent,) = extents
@@ -69,6 +70,8 @@ def random_primitive(data: st.DataObject, kernel: Kernel) -> Primitive:
         case 2:
             bound = data.draw(st.sets(st.sampled_from(sorted(stage.extents)), min_size=1))
             return Bind(tuple(sorted(bound)), data.draw(st.sampled_from(LoopKind)))
+        case 3:
+            return Pipeline(data.draw(st.integers(1, 3)))
         case _:
             return Cache(data.draw(st.sampled_from(cacheable(kernel))))
 
@@ -131,6 +134,7 @@ def test_cache_holds_one_tile() -> None:
         (Reorder("finish", ("c", "c", "x", "l")), "reorder: finish has the loops"),
         (Bind(("c", "q"), LoopKind.LANE), "bind: kernel conv has no loop 'q'"),
         (Cache("other"), "cache: kernel conv has no buffer 'other'"),
+        (Pipeline(0), "pipeline: 0 tiles of kernel conv; required 1"),
         (Cache("y"), "cache: y is the result of conv"),
     ],
 )

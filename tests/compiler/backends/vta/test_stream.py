@@ -173,3 +173,10 @@ def test_taps_and_parameters_beyond_their_memories_are_loaded_in_parts() -> None
     net = Network(np.random.default_rng(4))
     x = net.conv(net.input(5, 6, 5), 150, (1, 1))
     assert_exact(net.model(net.conv(x, 150, depthwise=True, activation="Relu")), TINY, 1)
+
+
+def test_parameters_of_a_sum_outlast_those_of_many_channels() -> None:
+    net = Network(np.random.default_rng(4))
+    x = net.conv(net.input(5, 6, 5), 150, (1, 1))
+    y = net.conv(net.conv(x, 5, (1, 1)), 150, (1, 1))
+    assert_exact(net.model(net.add(x, y)), replace(TINY, act_depth=1024), 1)

@@ -1,0 +1,35 @@
+"""Levels of overlap: the same result, in less and less time."""
+
+import numpy as np
+
+from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions, Overlap
+
+from .test_cascade import deep
+
+
+def test_each_level_hides_more_and_changes_nothing() -> None:
+    model = deep(3, 26)
+    x = {"x": np.random.default_rng(1).integers(-128, 128, (1, 3, 26, 30), np.int8)}
+    (wanted,) = compile(model, "cpu").run(x, "cpu").outputs.values()
+    cycles = []
+    for overlap in Overlap:
+        module = compile(model, "vta:tiny", options=CompileOptions(overlap=overlap))
+        result = module.run(x, "sim")
+        (found,) = result.outputs.values()
+        assert np.array_equal(found, wanted)
+        assert result.cycles is not None
+        cycles.append(result.cycles)
+    assert cycles == sorted(cycles, reverse=True)
+    assert len(set(cycles)) == len(cycles)
+    assert cycles[-1] < 0.8 * cycles[0]
+
+
+def test_the_depth_of_the_pipeline_is_in_the_record() -> None:
+    depths = []
+    for overlap in (Overlap.UNITS, Overlap.TILES):
+        module = compile(deep(3, 26), "vta:tiny", options=CompileOptions(overlap=overlap))
+        records = [layer["schedule"][-1] for layer in module.details["layers"]]
+        assert {record["primitive"] for record in records} == {"pipeline"}
+        depths.append({record["depth"] for record in records})
+    assert depths == [{1}, {2}]
