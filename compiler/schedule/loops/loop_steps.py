@@ -1,6 +1,6 @@
 """Steps that change loops: their number, order and kind."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...dtypes import DType
@@ -15,7 +15,7 @@ from ...loops.legality import (
     race,
     reorder_conflict,
 )
-from ...loops.rewrite import expressions, substitute, variables
+from ...loops.rewrite import expressions, loads, substitute, variables, written
 from ...loops.simplify import Simplifier
 from .site import find, find_loop, fresh, loop_names, rename_loops
 
@@ -55,6 +55,7 @@ class Split:
             raise ScheduleError(
                 f"split of {self.loop}: tail {self.tail!r}; required guard, short or exact"
             )
+        _check_extents((loop,), loop.body, f"split of {self.loop}")
         names = loop_names(function.body)
         names.remove(self.loop)
         outer = _named(self.outer, f"{self.loop}.o", names)
@@ -112,6 +113,7 @@ class Fuse:
             raise ScheduleError(
                 f"{what}: the first is {outer.kind}, the second {inner.kind}; required one kind"
             )
+        _check_extents((outer, inner), inner.body, what)
         names = set(loop_names(function.body)) - {self.outer, self.inner}
         name = _named(self.name, f"{self.outer}.{self.inner}", names)
         values = {
@@ -154,6 +156,7 @@ class Reorder:
             late = variables(by_name[name].extent) & set(new[position:])
             if late:
                 raise ScheduleError(f"{what}: the extent of {name} depends on {min(late)}")
+        _check_extents(band, body, what)
         conflict = reorder_conflict(band, new, site.bounds, intrinsics)
         if conflict is not None:
             raise ScheduleError(f"{what}: the order of accesses to {describe(conflict)} changes")
@@ -314,6 +317,7 @@ class Fission:
             )
         first = block(*body.statements[: self.after])
         second = block(*body.statements[self.after :])
+        _check_extents((loop,), first, what)
         conflict = fission_conflict(loop, first, second, site.bounds, intrinsics)
         if conflict is not None:
             raise ScheduleError(f"{what}: the order of accesses to {describe(conflict)} changes")
@@ -348,6 +352,7 @@ class Join:
             raise ScheduleError(f"{what}: the second does not directly follow the first")
         if first.kind is not second.kind or first.extent != second.extent:
             raise ScheduleError(f"{what}: they differ in extent or kind")
+        _check_extents((second,), first.body, what)
         body = substitute(second.body, {self.second: Variable(self.first)})
         joined = replace(first, body=block(first.body, body))
         conflict = join_conflict(joined, first.body, body, site.bounds, intrinsics)
@@ -355,6 +360,18 @@ class Join:
             raise ScheduleError(f"{what}: the order of accesses to {describe(conflict)} changes")
         rest = parent.statements[number + 2 :]
         return site.up(1).replaced(block(*parent.statements[:number], joined, *rest))
+
+
+def _check_extents(loops: Sequence[For], body: Stmt, what: str) -> None:
+    """Raise ScheduleError when ``body`` writes what an extent reads, so that its value changes."""
+    for loop in loops:
+        read = {load.buffer.name for load in loads(loop.extent)}
+        changed = read & written(body) if read else read
+        if changed:
+            raise ScheduleError(
+                f"{what}: the extent of {loop.variable} reads {min(changed)}, which is written; "
+                "let a variable stand for it outside"
+            )
 
 
 def _named(given: str, default: str, taken: list[str] | set[str]) -> str:

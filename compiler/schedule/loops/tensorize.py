@@ -104,6 +104,11 @@ class _Matcher:
         if missing:
             raise self.error(f"its meaning does not use {missing[0]}")
         regions = tuple(self.region(buffer) for buffer in self.intrinsic.parameters)
+        inputs = len(self.intrinsic.meaning.inputs)
+        names = [region.buffer.name for region in regions]
+        for number, name in enumerate(names[inputs:], inputs):
+            if name in (*names[:number], *names[number + 1 :]):
+                raise self.error(f"{name} is written and is another operand too")
         call = Invoke(self.intrinsic.name, regions)
         self.intrinsic.check(call)
         return call

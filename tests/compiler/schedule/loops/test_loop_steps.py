@@ -50,6 +50,17 @@ TRIANGLE = """
     for q in p + 1:
       y[p, q] = x[p, q]"""
 
+COUNTED = """
+  alloc n: int64[] local:
+    n[] = 4
+    for i in 6:
+      for j in 8:
+        y[i, j] = 0:int32
+    for p in n[]:
+      n[] = 2
+      for q in 8:
+        y[p, q] = x[p, q]"""
+
 
 @pytest.mark.parametrize(
     ("kind", "before", "step", "after"),
@@ -189,6 +200,8 @@ def test_before_and_after(kind: str, before: str, step: Step, after: str) -> Non
     [
         ("map", MAP, Split("k", 4), "f has no loop 'k'; there are: i"),
         ("map", MAP, Split("i", 0), "required at least 1"),
+        ("square", COUNTED, Split("p", 2), "the extent of p reads n, which is written"),
+        ("square", COUNTED, Fission("p"), "the extent of p reads n, which is written"),
         ("map", MAP, Split("i", 4, "ragged"), "tail 'ragged'; required guard, short or exact"),
         ("map", MAP, Split("i", 5, "exact"), "5 does not divide its extent 12"),
         ("square", COPY, Split("i", 2, inner="j"), "there is a loop 'j' already"),

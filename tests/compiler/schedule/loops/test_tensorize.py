@@ -122,6 +122,12 @@ def test_what_is_tensorized_may_be_parallel_outside() -> None:
             "the values computed differ",
         ),
         (SUM.replace("y[i] add=", "y[l] add="), "l", "dot4", "y is written in another way than c"),
+        (
+            SUM.replace("y[i] add= x[i, o * 4 + l]", "y[0] add= y[l]"),
+            "l",
+            "dot4",
+            "y is written and is another operand too",
+        ),
         (SUM, "i", "zero", "loop i has the extent 6; required 2"),
     ],
 )
