@@ -2,7 +2,7 @@
 
 The same network at the four levels of ``dovetail.compiler.options.Overlap``, on the simulator: the
 counterpart of the roofline of the TVM paper (OSDI 2018), where hiding latency takes the array from
-70 % to 88 % over the convolutions of ResNet-18.  Prints a table; ``--json FILE`` writes the figures.
+70 % to 88 % over the convolutions of ResNet-18.  Prints a table; ``--json FILE`` keeps it.
 """
 
 import json
