@@ -20,9 +20,11 @@ __all__ = [
     "distinct",
     "dram_rows",
     "is_window",
+    "last_beats",
     "nest",
     "outer_extent",
     "results_written",
+    "row_span",
     "scratchpad_reads",
     "scratchpad_writes",
     "window_taps",
@@ -112,8 +114,10 @@ def results_written(vector: Vector) -> NDArray[np.bool_]:
 
 def block_bytes(address: int, load_or_store: Load | Store, word_bytes: int) -> Addresses:
     """First byte address of every DRAM word, in the order z, y, x (x fastest), from byte
-    ``address``.
+    ``address``.  Words are ``word_bytes`` apart, those of a LOAD with a step as it says.
     """
+    if isinstance(load_or_store, Load) and load_or_store.step:
+        word_bytes = load_or_store.step
     return _block(
         address,
         (load_or_store.count_z, load_or_store.count_y, load_or_store.count_x),
@@ -121,14 +125,36 @@ def block_bytes(address: int, load_or_store: Load | Store, word_bytes: int) -> A
     ).reshape(-1)
 
 
-def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:
-    """Each contiguous row the instruction moves: (first byte address modulo 2**32, bytes)."""
+def row_span(instruction: Load | Store, config: HardwareConfig) -> tuple[int, int]:
+    """Bytes of a row's first beat before its first byte, and bytes of all its beats; 0 for none."""
+    if isinstance(instruction, Load) and instruction.step and instruction.count_x:
+        before = instruction.dram_address % config.bus_bytes
+        size = before + (instruction.count_x - 1) * instruction.step + config.block
+        return before, -(-size // config.bus_bytes) * config.bus_bytes
     memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
-    size = config.word_bytes(memory) * instruction.count_x
+    return 0, config.word_bytes(memory) * instruction.count_x
+
+
+def last_beats(load: Load, config: HardwareConfig) -> Addresses:
+    """For each word that ``load`` reads, in order, the number of the beat that completes it."""
+    before, size = row_span(load, config)
+    word = config.word_bytes(load.memory)
+    step = load.step or word
+    ends = before + np.arange(load.count_x, dtype=np.int64) * step + word - 1
+    rows = np.arange(load.count_y * load.count_z, dtype=np.int64) * (size // config.bus_bytes)
+    return (rows[:, None] + ends // config.bus_bytes).reshape(-1)
+
+
+def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:
+    """Each contiguous row the instruction moves: (first byte address modulo 2**32, bytes).
+
+    Whole beats: with a step, what is read is more than what is written.
+    """
+    before, size = row_span(instruction, config)
     if not size:
         return []
     starts = _block(
-        instruction.dram_address,
+        instruction.dram_address - before,
         (instruction.count_z, instruction.count_y, 1),
         (instruction.dram_stride_z, instruction.dram_stride_y, 0),
     )
@@ -147,7 +173,7 @@ def load_cells(load: Load, depth: int) -> tuple[Addresses, NDArray[np.bool_]]:
     cells = _block(
         load.sram_address,
         (load.count_z, load.rows, load.columns),
-        (load.sram_stride_z, load.sram_stride_y, 1),
+        (load.sram_stride_z, load.sram_stride_y, load.stride_x),
     )
     data = np.zeros(cells.shape, bool)
     data[
@@ -212,7 +238,11 @@ def scratchpad_writes(
                 instruction.rows,
                 instruction.count_z,
             )
-            stride: tuple[int, ...] = (1, instruction.sram_stride_y, instruction.sram_stride_z)
+            stride: tuple[int, ...] = (
+                instruction.stride_x,
+                instruction.sram_stride_y,
+                instruction.sram_stride_z,
+            )
         case Gemm():
             memory, base = Memory.ACC, instruction.acc_address
             extent, stride = instruction.extent, instruction.acc_stride

@@ -68,7 +68,11 @@ LOAD_FORMAT = Format(
         Field("pad_x_after", 8, "padding words after each row"),
         Field("pad_y_before", 8, "padding rows before each plane"),
         Field("pad_y_after", 8, "padding rows after each plane"),
-        Field("pad_value", 8, "every byte of a padding word", True),
+        Field("pad_value", 8, "every byte of padding", True),
+        Field("step", 8, "0: words follow each other in DRAM; else bytes from a word to the next"),
+        Field("gap", 8, "with a step: words left free between two words of a row"),
+        Field("row_first", 20, "with a step: bytes of a row before this one count as padding"),
+        Field("row_end", 20, "with a step: bytes of a row from this one on count as padding"),
     ),
 )
 

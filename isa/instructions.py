@@ -98,6 +98,11 @@ class Load:
     pad_x_after`` words; its cell (z, y, x) is at ``sram_address + z * sram_stride_z + y *
     sram_stride_y + x``.  With ``count_x`` or ``count_y`` 0 nothing is read: a pure fill.  No cell
     may be addressed twice.
+
+    With a ``step`` the words of a row are *windows* of it, which may overlap: word x begins ``x *
+    step`` bytes after the first, wherever that is, and goes to column ``x * (1 + gap)``.  Bytes
+    outside ``row_first .. row_end - 1``, counted from the row's first, are read, and replaced by
+    ``pad_value``.  So an image of few channels is read pixel by pixel, several of them in a word.
     """
 
     unit: ClassVar[Unit] = Unit.LOAD
@@ -118,6 +123,10 @@ class Load:
     pad_y_before: int = 0
     pad_y_after: int = 0
     pad_value: int = 0
+    step: int = 0
+    gap: int = 0
+    row_first: int = 0
+    row_end: int = 0
     act_write_banks: int = 0
     acc_banks: int = 0
     wait: Units = NO_UNITS
@@ -132,6 +141,11 @@ class Load:
     def rows(self) -> int:
         """Rows in a plane of the padded block."""
         return self.pad_y_before + self.count_y + self.pad_y_after
+
+    @property
+    def stride_x(self) -> int:
+        """Words from one cell of a row to the next."""
+        return 1 + self.gap if self.step else 1
 
     @property
     def words(self) -> int:
@@ -364,6 +378,10 @@ def _problem(instruction: Instruction) -> str | None:
         case Load():
             if not instruction.count_z * instruction.columns * instruction.rows:
                 return "the block has no cells"
+            if instruction.step and instruction.memory is not Memory.ACT:
+                return f"step = {instruction.step} needs memory act"
+            if instruction.step and instruction.columns != instruction.count_x:
+                return f"step = {instruction.step} needs pad_x_before and pad_x_after 0"
         case Store():
             if not instruction.count_z * instruction.count_y * instruction.count_x:
                 return "the block has no words"
@@ -392,10 +410,13 @@ def _problem(instruction: Instruction) -> str | None:
 def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | None:
     """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
 
-    Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size.
+    Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
+    with a step, strides of the bus only, and a step of at least a beat.
     """
     problem = _problem(instruction)
     if problem is None and isinstance(instruction, Load | Store):
+        if isinstance(instruction, Load) and instruction.step:
+            return _window_problem(instruction, config)
         memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
         size = config.word_bytes(memory)
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
@@ -406,3 +427,14 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
                     f"the bytes of a {memory.value} word"
                 )
     return problem
+
+
+def _window_problem(load: Load, config: HardwareConfig) -> str | None:
+    """What makes the hardware refuse a LOAD with a step."""
+    if load.step < config.bus_bytes:
+        return f"step = {load.step}; required 0, or {config.bus_bytes} and up, the bytes of a beat"
+    for name in ("dram_stride_y", "dram_stride_z"):
+        value = getattr(load, name)
+        if value % config.bus_bytes:
+            return f"{name} = {value}; required a multiple of {config.bus_bytes} with a step"
+    return None

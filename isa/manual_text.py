@@ -177,6 +177,12 @@ LOOPS = {
                 dram_address + z * dram_stride_z + y * dram_stride_y + x * word size
         else:
             every byte of memory[cell] = pad_value
+
+    With a step, pad_x_before and pad_x_after are 0, and
+        cell = sram_address + z * sram_stride_z + row * sram_stride_y + x * (1 + gap)
+        byte b of ACT[cell] = DRAM byte at
+                dram_address + z * dram_stride_z + y * dram_stride_y + x * step + b
+            if 0 <= y < count_y and row_first <= x * step + b < row_end, else pad_value
 """,
     "gemm": """
     for i5 in extent5: ... for i0 in extent0:

@@ -79,6 +79,11 @@ def load(state: MachineState, instruction: Load) -> None:
     if instruction.words:
         starts = block_bytes(instruction.dram_address - state.dram_base, instruction, size)
         words = state.dram[(starts[:, None] + np.arange(size)) & 0xFFFFFFFF]
+        if instruction.step:
+            x = np.arange(len(words)) % instruction.count_x
+            place = (x * instruction.step)[:, None] + np.arange(size)
+            inside = (place >= instruction.row_first) & (place < instruction.row_end)
+            words = np.where(inside, words, np.uint8(instruction.pad_value & 0xFF))
         state.write_words(memory, cells[data], words)
 
 

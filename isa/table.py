@@ -134,7 +134,7 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= (field["count_z"] * rows * columns != 0) & (field["memory"] < len(Memory))
             sizes = np.array([config.word_bytes(memory) for memory in Memory])
             size = sizes[np.minimum(field["memory"], len(Memory) - 1)]
-            legal &= _aligned(field, size)
+            legal &= np.where(field["step"], _windows(field, config), _aligned(field, size))
         case Unit.STORE:
             legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
             legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))
@@ -149,6 +149,14 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= (field["lookup"] == 0) | (field["destination"] == SIDES.index(Memory.ACT))
             legal &= (field["tab_address"] % 256 == 0) & (field["low"] <= field["high"])
     return legal
+
+
+def _windows(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
+    """Whether a LOAD with a step may have it."""
+    bus = config.bus_bytes
+    fits: NDArray[np.bool_] = (field["memory"] == Memory.ACT.code) & (field["step"] >= bus)
+    fits &= (field["pad_x_before"] == 0) & (field["pad_x_after"] == 0)
+    return fits & (field["dram_stride_y"] % bus == 0) & (field["dram_stride_z"] % bus == 0)
 
 
 def _aligned(field: dict[str, Columns], size: Columns) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -69,7 +69,16 @@ class Legality(wiring.Component):
         )
         rows = fields.pad_y_before.any() | fields.count_y.any() | fields.pad_y_after.any()
         columns = fields.pad_x_before.any() | fields.count_x.any() | fields.pad_x_after.any()
-        return aligned & rows & columns & fields.count_z.any()
+        bus_bits = (self._config.bus_bytes - 1).bit_length()
+        strides = ("dram_stride_y", "dram_stride_z")
+        windows = (
+            (fields.memory == Memory.ACT.code)
+            & (fields.step >= self._config.bus_bytes)
+            & ~(fields.pad_x_before.any() | fields.pad_x_after.any())
+            & ~_any(fields[name][:bus_bits].any() for name in strides)
+        )
+        placed = Mux(fields.step.any(), windows, aligned)
+        return placed & rows & columns & fields.count_z.any()
 
     def _store(self, fields: Value) -> Value:
         some = fields.count_x.any() & fields.count_y.any() & fields.count_z.any()

@@ -1,6 +1,6 @@
 """The load unit: strided DRAM blocks into padded scratchpad blocks."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,9 +10,12 @@ from dovetail.isa.memories import Memory
 from . import layouts
 from .bursts import Burst, BurstCutter
 from .ports import ADDRESS_BITS, UnitControl, WritePort
+from .row_windows import RowWindows
 from .walker import BlockWalker
 
 __all__ = ["Load"]
+
+WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 
 
 class Load(wiring.Component):
@@ -56,10 +59,13 @@ class Load(wiring.Component):
         m.submodules.cutter = cutter = BurstCutter(config)
         m.submodules.cells = cells = BlockWalker()
         m.submodules.words = words = BlockWalker()
+        m.submodules.windows = windows = RowWindows(config)
         active = Signal()
         current = Signal(layouts.LOAD, reset_less=True)
         with m.If(start):
             m.d.sync += current.eq(taken)
+        windowed = Signal()
+        m.d.comb += windowed.eq(current.step.any())
 
         word_beats = [config.word_bytes(memory) // config.bus_bytes for memory in Memory]
         row_beats, last_beat = Signal(24), Signal(8)
@@ -69,6 +75,12 @@ class Load(wiring.Component):
                     m.d.comb += row_beats.eq(taken.count_x * beats)
             with m.Default():
                 m.d.comb += row_beats.eq(0)
+        bus_log2 = (config.bus_bytes - 1).bit_length()
+        before = taken.dram_address[:bus_log2]
+        # Where rows are windows, of the bytes from the first beat to the end of the last window.
+        span = before + (taken.count_x - 1) * taken.step + config.block
+        with m.If(taken.step.any() & taken.count_x.any()):
+            m.d.comb += row_beats.eq((span + config.bus_bytes - 1) >> bus_log2)
         with m.Switch(current.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
                 with m.Case(memory.code):
@@ -77,7 +89,7 @@ class Load(wiring.Component):
                 m.d.comb += last_beat.eq(0)
         m.d.comb += [
             cutter.start.eq(start),
-            cutter.address.eq(taken.dram_address),
+            cutter.address.eq(Cat(Const(0, bus_log2), taken.dram_address[bus_log2:])),
             cutter.stride_y.eq(taken.dram_stride_y),
             cutter.stride_z.eq(taken.dram_stride_z),
             cutter.count_y.eq(taken.count_y),
@@ -99,6 +111,7 @@ class Load(wiring.Component):
         m.d.comb += [
             cells.start.eq(start),
             cells.address.eq(taken.sram_address),
+            cells.stride_x.eq(Mux(taken.step.any(), taken.gap + 1, 1)),
             cells.stride_y.eq(taken.sram_stride_y),
             cells.stride_z.eq(taken.sram_stride_z),
             cells.count_x.eq(columns),
@@ -118,6 +131,7 @@ class Load(wiring.Component):
             ),
             words.start.eq(begun),
             words.address.eq(corner),
+            words.stride_x.eq(Mux(windowed, current.gap + 1, 1)),
             words.stride_y.eq(current.sram_stride_y),
             words.stride_z.eq(current.sram_stride_z),
             words.count_x.eq(current.count_x),
@@ -129,8 +143,9 @@ class Load(wiring.Component):
         widest = max(config.word_bytes(memory) for memory in Memory)
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
-        complete = Signal()
-        m.d.sync += complete.eq(self.beat & (index == last_beat))
+        whole, complete = Signal(), Signal()
+        m.d.sync += whole.eq(self.beat & (index == last_beat))
+        m.d.comb += complete.eq(Mux(windowed, windows.complete, whole))
         with m.If(start):
             m.d.sync += index.eq(0)
         with m.Elif(self.beat):
@@ -141,6 +156,15 @@ class Load(wiring.Component):
                         m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(self.beat_data)
                 with m.Default():
                     m.d.sync += word.eq(word)
+
+        m.d.comb += [
+            windows.start.eq(start),
+            windows.before.eq(before),
+            windows.pad_value.eq(current.pad_value),
+            windows.beat.eq(self.beat),
+            windows.data.eq(self.beat_data),
+            *(getattr(windows, name).eq(taken[name]) for name in WINDOW_FIELDS),
+        ]
 
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
@@ -175,11 +199,12 @@ class Load(wiring.Component):
             port = getattr(self, f"write_{memory.value}")
             size = config.word_bytes(memory)
             chosen = current.memory == memory.code
+            data = word[: 8 * size]
+            if memory is Memory.ACT:
+                data = Mux(windowed, windows.word, data)
             m.d.comb += [
                 port.enable.eq(chosen & (complete | pads)),
                 port.address.eq(Mux(complete, words.cell, cells.cell)),
-                port.data.eq(
-                    Mux(complete, word[: 8 * size], current.pad_value.as_unsigned().replicate(size))
-                ),
+                port.data.eq(Mux(complete, data, current.pad_value.as_unsigned().replicate(size))),
             ]
         return m

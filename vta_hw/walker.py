@@ -16,7 +16,7 @@ class BlockWalker(wiring.Component):
     -------
     start : In(1)
         Take a block; its first cell is current in the next cycle.
-    address, stride_y, stride_z, count_x, count_y, count_z : In
+    address, stride_x, stride_y, stride_z, count_x, count_y, count_z : In
         The block, in words; counts are at least 1.
     step : In(1)
         Go on to the next cell.
@@ -30,6 +30,7 @@ class BlockWalker(wiring.Component):
 
     start: In(1)
     address: In(ADDRESS_BITS)
+    stride_x: In(9, init=1)
     stride_y: In(signed(ADDRESS_BITS))
     stride_z: In(signed(ADDRESS_BITS))
     count_x: In(13)
@@ -44,7 +45,7 @@ class BlockWalker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         row, plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        stride_y, stride_z = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        stride_x, stride_y, stride_z = Signal(9), Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         last_x, last_y, left_z = Signal(13), Signal(13), Signal(12)
         next_row, next_plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         end_x, end_y = self.x == last_x, self.y == last_y
@@ -56,6 +57,7 @@ class BlockWalker(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 *(register.eq(self.address) for register in (row, plane, self.cell)),
+                stride_x.eq(self.stride_x),
                 stride_y.eq(self.stride_y),
                 stride_z.eq(self.stride_z),
                 last_x.eq(self.count_x - 1),
@@ -65,7 +67,7 @@ class BlockWalker(wiring.Component):
                 self.y.eq(0),
             ]
         with m.Elif(self.step & ~end_x):
-            m.d.sync += [self.x.eq(self.x + 1), self.cell.eq(self.cell + 1)]
+            m.d.sync += [self.x.eq(self.x + 1), self.cell.eq(self.cell + stride_x)]
         with m.Elif(self.step & ~end_y):
             m.d.sync += [self.x.eq(0), self.y.eq(self.y + 1)]
             m.d.sync += [row.eq(next_row), self.cell.eq(next_row)]

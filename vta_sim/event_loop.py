@@ -236,21 +236,25 @@ def _last_visit(m: Machine, load: Transfer) -> int:
 
     Cell number n (from 0) is visited in cycle number n of those without a data write.
     """
-    cells = m.issue.plans.cells[load.index]
-    word = m.issue.plans.word_bytes[load.index] // m.bus_bytes
-    first = m.issue.accepted[load.index] + 1
+    plans, index = m.issue.plans, load.index
+    cells, step = plans.cells[index], plans.step[index]
+    # Last byte of a row's first word; of the next word; bytes of the row that came before the burst.
+    word_end = plans.before[index] + plans.word_bytes[index] - 1
+    end, done = word_end, 0
+    first = m.issue.accepted[index] + 1
     writes = 0
-    # Beats of the word under way that came before the burst.
-    begun = 0
     for burst in range(load.accepted):
-        beat = word - 1 - begun
-        while beat < load.beats[burst]:
+        size = load.beats[burst] * m.bus_bytes
+        while end < done + size:
+            beat = (end - done) // m.bus_bytes
             write = load.starts[burst] + beat * m.port.interval + 1
             if write - first - writes >= cells:
                 return first + cells + writes - 1
             writes += 1
-            beat += word
-        begun = load.beats[burst] - 1 - (beat - word)
+            end += step
+        done += size
+        if done == plans.row_bytes[index]:
+            end, done = word_end, 0
     return first + cells + writes - 1
 
 

@@ -31,6 +31,7 @@ class Plans(Record):
     with one another. issues: cycles in which a GEMM or VECTOR issues.
 
     Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
+    before: bytes of a row's first beat before its first word; step: bytes from word to word;
     word_bytes: of a word; cells: of a padded block, 0 where nothing is padding; bursts: at most.
 
     order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
@@ -51,6 +52,8 @@ class Plans(Record):
     stride_z: Int64s
     row_bytes: Int64s
     word_bytes: Int64s
+    before: Int64s
+    step: Int64s
     cells: Int64s
     bursts: Int64s
     order: Int64s
@@ -102,11 +105,21 @@ def _transfers(
         cells = field("count_z") * rows * across
         words = field("count_z") * field("count_y") * field("count_x")
         columns["cells"][mine] = np.where(cells == words, 0, cells)
-    length = size * field("count_x")
+    length, before, step = size * field("count_x"), np.zeros_like(size), size
+    if layout is Load.format:
+        # Windows of a row: from its first beat to its last.
+        windowed, bus = field("step") > 0, config.bus_bytes
+        step = np.where(windowed, field("step"), size)
+        before = np.where(windowed, field("dram_address") % bus, 0)
+        span = before + (field("count_x") - 1) * step + size
+        beats = np.where(field("count_x") > 0, -(-span // bus), 0)
+        length = np.where(windowed, beats * bus, length)
     each = np.where(length > 0, length // config.burst_bytes + 2, 0)
     columns["word_bytes"][mine] = size
     columns["row_bytes"][mine] = length
-    columns["address"][mine] = field("dram_address")
+    columns["before"][mine] = before
+    columns["step"][mine] = step
+    columns["address"][mine] = field("dram_address") - before
     columns["rows"][mine] = field("count_y")
     columns["planes"][mine] = field("count_z")
     columns["stride_y"][mine] = field("dram_stride_y")

@@ -18,6 +18,9 @@ LAST_ADDRESS = (1 << 32) - 1
 
 def load(row: Load, m: Memories) -> None:
     """Run a LOAD: every padding cell is filled, every data cell copied."""
+    if row.step > 0:
+        _load_windows(row, m)
+        return
     size = _word_bytes(row, m)
     before, count = row.pad_x_before, row.count_x
     rows = row.pad_y_before + row.count_y + row.pad_y_after
@@ -33,6 +36,25 @@ def load(row: Load, m: Memories) -> None:
             _put(row, m, cell, before, -1, size)
             _put(row, m, cell + before, count, (place & LAST_ADDRESS) - m.dram_base, size)
             _put(row, m, cell + before + count, row.pad_x_after, -1, size)
+
+
+def _load_windows(row: Load, m: Memories) -> None:
+    """Run a LOAD with a step."""
+    for z in range(row.count_z):
+        for y in range(row.pad_y_before + row.count_y + row.pad_y_after):
+            cell = row.sram_address + z * row.sram_stride_z + y * row.sram_stride_y
+            number = y - row.pad_y_before
+            start = row.dram_address + z * row.dram_stride_z + number * row.dram_stride_y
+            inside = number >= 0 and number < row.count_y
+            for x in range(row.count_x):
+                at = ((cell + x * (1 + row.gap)) & m.act_wrap) * m.lanes
+                place = x * row.step
+                fill(m.act, at, row.pad_value, m.lanes)
+                first = max(row.row_first - place, 0)
+                size = min(row.row_end - place, m.lanes) - first
+                if inside and size > 0:
+                    source = ((start + place + first) & LAST_ADDRESS) - m.dram_base
+                    copy(m.act, at + first, m.dram, source, size)
 
 
 def _word_bytes(row: Load, m: Memories) -> int:

@@ -132,9 +132,37 @@ class Draw:
                 pad_y_after=pads[3],
                 pad_value=self.integer(0, 127) if memory is Memory.PAR else self.integer(-128, 127),
             )
+            if memory is Memory.ACT and not any(pads[:2]) and x and self.rng.random() < 0.5:
+                load = self.windows(load)
             cells = scratchpad_writes(load, config)[0].addresses
             if len(cells) and len(np.unique(cells)) == len(cells):
                 return load
+
+    def windows(self, load: Load) -> Load:
+        """``load`` with a step; its rows lie anywhere in the data that programs share."""
+        bus = self.config.bus_bytes
+        step = self.integer(bus, min(255, 2 * self.config.block + 3))
+        length = (load.count_x - 1) * step + self.config.block
+        while True:
+            stride_y, stride_z = bus * self.integer(-20, 20), bus * self.integer(-40, 40)
+            corners = [
+                a * stride_y * (load.count_y - 1) + b * stride_z * (load.count_z - 1)
+                for a in (0, 1)
+                for b in (0, 1)
+            ]
+            low, high = min(corners), max(corners) + length
+            if high - low <= DATA_BYTES:
+                break
+        return replace(
+            load,
+            dram_address=DRAM_BASE + self.integer(0, DATA_BYTES - (high - low)) - low,
+            dram_stride_y=stride_y,
+            dram_stride_z=stride_z,
+            step=step,
+            gap=self.integer(0, 3) if self.rng.random() < 0.5 else 0,
+            row_first=self.integer(0, 20) if self.rng.random() < 0.5 else 0,
+            row_end=self.integer(0, length + 9),
+        )
 
     def store(self) -> Store:
         """A STORE into the data that programs share."""

@@ -1,5 +1,7 @@
 """Random instructions for property-based tests: any legal field values, not only sensible ones."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from dovetail.isa.instructions import (
@@ -52,10 +54,20 @@ loads = st.builds(
     memory=st.sampled_from(Memory),
     **{f"pad_{side}": _unsigned(8) for side in ("x_before", "x_after", "y_before", "y_after")},
     pad_value=_signed(8),
+    gap=_unsigned(8),
+    row_first=_unsigned(20),
+    row_end=_unsigned(20),
     act_write_banks=_unsigned(8),
     acc_banks=_unsigned(4),
     wait=_units(Unit.LOAD),
     post=_units(Unit.LOAD),
+)
+windows = st.builds(
+    replace,
+    loads,
+    memory=st.just(Memory.ACT),
+    step=_unsigned(8),
+    **dict.fromkeys(("pad_x_before", "pad_x_after"), st.just(0)),
 )
 stores = st.builds(Store, **BLOCK, wait=_units(Unit.STORE), post=_units(Unit.STORE))
 gemms = st.builds(
@@ -114,4 +126,4 @@ def vectors(draw: st.DrawFn) -> Vector:
     )
 
 
-instructions: st.SearchStrategy[Instruction] = st.one_of(loads, gemms, vectors(), stores)
+instructions: st.SearchStrategy[Instruction] = st.one_of(loads, windows, gemms, vectors(), stores)

@@ -1,5 +1,7 @@
 """What an instruction touches: nothing else changes, and nothing else matters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,7 +56,22 @@ def transfers(draw: st.DrawFn) -> Load | Store:
         return Store(**block)  # type: ignore[arg-type]
     pads = {f"pad_{side}": draw(st.integers(0, 2)) for side in ("x_before", "x_after", "y_before")}
     fill = draw(st.integers(0, 127))
-    return Load(memory=memory, **block, **pads, pad_value=fill)  # type: ignore[arg-type]
+    load = Load(memory=memory, **block, **pads, pad_value=fill)  # type: ignore[arg-type]
+    if not draw(st.booleans()):
+        return load
+    return replace(
+        load,
+        memory=Memory.ACT,
+        dram_address=DRAM_BYTES // 2 + draw(steps),
+        dram_stride_y=4 * draw(steps),
+        dram_stride_z=4 * draw(steps),
+        pad_x_before=0,
+        pad_x_after=0,
+        step=draw(st.integers(4, 13)),
+        gap=draw(st.integers(0, 2)),
+        row_first=draw(st.integers(0, 9)),
+        row_end=draw(st.integers(0, 40)),
+    )
 
 
 @st.composite

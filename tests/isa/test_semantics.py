@@ -364,6 +364,47 @@ def test_load_is_its_loop(seed: int, memory: Memory, data: st.DataObject) -> Non
     np.testing.assert_array_equal(state.words(memory), expected)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1000), st.data())
+def test_a_load_with_a_step_takes_windows(seed: int, data: st.DataObject) -> None:
+    state, draw = _state(seed), data.draw
+    load = Load(
+        memory=Memory.ACT,
+        sram_address=draw(st.integers(0, 30)),
+        dram_address=draw(st.integers(100, 200)),
+        count_x=draw(st.integers(1, 5)),
+        count_y=draw(st.integers(0, 3)),
+        count_z=draw(st.integers(1, 2)),
+        dram_stride_y=4 * draw(st.integers(-5, 5)),
+        dram_stride_z=4 * draw(st.integers(-5, 5)),
+        sram_stride_y=16,
+        sram_stride_z=128,
+        pad_y_before=1,
+        pad_y_after=draw(st.integers(0, 2)),
+        pad_value=draw(st.integers(-128, 127)),
+        step=draw(st.integers(4, 11)),
+        gap=draw(st.integers(0, 2)),
+        row_first=draw(st.integers(0, 9)),
+        row_end=draw(st.integers(0, 50)),
+    )
+    expected = state.act.copy()
+    for z in range(load.count_z):
+        for row in range(load.rows):
+            for x in range(load.count_x):
+                cell = load.sram_address + z * 128 + row * 16 + x * (1 + load.gap)
+                for lane in range(TINY.block):
+                    place = x * load.step + lane
+                    value = load.pad_value
+                    if 0 <= row - 1 < load.count_y and load.row_first <= place < load.row_end:
+                        start = load.dram_address + z * load.dram_stride_z
+                        value = _signed(
+                            int(state.dram[start + (row - 1) * load.dram_stride_y + place]), 8
+                        )
+                    expected[cell][lane] = value
+    semantics.load(state, load)
+    np.testing.assert_array_equal(state.act, expected)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.integers(-9, 9), st.integers(-9, 9))
 def test_store_is_its_loop(seed: int, stride_y: int, stride_z: int) -> None:

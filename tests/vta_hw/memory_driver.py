@@ -1,5 +1,6 @@
 """Drives FETCH, LOAD and STORE in ``MemoryTop``, standing in for the issue logic."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def _random_block(rng: np.random.Generator) -> Load:
     stride_z = stride_y * rows + int(rng.integers(0, 3))
     sign_y, sign_z = (int(sign) for sign in rng.choice([-1, 1], 2))
     address, dram_y, dram_z = _dram_place(rng, CONFIG.word_bytes(memory), (x, max(y, 1), z))
-    return Load(
+    load = Load(
         memory=memory,
         sram_address=int(rng.integers(0, 1 << 16)),
         dram_address=address,
@@ -117,6 +118,31 @@ def _random_block(rng: np.random.Generator) -> Load:
         pad_y_before=pads[2],
         pad_y_after=pads[3],
         pad_value=int(rng.integers(-128, 128)),
+    )
+    wants = memory is Memory.ACT or rng.integers(0, 3) == 0
+    return _windows(rng, load) if wants and x and rng.integers(0, 2) else load
+
+
+def _windows(rng: np.random.Generator, load: Load) -> Load:
+    """``load`` into ACT, its rows of windows somewhere in the middle of DRAM."""
+    bus = CONFIG.bus_bytes
+    gap = int(rng.integers(0, 3))
+    stride = (abs(load.sram_stride_y) + load.count_x) * (1 + gap)
+    step = int(rng.integers(bus, 40))
+    return replace(
+        load,
+        memory=Memory.ACT,
+        pad_x_before=0,
+        pad_x_after=0,
+        dram_address=DRAM_BYTES // 2 + int(rng.integers(-2000, 2000)),
+        dram_stride_y=bus * int(rng.integers(-400, 400)),
+        dram_stride_z=bus * int(rng.integers(-900, 900)),
+        sram_stride_y=stride,
+        sram_stride_z=stride * load.rows,
+        step=step,
+        gap=gap,
+        row_first=int(rng.integers(0, 30)) * int(rng.integers(0, 2)),
+        row_end=int(rng.integers(0, load.count_x * step + 20)),
     )
 
 

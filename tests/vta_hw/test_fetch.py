@@ -48,6 +48,11 @@ def random_words(rng: np.random.Generator, config: HardwareConfig, count: int) -
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
             if name in values:
                 values[name] -= values[name] % grain
+        if layout is FORMATS[Unit.LOAD] and rng.integers(0, 4):
+            windows = rng.integers(0, 2)
+            values["step"] = windows * int(rng.integers(config.bus_bytes - 2, 256))
+            values |= {"pad_x_before": 0, "memory": 0} if windows else {}
+            values |= {"pad_x_after": 0} if windows and rng.integers(0, 8) else {}
         if layout is FORMATS[Unit.VECTOR]:
             values["rounding"] = 0
             values["tab_address"] &= ~255

@@ -28,7 +28,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
 
-from .reference_memory import Burst, ReferenceMemory, bursts_of
+from .reference_memory import Burst, ReferenceMemory, bursts_of, completing_beats
 
 __all__ = ["Reference", "ReferenceResult"]
 
@@ -67,6 +67,8 @@ class Flight:
     beats: int = 0
     complete: bool = False
     words_left: int = 0
+    completing: set[int] = field(default_factory=set)
+    """LOAD: numbers of the beats that complete a word."""
     cells_left: int = 0
     filled_bursts: int = 0
     filled_words: int = 0
@@ -239,6 +241,7 @@ class Reference:
             flight.bursts = bursts_of(instruction, self.config)
         if isinstance(instruction, Load):
             flight.words_left = instruction.words
+            flight.completing = completing_beats(instruction, self.config)
             cells = instruction.count_z * instruction.rows * instruction.columns
             flight.cells_left = cells if cells != instruction.words else 0
         elif isinstance(instruction, Store):
@@ -382,8 +385,7 @@ class Reference:
             flight = self.flights[Unit.LOAD][0]
             assert isinstance(flight.instruction, Load)
             beats = flight.beats + 1
-            word = self.config.word_bytes(flight.instruction.memory) // bus
-            self.change(flight, beats=beats, complete=beats % word == 0)
+            self.change(flight, beats=beats, complete=beats in flight.completing)
         elif burst.owner == "store":
             flight = self.flights[Unit.STORE][0]
             data = np.concatenate(flight.data)[flight.beats * bus :][:bus]

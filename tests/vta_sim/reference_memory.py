@@ -11,7 +11,7 @@ from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
-__all__ = ["Burst", "ReferenceMemory", "bursts_of"]
+__all__ = ["Burst", "ReferenceMemory", "bursts_of", "completing_beats"]
 
 
 @dataclass(slots=True)
@@ -38,6 +38,10 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
             address = instruction.dram_address
             address += z * instruction.dram_stride_z + y * instruction.dram_stride_y
             left = instruction.count_x * config.word_bytes(memory)
+            if load and instruction.step and instruction.count_x:
+                last = address + (instruction.count_x - 1) * instruction.step + config.block - 1
+                address -= address % config.bus_bytes
+                left = last - last % config.bus_bytes + config.bus_bytes - address
             while left:
                 address &= 0xFFFFFFFF
                 size = min(left, config.burst_bytes - address % config.burst_bytes)
@@ -45,6 +49,20 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
                 address += size
                 left -= size
     return bursts
+
+
+def completing_beats(load: Load, config: HardwareConfig) -> set[int]:
+    """Numbers, from 1, of the beats of ``load`` that bring the last byte of a word."""
+    bus, size = config.bus_bytes, config.word_bytes(load.memory)
+    found, before = set(), 0
+    for _ in range(load.count_z * load.count_y):
+        place = load.dram_address % bus if load.step else 0
+        for _ in range(load.count_x):
+            last = before + (place + size - 1) // bus + 1
+            found.add(last)
+            place += load.step or size
+        before = max(found, default=0)
+    return found
 
 
 class ReferenceMemory:
