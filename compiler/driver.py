@@ -6,8 +6,8 @@ from pathlib import Path
 import onnx
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
-from dovetail.isa.memories import Memory
 from dovetail.runtime.module import Module, TensorSignature
 
 from .backends.vta.emit import CompiledProgram, compile_partition
@@ -27,6 +27,7 @@ from .native import compile_native
 from .options import CompileOptions
 from .passes import Pipeline
 from .target import Target, parse_target
+from .tensor.lower import Activation
 from .trace import Trace
 
 __all__ = ["compile_model"]
@@ -136,6 +137,7 @@ def _accelerator_module(
         "program_address": program.program_address,
         "program_bytes": len(program.instructions) * INSTRUCTION_BYTES,
         "input_address": program.input_address,
+        "input_image": _image_layout(program.source),
         "output_address": program.output_address,
         "output_blocked_shape": [result.blocks, result.height, result.width, config.block],
         "output_shape": list(graph.types[partition.result].shape),
@@ -153,17 +155,21 @@ def _accelerator_module(
     )
 
 
+def _image_layout(source: Activation) -> dict[str, object] | None:
+    """How the host puts an image into DRAM; None for a tensor in blocks."""
+    if source.image is None:
+        return None
+    return {"pitch": source.image.pitch, "transposed": source.image.transposed}
+
+
 def _layers(
     partition: Partition, program: CompiledProgram, config: HardwareConfig
 ) -> list[dict[str, object]]:
     """For each layer what ``profile`` shows: name, operators, MACs, DRAM bytes, schedule."""
     moved = [0] * len(partition.layers)
     for instruction, layer in zip(program.instructions, program.layer_of, strict=True):
-        if isinstance(instruction, Load):
-            moved[layer] += instruction.words * config.word_bytes(instruction.memory)
-        elif isinstance(instruction, Store):
-            words = instruction.count_x * instruction.count_y * instruction.count_z
-            moved[layer] += words * config.word_bytes(Memory.ACT)
+        if isinstance(instruction, Load | Store):
+            moved[layer] += sum(size for _, size in dram_rows(instruction, config))
     return [
         {
             "name": layer.name,

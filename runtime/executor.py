@@ -12,7 +12,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.launch import Launch
 
 from .errors import DeviceError, InputError, ModuleError
-from .host import pack, run_steps, unpack
+from .host import pack, pack_rows, run_steps, unpack
 from .launch import account, find_device, run_launch
 from .module import Module
 from .result import RunResult
@@ -89,7 +89,9 @@ def prepare_launch(module: Module, config: HardwareConfig, inputs: Arrays) -> La
     details = module.details
     dram = np.frombuffer(module.sections["dram"], np.uint8).copy()
     x = run_steps(details["prefix"], np.asarray(inputs[module.inputs[0].name]))
-    packed = pack(x, config.block).reshape(-1).view(np.uint8)
+    image = details.get("input_image")
+    placed = pack_rows(x, image["pitch"], image["transposed"]) if image else pack(x, config.block)
+    packed = placed.reshape(-1).view(np.uint8)
     dram[details["input_address"] : details["input_address"] + packed.size] = packed
     count = details["program_bytes"] // INSTRUCTION_BYTES
     result = (details["output_address"], int(np.prod(details["output_blocked_shape"])))

@@ -14,6 +14,7 @@ from .errors import InputError, ModuleError
 __all__ = [
     "dequantize",
     "pack",
+    "pack_rows",
     "quantize",
     "run_steps",
     "shift128",
@@ -72,6 +73,17 @@ def pack(x: Array, lanes: int) -> Array:
     padded = np.zeros((height, width, blocks * lanes), np.int8)
     padded[:, :, :channels] = image
     return np.ascontiguousarray(padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3))
+
+
+def pack_rows(x: Array, pitch: int, transposed: bool) -> Array:
+    """int8[1, H, W, C] as rows of W * C bytes, ``pitch`` apart: int8[H, pitch].
+
+    transposed: columns as rows of H * C bytes, int8[W, pitch].  An image whose rows have ``pitch``
+    bytes already is not copied.
+    """
+    image = x[0].swapaxes(0, 1) if transposed else x[0]
+    rows = image.reshape(len(image), -1)
+    return np.pad(rows, ((0, 0), (0, pitch - rows.shape[1]))) if rows.shape[1] < pitch else rows
 
 
 def unpack(x: Array, shape: Sequence[int]) -> Array:

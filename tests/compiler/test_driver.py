@@ -133,7 +133,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_layer_that_does_not_fit_is_named_with_what_it_needs() -> None:
     net = Network(np.random.default_rng(1))
-    wide = net.model(net.conv(net.input(3, 14, 14), 8, (12, 12)))
+    wide = net.model(net.conv(net.conv(net.input(3, 14, 14), 3, (1, 1)), 8, (12, 12)))
     with pytest.raises(
         DoesNotFitError, match=r"'conv.*': wgt scratchpad: 144 words required .*, 128 available"
     ):

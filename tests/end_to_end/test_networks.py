@@ -55,6 +55,12 @@ NETWORKS: dict[str, Callable[[Network], Tensor]] = {
     "conv of a tall kernel": lambda net: net.conv(
         net.input(1, 12, 6), 3, (7, 2), pads=(3, 0, 3, 1)
     ),
+    "image of three channels, wide kernel": lambda net: net.conv(
+        net.input(3, 17, 19), 9, (7, 7), strides=(2, 2), pads=(3, 3, 3, 3), activation="Relu"
+    ),
+    "image of one channel, tall kernel": lambda net: net.conv(
+        net.input(1, 21, 7), 5, (10, 4), strides=(2, 2), pads=(4, 1, 5, 1)
+    ),
     "conv with strides apart": lambda net: net.conv(net.input(2, 9, 9), 4, strides=(1, 3)),
     "many channels": lambda net: net.conv(net.input(19, 4, 4), 37, activation="Clip"),
     "two readers with two halos": lambda net: _two_readers(net),
@@ -105,3 +111,16 @@ def test_one_module_runs_many_inputs() -> None:
     for seed in range(3):
         inputs = inputs_of(model, seed)
         assert np.array_equal(output_of(module, inputs), output_of(compile(model, "cpu"), inputs))
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name.startswith("image")])
+def test_images_are_read_alike_by_simulator_and_hardware(name: str) -> None:
+    net = Network(np.random.default_rng(len(name)))
+    model = net.model(NETWORKS[name](net))
+    inputs, module = inputs_of(model, 1), compile(model, "vta:tiny")
+    assert module.details["input_image"] is not None
+    results = [module.run(inputs, device) for device in ("sim", "rtl")]
+    assert results[0].cycles == results[1].cycles
+    for result in results:
+        (output,) = result.outputs.values()
+        assert np.array_equal(output, reference(model, inputs["x"]))

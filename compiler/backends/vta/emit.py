@@ -66,7 +66,7 @@ def compile_partition(
 
     dram = DramMap(config)
     addresses = {
-        name: dram.reserve(_blocked_bytes(activations[name]))
+        name: _reserve(dram, activations[name])
         for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
     }
     builder = Builder(config, plan, dram, addresses)
@@ -123,6 +123,14 @@ def _ordered(
             units = [instruction.unit for instruction in program]
             before = drained(before, units, [operation.layer for operation in operations])
     return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
+
+
+def _reserve(dram: DramMap, activation: Activation) -> int:
+    """Address of room for an activation; an image has some bytes to spare on both sides."""
+    if activation.image is None:
+        return dram.reserve(_blocked_bytes(activation))
+    image, margin = activation.image, activation.image.margin(activation.lanes)
+    return dram.reserve(2 * margin + image.rows * image.pitch) + margin
 
 
 def _blocked_bytes(activation: Activation) -> int:

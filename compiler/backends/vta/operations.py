@@ -21,6 +21,7 @@ from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from ...tensor.tiles import tile_loops
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap
+from .image import load_windows
 from .place import Grant, Ring
 from .plan import Plan
 from .rows import Piece, RowBuffer
@@ -107,6 +108,9 @@ class Builder:
         """Load the model's input from DRAM, row after row, with its halo."""
         top, left, bottom, right = source.halo
         rows = -(-source.height // min(INPUT_CHUNKS, source.height))
+        if source.image:
+            self._load_image(source, address, rows)
+            return
         size = self.config.block
         for first in range(0, source.height, rows):
             count = min(rows, source.height - first)
@@ -130,6 +134,17 @@ class Builder:
                 pad_value=source.fill or 0,
             )
             self._add(load, 0)
+
+    def _load_image(self, source: Activation, address: int, rows: int) -> None:
+        """Load the windows of an image, some rows at a time."""
+        strides = (source.rows * source.columns, source.columns)
+        for first in range(0, source.rows, rows):
+            part = ((0, source.blocks), (first, min(rows, source.rows - first)))
+            word = self.plan.places[source.name] + first * source.columns
+            for load in load_windows(
+                source, (*part, (0, source.columns)), strides, word, address, self.config.bus_bytes
+            ):
+                self._add(load, 0)
 
     def store_output(self, result: Activation, address: int, layer: int) -> None:
         """Store the model's result to DRAM, without its halo."""
@@ -157,15 +172,20 @@ class Builder:
             for load in self._halo(layer.output):
                 self._add(load, number)
         buffers = {
-            name: Slots(window, self.plan.places[number, name], self.dram_places[name])
+            name: Slots(
+                window,
+                self.plan.places[number, name],
+                self.dram_places[name],
+                self.config.bus_bytes,
+            )
             for name, window in planned.windows.items()
         }
         output = buffers.pop(layer.output.name, None)
         for tile in _iterations(run.loops):
             for name, slots in buffers.items():
                 run.bases[name], missing = slots.fetch(tile)
-                if missing:
-                    self._add(missing, number)
+                for load in missing:
+                    self._add(load, number)
             if output:
                 run.bases[layer.output.name] = output.next()
             self._tile(run, tile)
@@ -189,7 +209,8 @@ class Builder:
                 for load in self._halo(ring.activation):
                     self._add(load, number)
             place = self.plan.places[name if ring.kept else (cascade.first, name)]
-            buffers[name] = RowBuffer(ring, place, self.dram_places.get(name, 0))
+            dram, bus = self.dram_places.get(name, 0), self.config.bus_bytes
+            buffers[name] = RowBuffer(ring, place, dram, bus)
             if not ring.kept and ring.producer is not None:
                 for load in buffers[name].sides():
                     self._add(load, number)

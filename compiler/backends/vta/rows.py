@@ -8,7 +8,7 @@ from dovetail.isa.memories import Memory
 
 from ...tensor.ir import Affine
 from ...tensor.lower import Activation
-from .windows import Window, load_part, store_part
+from .windows import Window, load_parts, store_part
 
 __all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]
 
@@ -124,6 +124,7 @@ class RowBuffer:
     ring: RowRing
     place: int
     dram: int
+    bus_bytes: int
 
     @property
     def user(self) -> int:
@@ -154,7 +155,8 @@ class RowBuffer:
         x = self.ring.activation
         for run in self.ring.runs(first, count):
             part = ((0, x.blocks), (run.first, run.count), (0, x.columns))
-            yield load_part(x, part, self.ring.shape, self._word(run.place), self.dram)
+            word = self._word(run.place)
+            yield from load_parts(x, part, self.ring.shape, word, self.dram, self.bus_bytes)
 
     def put(self, first: int, count: int) -> Iterator[Store]:
         """Store rows."""

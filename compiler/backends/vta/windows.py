@@ -1,6 +1,6 @@
 """Activations that stay in DRAM: the part of one that a tile touches, and how it is moved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,8 +11,9 @@ from ...tensor.ir import Affine, Kernel, LoopKind, Ref, Stage
 from ...tensor.lower import Activation
 from ...tensor.rewrite import map_refs
 from ...tensor.tiles import tile_loops
+from .image import Span, cut, load_windows
 
-__all__ = ["SLOTS", "Slots", "Window", "load_part", "localized", "store_part", "windows_of"]
+__all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", "windows_of"]
 
 SLOTS = 2
 """Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
@@ -22,9 +23,6 @@ COLUMNS = 2
 
 So two buffers of one width have one shape, whatever touches them.
 """
-
-Span = tuple[int, int]
-"""First index, and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,12 @@ class Window:
             for index in self.origin
         )
 
-    def load(self, tile: Mapping[str, int], sram: int, dram: int) -> Load:
+    def loads(
+        self, tile: Mapping[str, int], sram: int, dram: int, bus_bytes: int
+    ) -> tuple[Load, ...]:
         """Fetch the part of one tile, halo included, into the buffer at word ``sram``."""
-        return load_part(self.activation, self._parts(tile), self.shape, sram, dram)
+        part = self._parts(tile)
+        return tuple(load_parts(self.activation, part, self.shape, sram, dram, bus_bytes))
 
     def store(self, tile: Mapping[str, int], sram: int, dram: int) -> Store:
         """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
@@ -73,19 +74,28 @@ class Window:
         return list(zip(self.place(tile), self.shape, strict=True))
 
 
-def load_part(
-    x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
-) -> Load:
+def load_parts(
+    x: Activation,
+    part: Sequence[Span],
+    shape: tuple[int, int, int],
+    sram: int,
+    dram: int,
+    bus_bytes: int,
+) -> Iterator[Load]:
     """Fetch blocks, rows and columns ``part`` of ``x``, whose halo it has in DRAM not.
 
     shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
     """
     blocks, rows, columns = part
+    if x.image:
+        strides = (shape[1] * shape[2], shape[2])
+        yield from load_windows(x, (blocks, rows, columns), strides, sram, dram, bus_bytes)
+        return
     top, left = x.halo[:2]
-    above, height, below = _cut(rows, top, x.height)
-    before, width, after = _cut(columns, left, x.width)
+    above, height, below = cut(rows, top, x.height)
+    before, width, after = cut(columns, left, x.width)
     first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
-    return Load(
+    yield Load(
         memory=Memory.ACT,
         sram_address=sram,
         dram_address=dram + _bytes(x, blocks[0], *first) if width and height else 0,
@@ -107,11 +117,11 @@ def load_part(
 def store_part(
     x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
 ) -> Store:
-    """Put blocks, rows and columns ``part`` of ``x``, but for its halo; else as ``load_part``."""
+    """Put blocks, rows and columns ``part`` of ``x``, but for its halo; else as ``load_parts``."""
     blocks, rows, columns = part
     top, left = x.halo[:2]
-    above, height, _ = _cut(rows, top, x.height)
-    before, width, _ = _cut(columns, left, x.width)
+    above, height, _ = cut(rows, top, x.height)
+    before, width, _ = cut(columns, left, x.width)
     first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
     return Store(
         dram_address=dram + _bytes(x, blocks[0], *first),
@@ -131,31 +141,24 @@ def _bytes(x: Activation, block: int, row: int, column: int) -> int:
     return ((block * x.height + row) * x.width + column) * x.lanes
 
 
-def _cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
-    """How much of ``span`` lies in the halo before, in the data, in the halo after."""
-    start, count = span
-    padding = min(max(before - start, 0), count)
-    data = max(0, min(start + count - before, size) - max(start - before, 0))
-    return padding, data, count - padding - data
-
-
 class Slots:
     """The buffers of one window, used in turn, and what each holds."""
 
-    def __init__(self, window: Window, sram: int, dram: int) -> None:
+    def __init__(self, window: Window, sram: int, dram: int, bus_bytes: int) -> None:
         """``sram``: first word of the buffers, one after the other.  ``dram``: the activation."""
         self._window, self._sram, self._dram = window, sram, dram
+        self._bus_bytes = bus_bytes
         self._held: list[tuple[int, ...] | None] = [None] * window.slots
         self._last = -1
 
-    def fetch(self, tile: Mapping[str, int]) -> tuple[int, Load | None]:
+    def fetch(self, tile: Mapping[str, int]) -> tuple[int, tuple[Load, ...]]:
         """First word of a buffer with the part of ``tile``; what loads it, if it is not there."""
         place = self._window.place(tile)
         if place in self._held:
-            return self._word(self._held.index(place)), None
+            return self._word(self._held.index(place)), ()
         word = self.next()
         self._held[self._last] = place
-        return word, self._window.load(tile, word, self._dram)
+        return word, self._window.loads(tile, word, self._dram, self._bus_bytes)
 
     def next(self) -> int:
         """First word of the buffer whose turn it is."""

@@ -70,6 +70,8 @@ def to_blocked(values: Array, activation: Activation, rubbish: int = -93) -> Arr
     The halo holds ``fill``; channels beyond C, and a halo without fill, hold ``rubbish``.
     """
     x = activation
+    if x.image:
+        return windows_of(values, x)
     fill = rubbish if x.fill is None else x.fill
     blocked = np.full(x.buffer.shape, fill, np.int8)
     inside = np.full((x.height, x.width, x.blocks * x.lanes), rubbish, np.int8)
@@ -77,6 +79,20 @@ def to_blocked(values: Array, activation: Activation, rubbish: int = -93) -> Arr
     top, left = x.halo[:2]
     tiles = inside.reshape(x.height, x.width, x.blocks, x.lanes).transpose(2, 0, 1, 3)
     blocked[:, top : top + x.height, left : left + x.width] = tiles
+    return blocked
+
+
+def windows_of(values: Array, x: Activation) -> Array:
+    """The windows of the rows of an image int8[1, H, W, C], byte by byte."""
+    image, lanes = x.image, x.lanes
+    assert image is not None
+    assert x.fill is not None
+    rows = (values[0].swapaxes(0, 1) if image.transposed else values[0]).reshape(x.height, -1)
+    blocked = np.full(x.buffer.shape, x.fill, np.int8)
+    for block, row, column, lane in np.ndindex(x.blocks, x.height, x.width, lanes):
+        place = column * image.step - image.lead + block * lanes + lane
+        if 0 <= place < rows.shape[1]:
+            blocked[block, x.halo[0] + row, column, lane] = rows[row, place]
     return blocked
 
 

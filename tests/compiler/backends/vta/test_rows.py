@@ -51,7 +51,7 @@ def test_what_a_strip_reads_lies_together(step: int, length: int, first: int, mo
 
 
 def test_rows_at_the_edge_are_loaded_with_their_halo() -> None:
-    buffer = RowBuffer(ring(8, 0), 100, 4096)
+    buffer = RowBuffer(ring(8, 0), 100, 4096, TINY.bus_bytes)
     (load,) = buffer.fetch(0, 4)
     assert (load.pad_y_before, load.count_y, load.pad_y_after) == (1, 3, 0)
     assert (load.pad_x_before, load.count_x, load.pad_x_after) == (1, 3, 0)
@@ -61,7 +61,7 @@ def test_rows_at_the_edge_are_loaded_with_their_halo() -> None:
 
 
 def test_rows_are_stored_without_their_halo() -> None:
-    buffer = RowBuffer(ring(8, 2), 100, 4096)
+    buffer = RowBuffer(ring(8, 2), 100, 4096, TINY.bus_bytes)
     stores = list(buffer.put(7, 3))
     assert [(each.sram_address, each.count_y) for each in stores] == [(100 + 7 * 4 + 1, 3)]
     assert stores[0].dram_address == 4096 + 6 * 3 * TINY.block
@@ -69,7 +69,7 @@ def test_rows_are_stored_without_their_halo() -> None:
 
 @pytest.mark.parametrize("mirror", [0, 2])
 def test_the_halo_beside_the_rows_is_filled_once(mirror: int) -> None:
-    buffer = RowBuffer(ring(6, mirror), 100, 0)
+    buffer = RowBuffer(ring(6, mirror), 100, 0, TINY.bus_bytes)
     touched = {
         int(word)
         for load in buffer.sides()

@@ -24,7 +24,7 @@ from dovetail.compiler.tensor.lower import Activation, LoweredLayer, lower, plan
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
-from dovetail.runtime.host import pack, unpack
+from dovetail.runtime.host import pack, pack_rows, unpack
 from tests.end_to_end.models import Network, Tensor, random_network
 
 from .programs import TINY
@@ -56,7 +56,9 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     x = np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
     values = run(graph, {graph.inputs[0]: x})
     state = MachineState.zeros(config, np.frombuffer(program.image, np.uint8).copy())
-    packed = pack(values[partition.source], LANES).reshape(-1).view(np.uint8)
+    source, image = values[partition.source], program.source.image
+    placed = pack_rows(source, image.pitch, image.transposed) if image else pack(source, LANES)
+    packed = placed.reshape(-1).view(np.uint8)
     state.dram[program.input_address : program.input_address + packed.size] = packed
     for instruction in program.instructions:
         execute(state, instruction)
@@ -140,7 +142,7 @@ def test_a_load_adds_the_halo_that_a_tile_reaches(
     tile: int, above: int, rows: int, below: int
 ) -> None:
     part = replace(window(), shape=(2, above + rows + below, 5))
-    load = part.load({"y": tile}, 40, 1024)
+    (load,) = part.loads({"y": tile}, 40, 1024, TINY.bus_bytes)
     assert (load.pad_y_before, load.count_y, load.pad_y_after) == (above, rows, below)
     assert (load.pad_x_before, load.count_x, load.pad_x_after) == (2, 3, 0)
     first_row = max(2 * tile - 1, 0)
@@ -150,11 +152,11 @@ def test_a_load_adds_the_halo_that_a_tile_reaches(
 
 
 def test_a_buffer_that_holds_the_part_is_not_filled_again() -> None:
-    slots = Slots(window(), 100, 0)
+    slots = Slots(window(), 100, 0, TINY.bus_bytes)
     tiles = [{"y": y, "c": c} for y, c in product(range(3), range(2))]
     starts, loads = zip(*(slots.fetch(tile) for tile in tiles), strict=True)
     assert starts == (100, 100, 140, 140, 100, 100)
-    assert [load is not None for load in loads] == [True, False] * 3
+    assert [len(load) for load in loads] == [1, 0] * 3
 
 
 @pytest.mark.parametrize(
