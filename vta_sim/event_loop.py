@@ -238,7 +238,7 @@ def _last_visit(m: Machine, load: Transfer) -> int:
     """
     plans, index = m.issue.plans, load.index
     cells, step = plans.cells[index], plans.step[index]
-    # Last byte of a row's first word; of the next word; bytes of the row that came before the burst.
+    # Last byte of a row's first word, and of the next word; bytes of the row before the burst.
     word_end = plans.before[index] + plans.word_bytes[index] - 1
     end, done = word_end, 0
     first = m.issue.accepted[index] + 1
