@@ -211,7 +211,7 @@ def summary(networks: list[Network], config: HardwareConfig) -> Table:
             f"{each.utilization:.1%}",
             f"{each.dram_bytes:,}",
             f"{each.compile_seconds:.1f} s",
-            f"{each.simulate_seconds:.1f} s",
+            f"{1e3 * each.simulate_seconds:,.0f} ms",
         )
     return table
 

@@ -2,7 +2,8 @@
 
 Conv | Gemm, then BatchNormalization, or Add, Sub, Mul, Div with a constant for each channel
                                                     ->  Conv | Gemm with other weights and bias
-BatchNormalization of an image behind anything else ->  depthwise 1x1 Conv
+BatchNormalization of an image behind anything else, and such arithmetic with the model's input
+                                                    ->  depthwise 1x1 Conv
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +42,9 @@ class FoldAffine:
             if before is not None and _folds(before, constants) and model.only_reader(x):
                 new = _folded(before, node.outputs, affine, constants)
                 nodes = [new if each is before else each for each in nodes]
-            elif node.kind == "BatchNormalization" and len(self.shapes[x]) == 4:
+            elif len(self.shapes[x]) == 4 and (
+                node.kind == "BatchNormalization" or _prepares(model, node, x)
+            ):
                 new = _depthwise(node, affine, constants)
                 nodes.append(new)
             else:
@@ -96,6 +99,15 @@ def _normalization(model: FloatModel, node: OnnxNode) -> Affine | None:
     )
     factor = scale / np.sqrt(variance + node.real("epsilon", 1e-5))
     return factor, bias - mean * factor
+
+
+def _prepares(model: FloatModel, node: OnnxNode, x: str) -> bool:
+    """Whether ``x`` is an input of the model, channels first."""
+    while x in model.producers and model.producers[x].kind == "Transpose":
+        x = model.producers[x].inputs[0]
+    reader = model.only_reader(node.outputs[0])
+    moved = reader is not None and reader.kind == "Transpose"
+    return not moved and any(x == signature.name for signature in model.inputs)
 
 
 def _folds(node: OnnxNode, constants: dict[str, Array]) -> bool:

@@ -96,6 +96,17 @@ def test_nothing_folds_into_a_convolution_that_others_read() -> None:
     check([CONV, shifted, both], IMAGE, WEIGHTS | constant, ["Conv", "Add", "Mul"])
 
 
+def test_preparation_of_the_image_becomes_depthwise() -> None:
+    nodes = [
+        helper.make_node("Sub", ["x", "mean"], ["m"]),
+        helper.make_node("Div", ["m", "deviation"], ["n"]),
+        helper.make_node("Conv", ["n", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    constants = {"mean": random((3, 1, 1), 4), "deviation": np.float32(0.3)}
+    simple = check(nodes, IMAGE, WEIGHTS | constants, ["Conv", "Conv"])
+    assert simple.nodes[0].integer("group", 1) == 3
+
+
 def test_matmul_and_bias_become_gemm() -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["c"]),
@@ -145,17 +156,18 @@ def test_shapes_are_constants() -> None:
 
 SIX = {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6)}
 GATE = [
-    helper.make_node("Add", ["x", "three"], ["a"]),
+    helper.make_node("Neg", ["x"], ["c"]),
+    helper.make_node("Add", ["c", "three"], ["a"]),
     helper.make_node("Clip", ["a", "zero", "six"], ["b"]),
 ]
 SWISHES = {
     "gate alone": [helper.make_node("Div", ["b", "six"], ["y"])],
     "gate, then product": [
         helper.make_node("Mul", ["b", "sixth"], ["g"]),
-        helper.make_node("Mul", ["x", "g"], ["y"]),
+        helper.make_node("Mul", ["c", "g"], ["y"]),
     ],
     "product, then factor": [
-        helper.make_node("Mul", ["x", "b"], ["g"]),
+        helper.make_node("Mul", ["c", "b"], ["g"]),
         helper.make_node("Div", ["g", "six"], ["y"]),
     ],
 }
@@ -163,7 +175,7 @@ SWISHES = {
 
 @pytest.mark.parametrize("name", SWISHES)
 def test_hard_sigmoids_written_as_arithmetic_are_found(name: str) -> None:
-    kinds = ["HardSigmoid"] + ["Mul"] * (name != "gate alone")
+    kinds = ["Neg", "HardSigmoid"] + ["Mul"] * (name != "gate alone")
     check([*GATE, *SWISHES[name]], 4 * IMAGE, SIX | {"sixth": np.float32(1 / 6)}, kinds)
 
 
@@ -172,7 +184,7 @@ def test_hard_sigmoids_written_as_arithmetic_are_found(name: str) -> None:
     [SIX | {"six": np.float32(5), "sixth": np.float32(1 / 6)}, SIX | {"sixth": np.float32(0.5)}],
 )
 def test_arithmetic_that_is_no_hard_sigmoid_stays(constants: dict[str, Array]) -> None:
-    kinds = ["Add", "Clip", "Mul", "Mul"]
+    kinds = ["Neg", "Add", "Clip", "Mul", "Mul"]
     check([*GATE, *SWISHES["gate, then product"]], 4 * IMAGE, constants, kinds)
 
 
