@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ...dtypes import DType
 from ...loops.expressions import BinaryFunction as B
+from ...loops.expressions import Scope
 from .context import Context, Place
 from .integers import bounded
 from .values import Linear, Operand, Value, constant, intrinsic_suffix, llvm_type, memory_type
@@ -96,9 +97,15 @@ def _load_if_any(context: Context, place: Place, offset: Value) -> Value:
 def _load_linear(context: Context, place: Place, offset: Linear) -> Value:
     lanes, stride = offset.lanes, offset.stride
     if stride == 1 and context.mask is None:
-        return _load(context, place, offset.base, lanes)
+        padded = _padded(context, place, lanes)
+        if padded == lanes:
+            return _load(context, place, offset.base, lanes)
+        mask = _first_lanes(lanes, padded)
+        found = _masked_load(context, place, offset.base, padded, mask)
+        return _resized(context, found, lanes)
     if stride == 1:
-        return _masked_load(context, place, offset)
+        assert context.mask is not None
+        return _masked_load(context, place, offset.base, lanes, context.mask)
     span = abs(stride) * (lanes - 1) + 1
     if context.mask is not None or span > _WIDEST_SHUFFLE:
         return _gather(context, place, context.materialize(offset))
@@ -113,16 +120,37 @@ def _load_linear(context: Context, place: Place, offset: Linear) -> Value:
     return e.op(text, wide.dtype, lanes)
 
 
-def _masked_load(context: Context, place: Place, offset: Linear) -> Value:
-    mask = context.mask
-    assert mask is not None
-    kind, lanes = _kind(place), offset.lanes
+def _masked_load(context: Context, place: Place, base: Value, lanes: int, mask: Value) -> Value:
+    kind = _kind(place)
     name = f"llvm.masked.load.{intrinsic_suffix(kind, lanes)}.p0"
-    pointer = _address(context, place, offset.base)
+    pointer = _address(context, place, base)
     vector = llvm_type(kind, lanes)
     context.e.module.declare(name, vector, ("ptr", mask.type, vector))
     text = f"ptr align {place.buffer.dtype.bytes} {pointer}, {mask.typed}, {vector} poison"
     return context.e.op(f"call {vector} @{name}({text})", kind, lanes)
+
+
+def _padded(context: Context, place: Place, lanes: int) -> int:
+    """Lanes of the vector, a power of two, that memory is accessed by under a mask; or ``lanes``.
+
+    Buffers in registers are accessed as they are: LLVM keeps no masked memory in registers.
+    """
+    features = context.e.module.target.features
+    wide = 1 << (lanes - 1).bit_length()
+    cheap = "avx512vl" in features if place.buffer.dtype.bytes < 4 else "avx" in features
+    return wide if cheap and place.buffer.scope is not Scope.REGISTER else lanes
+
+
+def _first_lanes(lanes: int, wide: int) -> Value:
+    bits = ", ".join(f"i1 {str(lane < lanes).lower()}" for lane in range(wide))
+    return Value(f"<{bits}>", DType.BOOL, wide)
+
+
+def _resized(context: Context, a: Value, lanes: int) -> Value:
+    """The first lanes, or more of them that hold anything."""
+    picks = ", ".join(f"i32 {lane if lane < a.lanes else 'poison'}" for lane in range(lanes))
+    text = f"shufflevector {a.typed}, {a.type} poison, <{lanes} x i32> <{picks}>"
+    return context.e.op(text, a.dtype, lanes)
 
 
 def _gather(context: Context, place: Place, offset: Value) -> Value:
@@ -147,10 +175,14 @@ def store(context: Context, place: Place, offset: Operand, value: Operand) -> No
     lanes = context.lanes
     held = _to_memory(context, context.e.broadcast(held, lanes))
     if isinstance(offset, Linear) and offset.stride == 1:
-        if context.mask is None:
-            _store(context, place, offset.base, held)
+        wide = _padded(context, place, lanes)
+        if context.mask is not None:
+            _masked_store(context, place, offset.base, held, context.mask)
+        elif wide > lanes:
+            mask = _first_lanes(lanes, wide)
+            _masked_store(context, place, offset.base, _resized(context, held, wide), mask)
         else:
-            _masked_store(context, place, offset.base, held)
+            _store(context, place, offset.base, held)
         return
     _scatter(context, place, context.e.broadcast(context.materialize(offset), lanes), held)
 
@@ -160,9 +192,7 @@ def _store(context: Context, place: Place, offset: Value, held: Value) -> None:
     context.e.line(f"store {held.typed}, ptr {pointer}, align {place.buffer.dtype.bytes}")
 
 
-def _masked_store(context: Context, place: Place, base: Value, held: Value) -> None:
-    mask = context.mask
-    assert mask is not None
+def _masked_store(context: Context, place: Place, base: Value, held: Value, mask: Value) -> None:
     name = f"llvm.masked.store.{intrinsic_suffix(held.dtype, held.lanes)}.p0"
     pointer = _address(context, place, base)
     context.e.module.declare(name, "void", (held.type, "ptr", mask.type))

@@ -30,9 +30,14 @@ def add_product(context: Context, old: Value, a: Value, b: Value) -> Value:
 def reduce_lanes(context: Context, function: B, value: Value) -> Value:
     """All active lanes combined, as a scalar: halves with halves."""
     e = context.e
+    neutral = constant(_neutral(function, value.dtype), value.dtype, value.lanes)
     if context.mask is not None:
-        neutral = constant(_neutral(function, value.dtype), value.dtype, value.lanes)
         value = e.select(context.mask, value, neutral)
+    wide = 1 << (value.lanes - 1).bit_length()
+    if wide > value.lanes:
+        picks = ", ".join(f"i32 {min(lane, value.lanes)}" for lane in range(wide))
+        text = f"shufflevector {value.typed}, {neutral.typed}, <{wide} x i32> <{picks}>"
+        value = e.op(text, value.dtype, wide)
     while value.lanes > 1:
         half = value.lanes // 2
         parts = []

@@ -59,18 +59,19 @@ def _varies(expr: Expr, names: set[str], private: set[str]) -> bool:
 
 
 def chunks(loop: For, extent: int, vector_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """(first iteration, lanes, how many such chunks follow one another), lanes a power of two."""
+    """(first iteration, lanes, how many such chunks follow one another).
+
+    The last chunk has as many lanes as are left, be they a power of two or not.
+    """
     natural = max(vector_bytes // _widest(loop.body), 1)
-    if extent > 0 and extent & (extent - 1) == 0 and extent <= natural * _REGISTERS:
+    if 0 < extent <= natural * _REGISTERS and extent & (extent - 1) == 0:
         yield 0, extent, 1
         return
-    start, lanes = 0, natural
-    while extent > start:
-        count = (extent - start) // lanes
-        if count:
-            yield start, lanes, count
-            start += count * lanes
-        lanes //= 2
+    count, rest = divmod(extent, natural)
+    if count > 0:
+        yield 0, natural, count
+    if rest > 0:
+        yield count * natural, rest, 1
 
 
 def _widest(stmt: Stmt) -> int:
