@@ -6,6 +6,7 @@ constant.  A fact about an element of a buffer holds until something writes the 
 ``surviving`` sees to.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -121,14 +122,11 @@ class Bounds:
         best = self.interval(form)[1] if not self.facts else self._greatest(form, depth)
         if depth and self.facts:
             for fact in self.facts:
-                for atom, factor in fact.terms.items():
-                    held = form.terms.get(atom, 0)
-                    if held and held % factor == 0 and held // factor > 0:
-                        # form = rest + times * fact, and the fact is at most 0.
-                        rest = form - fact * (held // factor)
-                        if len(rest.terms) <= len(form.terms) + 1:
-                            best = min(best, self.upper(rest, depth - 1))
-                        break
+                for scale, times in _multiples(form, fact):
+                    # scale * form = rest + times * fact, and the fact is at most 0.
+                    rest = form * scale - fact * times
+                    if len(rest.terms) <= len(form.terms) + 1:
+                        best = min(best, self.upper(rest, depth - 1) // scale)
         if depth:
             for atom, factor in form.terms.items():
                 match atom:
@@ -188,6 +186,17 @@ class Bounds:
             case Load():
                 return anything
         return anything
+
+
+def _multiples(form: Linear, fact: Linear) -> set[tuple[int, int]]:
+    """Positive ``(scale, times)`` of which ``scale * form - times * fact`` lacks a term of both."""
+    found = set()
+    for atom, factor in fact.terms.items():
+        held = form.terms.get(atom, 0)
+        if held * factor > 0:
+            shared = math.gcd(held, factor)
+            found.add((abs(factor) // shared, abs(held) // shared))
+    return found
 
 
 def _reads(form: Linear, names: set[str]) -> bool:

@@ -92,6 +92,12 @@ def test_random_functions_are_proved(function: Function) -> None:
     for j in i + 1:
       if j < 6:
         y[i, j] = x[i - j, j]""",
+        # A guard in elements for an index in blocks.
+        """
+  for i in 5:
+    for j in 2:
+      if (0 <= i * 2 + j - 2) & (i * 2 + j - 2 < 8):
+        y[(i * 2 + j - 2) // 2, (i * 2 + j - 2) % 2] = x[(i * 2 + j - 2) // 2, 0]""",
         # A count that a guard holds back, until it grows.
         """
   alloc c: int64[] local:
