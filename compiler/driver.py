@@ -11,7 +11,6 @@ from dovetail.isa.instructions import Load, Store
 from dovetail.runtime.module import Module, TensorSignature
 
 from .backends.vta.emit import CompiledProgram, compile_partition
-from .cpu import graph_to_bytes
 from .errors import CompilerError, ModelError
 from .graph.dense_to_conv import DenseToConv
 from .graph.eliminate_dead import EliminateDead
@@ -23,9 +22,10 @@ from .graph.verify import verify
 from .host_steps import host_steps
 from .importers.onnx import import_onnx, load_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
-from .native import compile_native
+from .native import compile_graph, compile_native
 from .options import CompileOptions
 from .passes import Pipeline
+from .segment import EXACT_PASSES
 from .target import Target, parse_target
 from .tensor.lower import Activation
 from .trace import Trace
@@ -66,8 +66,9 @@ def compile_model(
     graph = simplify(imported, trace.observers)
     if chosen.config is None:
         verify(graph)
+        module = compile_graph(graph, EXACT_PASSES, trace)
         trace.end()
-        return _cpu_module(graph, chosen)
+        return module
 
     graph = Pipeline(FOR_ACCELERATOR, trace.observers).run(graph)
     verify(graph)
@@ -106,16 +107,6 @@ def _partition_text(partition: Partition) -> str:
 def _signatures(graph: Graph, names: tuple[str, ...]) -> tuple[TensorSignature, ...]:
     return tuple(
         TensorSignature(name, graph.types[name].shape, graph.types[name].dtype) for name in names
-    )
-
-
-def _cpu_module(graph: Graph, target: Target) -> Module:
-    return Module(
-        target.name,
-        _signatures(graph, graph.inputs),
-        _signatures(graph, graph.outputs),
-        {},
-        {"graph": graph_to_bytes(graph)},
     )
 
 

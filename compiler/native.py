@@ -26,6 +26,7 @@ from .dtypes import DType
 from .errors import UnsupportedOperatorError
 from .executor.executor import Executor
 from .graph.ir import Graph, GraphBuilder
+from .graph.ops import Quantize
 from .graph.slices import slice_graph
 from .graph.text import to_text
 from .graph.types import TensorType
@@ -33,10 +34,11 @@ from .importers.general.context import NeedsValueError, Tensor
 from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
 from .loops.expressions import Buffer
+from .passes import Pipeline
 from .segment import PASSES, build_program
 from .trace import Trace
 
-__all__ = ["NativeModule", "compile_native", "load_native"]
+__all__ = ["NativeModule", "compile_graph", "compile_native", "load_native"]
 
 Array = NDArray[Any]
 NativeModule = CompiledProgram | Executor
@@ -63,13 +65,26 @@ def compile_native(
     except NeedsValueError:
         return _specialising(model, signatures)
     trace.step("import", lambda: to_text(graph))
-    graph = PASSES.run(graph)
+    return compile_graph(graph, PASSES, trace, options)
+
+
+def compile_graph(
+    graph: Graph, passes: Pipeline[Graph], trace: Trace, options: LlvmOptions | None = None
+) -> Module:
+    """Compile a graph for CPUs, once ``passes`` have made its operators general ones."""
+    numbers_only = [
+        node.inputs[0]
+        for node in graph.nodes
+        if isinstance(node.operator, Quantize) and node.inputs[0] in graph.inputs
+    ]
+    graph = passes.run(graph)
     trace.step("prepare", lambda: to_text(graph))
-    steps, program = build_program(graph)
+    options = options or LlvmOptions()
+    steps, program = build_program(graph, options.threads)
     trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{sum(map(len, code.objects))} bytes")
-    return _module(program, code, [list(step.origins) for step in steps])
+    return _module(program, code, [list(step.origins) for step in steps], numbers_only)
 
 
 def load_native(module: Module) -> NativeModule:
@@ -125,7 +140,9 @@ def _specialising(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]
     return Module("cpu", inputs, tuple(outputs), {}, {"model": model.SerializeToString()})
 
 
-def _module(program: Program, code: ProgramCode, origins: list[list[str]]) -> Module:
+def _module(
+    program: Program, code: ProgramCode, origins: list[list[str]], numbers_only: list[str]
+) -> Module:
     places, data = [], bytearray()
     for array in program.constants.values():
         data.extend(b"\0" * (-len(data) % ALIGNMENT))
@@ -133,6 +150,7 @@ def _module(program: Program, code: ProgramCode, origins: list[list[str]]) -> Mo
         data.extend(np.asarray(array, order="C").tobytes())
     details = {
         "kernels": origins,
+        "numbers_only": numbers_only,
         "memory_bytes": code.memory_bytes,
         "threads": code.threads,
         "cpu": code.cpu,

@@ -13,6 +13,7 @@ from .backends.llvm.program import Call, Origin, Place, Program
 from .dtypes import DType
 from .graph.block_channels import BlockChannels
 from .graph.expand_convolutions import ExpandConvolutions
+from .graph.expand_integers import ExpandIntegers
 from .graph.fold_scales import FoldScales
 from .graph.groups import group_nodes
 from .graph.ir import Graph
@@ -26,7 +27,7 @@ from .lower.group import lower_group
 from .passes import Pipeline
 from .schedule.loops.threads import over_threads
 
-__all__ = ["PASSES", "Segment", "Step", "build_program", "compile_segment"]
+__all__ = ["EXACT_PASSES", "PASSES", "Segment", "Step", "build_program", "compile_segment"]
 
 Array = NDArray[Any]
 
@@ -34,6 +35,9 @@ PASSES: Pipeline[Graph] = Pipeline(
     (FoldScales(), BlockChannels(), ExpandConvolutions(), PackWeights())
 )
 """What a graph goes through before it becomes groups."""
+
+EXACT_PASSES: Pipeline[Graph] = Pipeline((ExpandIntegers(), BlockChannels(), ExpandConvolutions()))
+"""The same for a graph of integer operators: no float result changes by a bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,14 @@ class Segment:
         return dict(zip(self.graph.outputs, self.code.run(given), strict=True))
 
 
-def compile_segment(graph: Graph, options: LlvmOptions | None = None) -> Segment:
+def compile_segment(
+    graph: Graph, options: LlvmOptions | None = None, passes: Pipeline[Graph] = PASSES
+) -> Segment:
     """Compile a graph of general operators.
 
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
-    graph = PASSES.run(graph)
+    graph = passes.run(graph)
     options = options or LlvmOptions()
     steps, program = build_program(graph, options.threads)
     return Segment(graph, steps, compile_program(program, options))

@@ -19,7 +19,7 @@ DEVICES = {
         "BoardDevice",
         "an FPGA board: board:MODEL@PORT, for example board:ulx3s@/dev/ttyUSB0",
     ),
-    "cpu": ("dovetail.compiler.cpu", "CpuDevice", "the graph interpreter, in NumPy"),
+    "cpu": ("dovetail.compiler.cpu", "CpuDevice", "machine code on this CPU"),
 }
 """Name to module, class and description."""
 

@@ -1,0 +1,303 @@
+"""Integer operators (NHWC, one meaning each) as general ones, byte for byte.
+
+    Requantize(acc, scale)  ->  Cast(int8, clip(rint(float32(acc) * scale) + zero_point))
+
+Sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
+exact in any order, and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it
+is computed in, and converted when an operator wants the other one.  Every node becomes nodes of
+other kinds, so the pass ends.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+
+from ..dtypes import DType
+from .bounds import accumulator_bound
+from .ir import Array, Graph, GraphBuilder, Node
+from .operators.contractions import Convolution, contract
+from .operators.elementwise import Binary, BinaryFunction, Cast, Unary, UnaryFunction
+from .operators.indexing import Gather
+from .operators.movement import PadTensor, Reshape, Slice, Transpose
+from .operators.protocol import TensorOperator
+from .operators.reductions import Cumulative, Reduce, ReduceFunction
+from .operators.windows import WindowFunction, WindowReduce
+from .ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Dense,
+    Dequantize,
+    Lookup,
+    MaxPool2d,
+    Pad,
+    Quantize,
+    Requantize,
+    Shift128,
+    Softmax,
+)
+
+__all__ = ["ExpandIntegers"]
+
+EXACT_IN_FLOAT32 = 1 << 24
+TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+F32 = np.float32
+Number = float | np.floating[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandIntegers:
+    """See the module's docstring."""
+
+    name: str = "expand_integers"
+
+    def run(self, graph: Graph) -> Graph:
+        """The graph of general operators, with the same inputs and outputs."""
+        expanding = _Expanding(graph)
+        for node in graph.nodes:
+            expanding.visit(node)
+        return expanding.build()
+
+
+@dataclass(slots=True)
+class _Expanding:
+    graph: Graph
+    builder: GraphBuilder = field(default_factory=GraphBuilder)
+    plain: dict[str, str] = field(default_factory=dict)
+    """Tensors of ``graph`` in the new one."""
+    images: dict[str, str] = field(default_factory=dict)
+    """The same in NCHW."""
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.graph.inputs:
+            self.plain[name] = self.builder.input(name, self.graph.types[name])
+
+    def build(self) -> Graph:
+        """The new graph, its outputs called as before."""
+        for name in self.graph.outputs:
+            self.origin = name
+            self.builder.export(self.tensor(name), name)
+        return self.builder.build(self.graph.outputs)
+
+    def emit(self, operator: TensorOperator, *inputs: str) -> str:
+        """Add a node."""
+        return self.builder.node(operator, inputs, self.origin, self.origin)
+
+    def constant(self, value: Array) -> str:
+        """Add a constant."""
+        return self.builder.constant(f"{self.origin}.constant", value)
+
+    def tensor(self, name: str) -> str:
+        """A tensor of the old graph in its own order."""
+        if name not in self.plain:
+            if name in self.graph.constants:
+                self.plain[name] = self.builder.constant(name, self.graph.constants[name])
+            else:
+                self.plain[name] = self.emit(Transpose(TO_NHWC), self.images[name])
+        return self.plain[name]
+
+    def image(self, name: str) -> str:
+        """A tensor of four dimensions in NCHW."""
+        if name not in self.images:
+            self.images[name] = self.emit(Transpose(TO_NCHW), self.tensor(name))
+        return self.images[name]
+
+    def any_order(self, name: str) -> tuple[str, bool]:
+        """A tensor in the order that it is there in, and whether that is NCHW."""
+        if name in self.images:
+            return self.images[name], True
+        return self.tensor(name), False
+
+    def visit(self, node: Node) -> None:
+        """Expand one node."""
+        self.origin, operator = node.origin, node.operator
+        match operator:
+            case Conv2d():
+                self.images[node.output] = self.conv2d(node, operator)
+            case MaxPool2d() | AveragePool2d() | Pad():
+                self.images[node.output] = self.window(node, operator)
+            case Requantize() | Add() | Lookup() | Shift128() | Quantize() | Dequantize():
+                self.elementwise(node, operator)
+            case Dense():
+                self.plain[node.output] = self.dense(node, operator)
+            case Softmax():
+                self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
+            case Transpose() if node.inputs[0] in self.images:
+                self.transpose(node, operator)
+            case Reshape() | Transpose():
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = self.emit(operator, x)
+            case _:
+                raise TypeError(
+                    f"node {node.origin!r}: {type(operator).__name__} is no integer one"
+                )
+
+    def elementwise(
+        self, node: Node, operator: Requantize | Add | Lookup | Shift128 | Quantize | Dequantize
+    ) -> None:
+        """An operator that takes its operands in either order."""
+        x, is_image = self.any_order(node.inputs[0])
+        match operator:
+            case Requantize():
+                result = self.requantize(x, node.inputs[1], is_image, operator)
+            case Add():
+                y = self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
+                result = self.add(x, y, operator)
+            case Lookup():
+                place = self.binary(BinaryFunction.ADD, self.cast(x, DType.INT64), 128)
+                result = self.emit(Gather(0), self.tensor(node.inputs[1]), place)
+            case Shift128(to=to):
+                offset = -128 if to == "int8" else 128
+                moved = self.binary(BinaryFunction.ADD, self.cast(x, DType.INT16), offset)
+                result = self.cast(moved, DType(to))
+            case Quantize(scale=scale, zero_point=zero_point):
+                quotient = self.binary(BinaryFunction.DIV, x, F32(scale))
+                result = self.saturated(quotient, zero_point, -128, 127)
+            case Dequantize(scale=scale, zero_point=zero_point):
+                wide = self.cast(self.centred(x, zero_point, DType.INT32), DType.FLOAT32)
+                result = self.binary(BinaryFunction.MUL, wide, F32(scale))
+            case _:
+                assert_never(operator)
+        (self.images if is_image else self.plain)[node.output] = result
+
+    def binary(self, function: BinaryFunction, x: str, other: Number | str) -> str:
+        """An element-wise operator; a number takes the dtype of ``x``."""
+        if not isinstance(other, str):
+            kind = self.builder.types[x].dtype
+            other = self.constant(np.asarray(other).astype(kind.numpy))
+        return self.emit(Binary(function), x, other)
+
+    def cast(self, x: str, dtype: DType) -> str:
+        """A conversion."""
+        return self.emit(Cast(dtype), x)
+
+    def centred(self, x: str, zero_point: int, dtype: DType) -> str:
+        """``x - zero_point`` in ``dtype``."""
+        wide = self.cast(x, dtype)
+        return self.binary(BinaryFunction.SUB, wide, zero_point) if zero_point else wide
+
+    def saturated(self, x: str, zero_point: int, low: int, high: int) -> str:
+        """``clip(rint(x) + zero_point, low, high)`` as int8."""
+        x = self.emit(Unary(UnaryFunction.RINT), x)
+        x = self.binary(BinaryFunction.ADD, x, zero_point)
+        x = self.binary(BinaryFunction.MIN, self.binary(BinaryFunction.MAX, x, low), high)
+        return self.cast(x, DType.INT8)
+
+    def conv2d(self, node: Node, operator: Conv2d) -> str:
+        """In NCHW, OIHW; padding is 0 once the zero point is subtracted."""
+        weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
+        weights = weights.astype(np.int32) - operator.weight_zero_point
+        dtype = self.exact(weights, bias, operator.zero_point)
+        top, left, bottom, right = operator.pads
+        convolution = Convolution(
+            operator.strides, (1, 1), ((top, bottom), (left, right)), (1, 1), operator.groups, dtype
+        )
+        x = self.centred(self.image(node.inputs[0]), operator.zero_point, dtype)
+        w = self.constant(weights.transpose(0, 3, 1, 2).astype(dtype.numpy))
+        b = self.constant(bias.reshape(-1, 1, 1).astype(dtype.numpy))
+        return self.binary(BinaryFunction.ADD, self.emit(convolution, x, w), b)
+
+    def dense(self, node: Node, operator: Dense) -> str:
+        """A product with the transposed weights."""
+        weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
+        weights = weights.astype(np.int32) - operator.weight_zero_point
+        dtype = self.exact(weights, bias, operator.zero_point)
+        x = self.centred(self.tensor(node.inputs[0]), operator.zero_point, dtype)
+        w = self.constant(np.ascontiguousarray(weights.T).astype(dtype.numpy))
+        rank = len(self.builder.types[x].shape)
+        leading = tuple(range(rank - 1))
+        kinds = (self.builder.types[x], self.builder.types[w])
+        labels = ((*leading, rank), (rank, rank + 1))
+        product = contract(kinds, labels, (*leading, rank + 1), dtype)
+        total = self.emit(product, x, w)
+        b = self.constant(bias.astype(dtype.numpy))
+        return self.binary(BinaryFunction.ADD, total, b)
+
+    def exact(self, weights: Array, bias: Array, zero_point: int) -> DType:
+        """The dtype that sums of products are exact in."""
+        bound = accumulator_bound(weights, bias, zero_point)
+        return DType.FLOAT32 if bound < EXACT_IN_FLOAT32 else DType.INT32
+
+    def requantize(self, x: str, scale: str, is_image: bool, operator: Requantize) -> str:
+        """Scales belong to the channels."""
+        factors = self.graph.constants[scale]
+        aligned = self.constant(factors.reshape(-1, 1, 1) if is_image else factors)
+        if self.builder.types[x].dtype != DType.FLOAT32:
+            x = self.cast(x, DType.FLOAT32)
+        product = self.binary(BinaryFunction.MUL, x, aligned)
+        return self.saturated(product, operator.zero_point, operator.low, operator.high)
+
+    def add(self, a: str, b: str, operator: Add) -> str:
+        """In float64, rounded to float32 where a fused multiply-add rounds."""
+        ra, rb = np.float64(F32(operator.a_ratio)), np.float64(F32(operator.b_ratio))
+        shift = 128 if operator.unsigned else 0
+        product = np.float64(F32(rb * (operator.b_zero_point + shift)))
+        start = F32(ra * (operator.a_zero_point + shift) + product)
+        offset = np.float64(F32(operator.zero_point + shift) - start)
+        inner = self.binary(BinaryFunction.ADD, self.scaled(b, shift, rb), offset)
+        inner = self.cast(self.cast(inner, DType.FLOAT32), DType.FLOAT64)
+        total = self.binary(BinaryFunction.ADD, self.scaled(a, shift, ra), inner)
+        return self.saturated(self.cast(total, DType.FLOAT32), -shift, operator.low, operator.high)
+
+    def scaled(self, x: str, shift: int, ratio: float) -> str:
+        """``(x + shift) * ratio`` in float64, where it is exact."""
+        wide = self.binary(BinaryFunction.ADD, self.cast(x, DType.FLOAT64), shift)
+        return self.binary(BinaryFunction.MUL, wide, ratio)
+
+    def window(self, node: Node, operator: MaxPool2d | AveragePool2d | Pad) -> str:
+        """Pools and borders of images."""
+        x = self.image(node.inputs[0])
+        match operator:
+            case Pad(pads=(top, left, bottom, right), value=value):
+                fill = self.constant(np.asarray(value, np.int8))
+                return self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
+            case MaxPool2d(kernel=kernel, strides=strides, pads=(top, left, bottom, right)):
+                pads = ((top, bottom), (left, right))
+                return self.emit(
+                    WindowReduce((2, 3), kernel, strides, (1, 1), pads, WindowFunction.MAX), x
+                )
+            case AveragePool2d(kernel=kernel, strides=strides):
+                wide = self.centred(x, operator.x_zero_point, DType.INT32)
+                pool = WindowReduce(
+                    (2, 3), kernel, strides, (1, 1), ((0, 0), (0, 0)), WindowFunction.ADD
+                )
+                total = self.cast(self.emit(pool, wide), DType.FLOAT32)
+                scaled = self.binary(BinaryFunction.MUL, total, F32(operator.scale))
+                return self.saturated(scaled, operator.zero_point, -128, 127)
+            case _:
+                assert_never(operator)
+
+    def softmax(self, x: str, operator: Softmax) -> str:
+        """A table of exponentials; their sum from left to right."""
+        kind = self.builder.types[x]
+        size = kind.shape[-1]
+        step = float(F32(operator.x_scale))
+        room = np.log(float(F32(np.finfo(F32).max) / F32(size))) - 5
+        shift = max(0.0, room) / step
+        with np.errstate(under="ignore"):
+            table = np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
+        rows = self.emit(Reshape((kind.elements // size, size)), x)
+        wide = self.cast(rows, DType.INT64)
+        top = self.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
+        place = self.binary(BinaryFunction.SUB, wide, top)
+        values = self.emit(
+            Gather(0), self.constant(table), self.binary(BinaryFunction.ADD, place, 255)
+        )
+        totals = self.emit(Cumulative(ReduceFunction.SUM, 1), values)
+        total = self.emit(Slice((0, size - 1), (1, 1), (kind.elements // size, 1)), totals)
+        steps = np.floor(F32(1) / F32(operator.scale))
+        scaled = self.binary(BinaryFunction.MUL, values, steps)
+        quotient = self.binary(BinaryFunction.DIV, scaled, total)
+        result = self.saturated(quotient, operator.zero_point, -128, 127)
+        return self.emit(Reshape(kind.shape), result)
+
+    def transpose(self, node: Node, operator: Transpose) -> None:
+        """Of an image that is there in NCHW: often nothing is left to do."""
+        order = tuple(TO_NHWC[axis] for axis in operator.permutation)
+        x = self.images[node.inputs[0]]
+        if order == tuple(range(4)):
+            self.plain[node.output] = self.emit(Reshape(self.builder.types[x].shape), x)
+        else:
+            self.plain[node.output] = self.emit(Transpose(order), x)
