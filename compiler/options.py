@@ -25,7 +25,8 @@ class Overlap(Enum):
 class CompileOptions:
     """dump: folder that gets the text of every intermediate form; None for none.
 
-    verify: check the graph after every pass, not only at the beginning and the end.
+    verify: check the graph after every pass, not only at the beginning and the end, and every loop
+    program.
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
     """

@@ -23,7 +23,9 @@ from .graph.pack_weights import PackWeights
 from .loops.expressions import Buffer, Variable
 from .loops.ir import Function, Store, loops
 from .loops.text import to_text
+from .loops.verify import verify
 from .lower.group import lower_group
+from .options import CompileOptions
 from .passes import Pipeline
 from .schedule.loops.threads import over_threads
 
@@ -134,6 +136,9 @@ class _Building:
 
     def finish(self) -> tuple[tuple[Step, ...], Program]:
         """Give every tensor its place."""
+        if CompileOptions.from_environment().verify:
+            for function in self.functions.values():
+                verify(function, trust_data=True)
         graph = self.graph
         computed = {name for step in self.steps for name in step.outputs}
         copies: list[tuple[str, int]] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ..dtypes import DType
 from ..errors import GraphError
 from .accesses import Access, accesses
+from .affine import Linear
 from .bounds import Bounds
 from .expressions import (
     COMPARISONS,
@@ -53,6 +54,7 @@ def verify(
     intrinsics: Mapping[str, Intrinsic] | None = None,
     *,
     scheduled: bool = False,
+    trust_data: bool = False,
 ) -> None:
     """Raise GraphError, naming the statement, unless the function keeps these rules.
 
@@ -62,6 +64,8 @@ def verify(
     is in range, which its form, the loops and the guards around it prove.  Iterations that run at
     once touch different elements.  Extents of vector and unrolled loops are constant; once the
     function is ``scheduled``, only their variables index registers.
+
+    With ``trust_data``, indices that depend on elements of buffers are taken to be in range.
     """
     parameters = (*function.inputs, *function.outputs)
     names: dict[str, Buffer] = {}
@@ -74,7 +78,7 @@ def verify(
             )
         names[buffer.name] = buffer
     inputs = frozenset(buffer.name for buffer in function.inputs)
-    verifier = _Verifier(function.name, inputs, intrinsics or {}, scheduled)
+    verifier = _Verifier(function.name, inputs, intrinsics or {}, scheduled, trust_data)
     verifier.statement(function.body, _Scope(names, {}, {}))
     verifier.indices(function.body)
     verifier.races(function.body, Bounds())
@@ -94,11 +98,13 @@ class _Verifier:
         inputs: frozenset[str],
         intrinsics: Mapping[str, Intrinsic],
         scheduled: bool,
+        trust_data: bool,
     ) -> None:
         self.name = name
         self.inputs = inputs
         self.intrinsics = intrinsics
         self.scheduled = scheduled
+        self.trust_data = trust_data
 
     def error(self, stmt: Stmt, message: str) -> GraphError:
         line = statement_to_text(stmt).splitlines()[0]
@@ -220,7 +226,7 @@ class _Verifier:
     def in_range(self, access: Access) -> None:
         for axis, (form, size) in enumerate(zip(access.index, access.buffer.shape, strict=True)):
             low, high = access.bounds.lower(form), access.bounds.upper(form)
-            if low < 0 or high >= size:
+            if (low < 0 or high >= size) and not (self.trust_data and _of_data(access, form)):
                 raise self.error(
                     access.statement,
                     f"index {expr_to_text(form.to_expr())} of {access.buffer.name}, dimension "
@@ -247,3 +253,13 @@ class _Verifier:
                 if any(isinstance(each, For) for each in walk(stmt)):
                     for body in bodies(stmt):
                         self.races(body, bounds.surviving(stmt))
+
+
+def _of_data(access: Access, form: Linear) -> bool:
+    """Whether an index depends on elements of buffers, maybe by way of a ``Let``."""
+    known = {loop.variable for loop in access.loops} | access.within
+    return any(
+        isinstance(node, Load) or (isinstance(node, Variable) and node.name not in known)
+        for atom in form.terms
+        for node in expressions(atom)
+    )

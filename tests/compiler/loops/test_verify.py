@@ -224,6 +224,15 @@ def test_a_wrong_type_or_name_is_named(body: Stmt, message: str) -> None:
         verify(Function("f", (N,), (Y,), body))
 
 
+def test_indices_of_data_may_be_trusted() -> None:
+    gather = written("\n  for i in 4:\n    let v: int64 = n[i]:\n      y[v + 1, 0] = x[n[v], 0]")
+    with pytest.raises(GraphError, match="may be -9223372036854775808"):
+        verify(gather)
+    verify(gather, trust_data=True)
+    with pytest.raises(GraphError, match="may be 0 to 8"):
+        verify(written("\n  for i in 9:\n    y[i, 0] = x[n[0], 0]"), trust_data=True)
+
+
 def test_parameters_of_one_name_or_not_global_are_refused() -> None:
     store = Store(Y, (as_index(0),), ZERO)
     with pytest.raises(GraphError, match="two parameters are named y"):
