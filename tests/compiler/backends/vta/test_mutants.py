@@ -1,0 +1,43 @@
+"""Faults put into compiled programs are noticed."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import onnx
+
+from tests.end_to_end.models import Network
+
+from .mutants import KINDS, Mutant, Subject, mutants
+from .programs import TINY
+from .test_cascade import SMALL, deep
+
+
+def residual(seed: int) -> onnx.ModelProto:
+    """Two residual blocks, a pool and a dense layer."""
+    net = Network(np.random.default_rng(seed))
+    x = net.conv(net.input(3, 12, 12), 12, pads=(1, 1, 1, 1), activation="Relu")
+    for _ in range(2):
+        y = net.conv(x, 12, pads=(1, 1, 1, 1), activation="Relu")
+        x = net.add(net.conv(y, 12, pads=(1, 1, 1, 1)), x, relu=True)
+    return net.model(net.dense(net.average_pool(x, 3), 10))
+
+
+def subjects() -> list[Subject]:
+    """All on chip, streamed through little ACT, and strip by strip."""
+    model = residual(7)
+    return [
+        Subject.of("on chip", model, TINY),
+        Subject.of("streamed", model, replace(TINY, act_depth=256)),
+        Subject.of("strips", deep(16, 16), SMALL),
+    ]
+
+
+def test_nearly_every_fault_is_caught() -> None:
+    rng = np.random.default_rng(3)
+    missed: list[Mutant] = []
+    for subject in subjects():
+        for mutant in islice(mutants(subject, rng), 6 * len(KINDS)):
+            if subject.catches(mutant) is None:
+                missed.append(mutant)
+    assert len(missed) <= 2, [(mutant.kind, mutant.fault) for mutant in missed]
