@@ -174,10 +174,10 @@ def test_the_side_not_selected_reads_nothing(level: str) -> None:
             np.testing.assert_array_equal(run(function, values, level=level), expected)
 
 
-@pytest.mark.parametrize("stride", [-3, -1, 2, 3, 7, 40])
+@pytest.mark.parametrize("stride", [-3, -1, 2, 3, 4, 7, 40])
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT16, F, DType.FLOAT64, DType.BOOL])
-def test_lanes_lie_any_distance_apart(stride: int, dtype: DType) -> None:
-    size = 40
+@pytest.mark.parametrize("size", [2, 7, 40])
+def test_lanes_lie_any_distance_apart(stride: int, dtype: DType, size: int) -> None:
     span = abs(stride) * (size - 1) + 1
     x, y = Buffer("x", (span,), dtype), Buffer("y", (span,), dtype)
     index = I * stride + (span - 1 if stride < 0 else 0)
