@@ -39,7 +39,7 @@ class BlockChannels:
     """See the module's docstring.  Every node is visited once, so the pass ends."""
 
     block: int = 16
-    waste: float = 1.5
+    waste: float = 2.0
     """Channels after filling up, over channels before: a convolution with more stays plain."""
 
     name: str = "block_channels"
