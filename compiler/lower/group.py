@@ -15,6 +15,7 @@ from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
 from .operand import Indices, Operand, Result, Scope, zero
 from .table import ANCHORS, ELEMENTS
+from .transposed import tile_transposed
 
 __all__ = ["Lowered", "lower_group"]
 
@@ -88,7 +89,7 @@ class _Lowering:
             indices = _indices(variables, shape)
             body = self.statement(partial(self.stores, names, indices))
             used = [(v, size) for v, size in zip(variables, shape, strict=True) if size != 1]
-            statements.append(loops(tuple(used), body))
+            statements.append(tile_transposed(used, body) or loops(tuple(used), body))
         return block(*statements)
 
     def anchor(self, node: Node) -> Stmt:

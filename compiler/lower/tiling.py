@@ -6,13 +6,17 @@ on, and does one multiply-add for each element of the tile; the tile is chosen f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..dtypes import DType
 from ..graph.operators.contractions import Axis, Contract
 
 __all__ = ["Machine", "Tiling", "choose_tiling"]
+
+STREAMS = 12
+"""Registers where lanes lie along the sum: each row is read from end to end, and too many rows at
+a time push each other out of the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
     }
     uses = [_Use.of(axes, vector, lanes, operator.dtype) for axes in operator.operands]
     everything = prod(counts.values())
+    if vector in operator.summed:
+        machine = replace(machine, registers=min(machine.registers, STREAMS))
     useful = [label for label in reversed(operator.kept) if counts[label] > 1]
     best: dict[int, int] = {}
     best_time = everything * _cycles(1, 1, [(False, False, use.bytes) for use in uses], machine)

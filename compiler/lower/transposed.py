@@ -1,0 +1,77 @@
+"""Loops of groups that read across the rows of their input.
+
+    for i in N: for j in M: y[i, j] = x[j, i]
+
+reads a new cache line for each element.  Here both loops are cut into tiles, so that the lines of a
+tile are all used before others come; the inner loop is a vector of what lies in different lines.
+"""
+
+from collections.abc import Sequence
+
+from ..loops.expressions import Expr, Load, Variable
+from ..loops.ir import LoopKind, Stmt, block, loops
+from ..loops.rewrite import fold, own_expressions, substitute, variables, walk
+from .operand import index
+
+__all__ = ["tile_transposed"]
+
+TILE = 16
+"""Elements along both dimensions: a cache line of 32-bit ones."""
+
+SMALLEST = 1 << 10
+"""Elements; fewer fit the cache anyhow."""
+
+
+def tile_transposed(nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt | None:
+    """``body`` in the loops of ``nest``, cut into tiles; None where rows are read along."""
+    if len(nest) < 2:
+        return None
+    total = 1
+    for _, size in nest:
+        total *= size
+    last, width = nest[-1]
+    across = _across(nest, body)
+    if across is None or total < SMALLEST:
+        return None
+    sizes = dict(nest)
+    pieces = []
+    for row_start, rows, row_tile in _cuts(sizes[across]):
+        for start, count, tile in _cuts(width):
+            row = index(row_start) + Variable(f"{across}.o") * row_tile + Variable(f"{across}.i")
+            place = index(start) + Variable(f"{last}.o") * tile + Variable(f"{last}.i")
+            inner = substitute(body, {across: row, last: place})
+            inner = loops(((f"{last}.i", tile),), inner, LoopKind.VECTOR)
+            inner = loops(((f"{across}.i", row_tile),), inner)
+            pieces.append(loops(((f"{across}.o", rows), (f"{last}.o", count)), inner))
+    rest = tuple(each for each in nest if each[0] not in (across, last))
+    return loops(rest, block(*pieces))
+
+
+def _cuts(size: int) -> list[tuple[int, int, int]]:
+    """First index, number of tiles and their size: whole tiles, and what is left."""
+    whole, rest = divmod(size, TILE)
+    cuts = [(0, whole, TILE)] if whole else []
+    return [*cuts, (whole * TILE, 1, rest)] if rest else cuts
+
+
+def _across(nest: Sequence[tuple[str, int]], body: Stmt) -> str | None:
+    """The loop that goes along the rows of what is read, if the innermost goes across them."""
+    last = nest[-1][0]
+    names = [name for name, size in nest[:-1] if size >= TILE]
+    found: list[str] = []
+    along: list[bool] = []
+
+    def look(node: Expr, below: tuple[None, ...]) -> None:
+        if not isinstance(node, Load) or not node.indices:
+            return
+        *rows, place = node.indices
+        used = variables(place)
+        if last in used:
+            along.append(True)
+        elif any(last in variables(each) for each in rows):
+            found.extend(name for name in names if name in used)
+
+    for stmt in walk(body):
+        for expr in own_expressions(stmt):
+            fold(expr, look)
+    return found[0] if found and not along else None
