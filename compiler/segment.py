@@ -20,6 +20,7 @@ from .graph.ir import Graph
 from .graph.memory import plan_memory
 from .graph.operators.movement import Reshape
 from .graph.pack_weights import PackWeights
+from .graph.transpose_operands import TransposeOperands
 from .loops.expressions import Buffer, Variable
 from .loops.ir import Function, Store, loops
 from .loops.text import to_text
@@ -34,7 +35,7 @@ __all__ = ["EXACT_PASSES", "PASSES", "Segment", "Step", "build_program", "compil
 Array = NDArray[Any]
 
 PASSES: Pipeline[Graph] = Pipeline(
-    (FoldScales(), BlockChannels(), ExpandConvolutions(), PackWeights())
+    (FoldScales(), BlockChannels(), ExpandConvolutions(), PackWeights(), TransposeOperands())
 )
 """What a graph goes through before it becomes groups."""
 

@@ -1,4 +1,4 @@
-"""Packed weights give the same results."""
+"""Packed weights and turned operands give the same results."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,9 @@ from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract, contract
+from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.pack_weights import PackWeights
+from dovetail.compiler.graph.transpose_operands import TransposeOperands
 from dovetail.compiler.graph.types import TensorType
 
 F32 = DType.FLOAT32
@@ -49,3 +51,23 @@ def test_steps_of_the_output_are_those_of_a_dense_dimension() -> None:
     assert operator.result((TensorType((2, 4), F32),)) == (TensorType((8,), F32),)
     with pytest.raises(GraphError, match=r"required steps \[4, 1\] in"):
         Contract((2, 4), (operand,), (((0, 5), (1, 1)),), F32)
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_operands_that_are_used_often_are_turned(rows: int, batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    kinds = [TensorType((*batch, size, 4), F32) for size in (rows, 10)]
+    builder = GraphBuilder()
+    names = tuple(builder.input(name, kind) for name, kind in zip("xy", kinds, strict=True))
+    labels = [*range(3, 3 + len(batch))]
+    operator = contract(kinds, [[*labels, 0, 1], [*labels, 2, 1]], [*labels, 0, 2], F32)
+    graph = builder.build((builder.node(operator, names, "z", "product"),))
+    turned = TransposeOperands().run(graph)
+    assert [type(node.operator) for node in turned.nodes[:-1]] == [Transpose] * (rows > 8)
+    given = {
+        name: rng.integers(-4, 5, kind.shape).astype(np.float32)
+        for name, kind in zip(names, kinds, strict=True)
+    }
+    np.testing.assert_array_equal(run(turned, given)["z"], run(graph, given)["z"])
+    assert TransposeOperands().run(turned) is turned
