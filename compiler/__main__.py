@@ -33,6 +33,10 @@ def main() -> None:
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension (cpu)."
 )
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
+)
+@click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def compile_command(
@@ -41,15 +45,20 @@ def compile_command(
     output: Path,
     dump: Path | None,
     dims: tuple[str, ...],
+    threads: int,
+    cpu_level: str,
     as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
+    from dataclasses import replace
+
     from .driver import compile_model
     from .options import CompileOptions
 
     require_folder(output)
     with progress(f"compiling {model.name}"):
-        options = CompileOptions(dump=dump) if dump else None
+        options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
+        options = replace(options, dump=dump) if dump else options
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     if module.target == "cpu":

@@ -10,6 +10,7 @@ from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
 from dovetail.runtime.module import Module, TensorSignature
 
+from .backends.llvm.build import LlvmOptions
 from .backends.vta.emit import CompiledProgram, compile_partition
 from .errors import CompilerError, ModelError
 from .graph.dense_to_conv import DenseToConv
@@ -23,7 +24,7 @@ from .host_steps import host_steps
 from .importers.onnx import import_onnx, load_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .native import compile_graph, compile_native
-from .options import CompileOptions
+from .options import CompileOptions, cache_directory
 from .passes import Pipeline
 from .segment import EXACT_PASSES
 from .target import Target, parse_target
@@ -51,11 +52,12 @@ def compile_model(
     chosen = parse_target(target)
     options = options or CompileOptions.from_environment()
     trace = Trace(options)
+    machine = LlvmOptions(options.cpu_level, options.threads, cache=cache_directory())
     if isinstance(model, str | Path):
         model = load_onnx(Path(model))
 
     if chosen.config is None and (dims or not _is_integer(model)):
-        module = compile_native(model, dims or {}, trace)
+        module = compile_native(model, dims or {}, trace, machine)
         trace.end()
         return module
     if dims:
@@ -66,7 +68,7 @@ def compile_model(
     graph = simplify(imported, trace.observers)
     if chosen.config is None:
         verify(graph)
-        module = compile_graph(graph, EXACT_PASSES, trace)
+        module = compile_graph(graph, EXACT_PASSES, trace, machine)
         trace.end()
         return module
 

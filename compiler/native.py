@@ -34,6 +34,7 @@ from .importers.general.context import NeedsValueError, Tensor
 from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
 from .loops.expressions import Buffer
+from .options import cache_directory
 from .passes import Pipeline
 from .segment import PASSES, build_program
 from .trace import Trace
@@ -56,14 +57,15 @@ def compile_native(
     Raises ModelError for a malformed model or a dimension that it does not have,
     UnsupportedOperatorError for what there is no code for.
     """
+    options = options or LlvmOptions()
     model = bind_dimensions(model, dims)
     signatures = input_signatures(model)
     if any(None in each.shape for each in signatures):
-        return _specialising(model, signatures)
+        return _specialising(model, signatures, options)
     try:
         graph = _imported(model, signatures)
     except NeedsValueError:
-        return _specialising(model, signatures)
+        return _specialising(model, signatures, options)
     trace.step("import", lambda: to_text(graph))
     return compile_graph(graph, PASSES, trace, options)
 
@@ -94,7 +96,10 @@ def load_native(module: Module) -> NativeModule:
     """
     try:
         if "model" in module.sections:
-            return Executor(onnx.load_model_from_string(module.sections["model"]))
+            options = LlvmOptions(
+                str(module.details["cpu_level"]), module.details["threads"], cache=cache_directory()
+            )
+            return Executor(onnx.load_model_from_string(module.sections["model"]), options)
         return _load(module)
     except (KeyError, ValueError, TypeError) as error:
         raise ModuleError(f"the module's machine code cannot be read: {error}") from None
@@ -124,7 +129,9 @@ def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) ->
     )  # fmt: skip
 
 
-def _specialising(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Module:
+def _specialising(
+    model: onnx.ModelProto, signatures: tuple[InputSignature, ...], options: LlvmOptions
+) -> Module:
     outputs = []
     for value in model.graph.output:
         tensor = value.type.tensor_type
@@ -137,7 +144,8 @@ def _specialising(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
         for each in signatures
     )
-    return Module("cpu", inputs, tuple(outputs), {}, {"model": model.SerializeToString()})
+    details = {"cpu_level": options.level, "threads": options.threads}
+    return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
 
 
 def _module(

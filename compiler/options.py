@@ -29,12 +29,16 @@ class CompileOptions:
     program.
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
+    threads: that code for CPUs runs on.
+    cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
     """
 
     dump: Path | None = None
     verify: bool = False
     time: bool = False
     overlap: Overlap = Overlap.LAYERS
+    threads: int = 1
+    cpu_level: str = "native"
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":

@@ -17,6 +17,11 @@ from dovetail.runtime.module import Module
 FLOAT = TensorProto.FLOAT
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "cache"))
+
+
 def model(batch: int | str = 2) -> onnx.ModelProto:
     """``tanh(x @ w + b)``, and its sum over rows."""
     rng = np.random.default_rng(3)
@@ -91,6 +96,15 @@ def test_a_bound_dimension_is_compiled() -> None:
         compile(proto, "vta", dims={"N": 3})
 
 
+@pytest.mark.parametrize("level", ["x86-64", "avx2"])
+def test_code_for_lower_levels_and_threads_gives_the_same(level: str) -> None:
+    proto = model()
+    check(compile(proto, "cpu", CompileOptions(cpu_level=level, threads=2)), proto, 2)
+    check(compile(model("N"), "cpu", CompileOptions(cpu_level=level, threads=2)), proto, 2)
+    with pytest.raises(TargetError, match="no CPU level 'fast'"):
+        compile(proto, "cpu", CompileOptions(cpu_level="fast"))
+
+
 def test_code_for_another_cpu_is_refused() -> None:
     module = compile(model(), "cpu")
     details = {**module.details, "features": [*module.details["features"], "no-such-feature"]}
@@ -107,10 +121,10 @@ def test_a_module_without_its_constants_is_refused() -> None:
 
 
 def test_intermediate_forms_are_dumped(tmp_path: Path) -> None:
-    compile(model(), "cpu", CompileOptions(dump=tmp_path))
-    names = sorted(path.name for path in tmp_path.iterdir())
+    compile(model(), "cpu", CompileOptions(dump=tmp_path / "dump"))
+    names = sorted(path.name for path in (tmp_path / "dump").iterdir())
     assert names == ["00_import.txt", "01_prepare.txt", "02_lower.txt", "03_llvm.txt"]
-    assert 'from "tanh"' in (tmp_path / "00_import.txt").read_text()
+    assert 'from "tanh"' in (tmp_path / "dump" / "00_import.txt").read_text()
 
 
 def test_the_command_binds_dimensions_and_says_what_the_module_holds(tmp_path: Path) -> None:
