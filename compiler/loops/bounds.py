@@ -33,6 +33,9 @@ __all__ = ["ANY", "Bounds", "Interval"]
 Interval = tuple[int, int]
 """The least and the greatest value; empty when the first is greater."""
 
+FACTS = 2
+"""So many facts are added up at most."""
+
 ANY: Interval = integer_limits(DType.INT64)
 
 
@@ -117,9 +120,11 @@ class Bounds:
                 low, high = low + factor * known[1], high + factor * known[0]
         return low, high
 
-    def upper(self, form: Linear, depth: int = 2) -> int:
+    def upper(self, form: Linear, depth: int = FACTS) -> int:
         """A number that no value of the form exceeds; up to ``depth`` facts are added up."""
         best = self.interval(form)[1] if not self.facts else self._greatest(form, depth)
+        if depth == FACTS:
+            best = min(best, self._by_cases(form, best))
         if depth and self.facts:
             for fact in self.facts:
                 for scale, times in _multiples(form, fact):
@@ -141,7 +146,28 @@ class Bounds:
                         best = min(best, self.upper(scaled, depth - 1) // divisor)
         return best
 
-    def lower(self, form: Linear, depth: int = 2) -> int:
+    def _by_cases(self, form: Linear, otherwise: int) -> int:
+        """As ``upper``, of both cases of the first select, minimum or maximum in the form."""
+        for atom, factor in form.terms.items():
+            match atom:
+                case Select(condition=test, chosen=first, other=second):
+                    here, there, least = self.where(test), self.where(test, False), False
+                case Binary(
+                    function=(BinaryFunction.MIN | BinaryFunction.MAX) as function,
+                    left=first,
+                    right=second,
+                ):
+                    here = there = self
+                    least = (function is BinaryFunction.MIN) == (factor > 0)
+                case _:
+                    continue
+            rest = form - Linear(0, {atom: factor})
+            one = here.upper(rest + linear(first) * factor)
+            other = there.upper(rest + linear(second) * factor)
+            return min(one, other) if least else max(one, other)
+        return otherwise
+
+    def lower(self, form: Linear, depth: int = FACTS) -> int:
         """A number that no value of the form is below."""
         return -self.upper(form * -1, depth)
 

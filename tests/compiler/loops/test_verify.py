@@ -92,6 +92,15 @@ def test_random_functions_are_proved(function: Function) -> None:
     for j in i + 1:
       if j < 6:
         y[i, j] = x[i - j, j]""",
+        # A mirrored border.
+        """
+  for i in 14:
+    let m: int64 = (i - 3) % 10:
+      y[i // 2, 0] = x[0, select(m < 6, m, 10 - m)] + x[max(m - 2, 0), min(m, 5)]""",
+        """
+  for i in 4:
+    if min(n[i], n[0]) < 6:
+      y[0, max(min(n[i], n[0]), 0)] = x[0, 0]""",
         # A guard in elements for an index in blocks.
         """
   for i in 5:
