@@ -8,6 +8,7 @@ simulator's machine code, is measured once, in an empty cache, and shown beside.
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -36,6 +37,9 @@ LAYER = "conv 3x3, 56x56x64"
 NETWORKS = ("ic_resnet8", "kws_dscnn", "vww_mbv1", "mobilenet_v2_int8", "resnet18")
 LONG_SECONDS = 3.0
 """An RTL run as long as this is not repeated."""
+
+FILE_WIDTH = 140
+"""Columns when standard output is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,8 @@ def _spread(times: list[float]) -> str:
 )
 def main(names: tuple[str, ...], repetitions: int, json_path: Path | None) -> None:
     """Time both on a large layer and on the networks NAMES, or on a few small and large ones."""
-    console, known = Console(highlight=False), models()
+    width = None if sys.stdout.isatty() else FILE_WIDTH
+    console, known = Console(highlight=False, width=width), models()
     layer = convolution_launch(CONFIG, 56, 64).launch
     with console.status("compiling the simulator and building the RTL in an empty cache"):
         first_seconds = time_empty(lambda: open_device("sim").run(layer))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
@@ -12,16 +11,13 @@ from dovetail.isa.state import MachineState
 from .errors import SimulationError
 from .native.language import Bytes, Float32s, Int8s, Int32s, Record
 
-__all__ = ["WINDOW_WORDS", "Memories", "memories_of"]
-
-WINDOW_WORDS = 3
+__all__ = ["Memories", "memories_of"]
 
 
 class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
-    lanes: of the core. stored: what the STORE at work has read. window: words that a VECTOR with
-    windows keeps from column to column.
+    lanes: of the core. stored: what the STORE at work has read.
     """
 
     lanes: int
@@ -41,7 +37,6 @@ class Memories(Record):
     dram: Bytes
     dram_base: int
     stored: Bytes
-    window: Int32s
 
 
 def memories_of(state: MachineState, stored: Bytes) -> Memories:
@@ -79,5 +74,4 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
                 f"{name} has shape {array.shape}; required {shape} for {config.name}"
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
-    arrays |= {"stored": stored, "window": np.zeros((WINDOW_WORDS, lanes), np.int32)}
-    return Memories(lanes=lanes, dram_base=state.dram_base, **arrays, **wraps)
+    return Memories(lanes=lanes, dram_base=state.dram_base, stored=stored, **arrays, **wraps)

@@ -113,6 +113,14 @@ class Expressions(Places):
             raise self.refuse(node, "an int is required")
         return value
 
+    def convert(self, value: Value, target: ir.Type) -> Any:
+        """An int as a bool, or a bool as an int; anything else as it is."""
+        if value.kind is Scalar.BOOL and target == INT:
+            return self.b.zext(value.ir, INT)
+        if value.kind is Scalar.INT and target == BOOL:
+            return self.b.icmp_signed("!=", value.ir, INT(0))
+        return value.ir
+
     def condition(self, node: ast.expr) -> Any:
         value = self.emit(node)
         return value.ir if value.kind is Scalar.BOOL else self.b.icmp_signed("!=", value.ir, INT(0))
@@ -277,8 +285,8 @@ class Expressions(Places):
             raise self.refuse(node, f"{len(function.args)} arguments are required")
         kind = kind_of(target.__annotations__["return"])
         passed = [
-            self.b.zext(value.ir, INT) if value.kind is Scalar.BOOL else value.ir
-            for value in arguments
+            self.convert(value, BOOL if argument.type == BOOL else INT)
+            for value, argument in zip(arguments, function.args, strict=True)
         ]
         return Value(kind, self.b.call(function, passed))
 

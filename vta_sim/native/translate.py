@@ -73,7 +73,7 @@ class _Body:
         for value, (name, annotation) in zip(target.args, annotations.items(), strict=True):
             argument = Value(kind_of(annotation), value)
             if name in assigned:
-                self._assign_name(name, argument)
+                self._assign_name(name, self._as_int(argument))
             else:
                 self.e.arguments[name] = argument
         self.loops: list[tuple[Any, Any]] = []
@@ -117,7 +117,7 @@ class _Body:
                 self.b.ret_void()
             case ast.Return(value=ast.expr() as source):
                 value = self.e.emit(source)
-                self.b.ret(self._as(value, self.result))
+                self.b.ret(self.e.convert(value, self.e.type_of(self.result)))
             case ast.If():
                 self._if(node)
             case ast.While():
@@ -133,16 +133,14 @@ class _Body:
             case _:
                 raise self.e.refuse(node, "no such statement")
 
-    def _as(self, value: Value, kind: object) -> Any:
-        if value.kind is Scalar.BOOL and kind is Scalar.INT:
-            return self.b.zext(value.ir, INT)
-        if value.kind is Scalar.INT and kind is Scalar.BOOL:
-            return self.b.icmp_signed("!=", value.ir, INT(0))
-        return value.ir
+    def _as_int(self, value: Value) -> Value:
+        """A bool as the int that variables keep."""
+        if value.kind is Scalar.BOOL:
+            return Value(Scalar.INT, self.b.zext(value.ir, INT))
+        return value
 
     def _assign(self, target: ast.expr, value: Value) -> None:
-        if value.kind is Scalar.BOOL:
-            value = Value(Scalar.INT, self.b.zext(value.ir, INT))
+        value = self._as_int(value)
         match target:
             case ast.Name(id=name):
                 self._assign_name(name, value)

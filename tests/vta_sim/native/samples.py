@@ -33,6 +33,18 @@ def compare(a: int, b: int) -> int:
     return min(a, b, LIMIT) * max(a, b) + (a != b)
 
 
+def flags(a: int, b: int) -> int:
+    return 10 * _flag(a < b) + _flag(b > a + 1)
+
+
+def _flag(first: bool) -> int:
+    total = 0
+    for _number in range(2):
+        total += 2 if first else 1
+        first = False
+    return total
+
+
 def skip(a: int, b: int) -> int:
     total = 0
     for k in range(a, b):

@@ -15,7 +15,7 @@ from tests.vta_sim.programs import gemm
 
 from . import samples
 
-TWO_INTS = (samples.divide, samples.bits, samples.compare, samples.skip)
+TWO_INTS = (samples.divide, samples.bits, samples.compare, samples.flags, samples.skip)
 
 
 @pytest.fixture(scope="module")

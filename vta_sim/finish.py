@@ -1,0 +1,110 @@
+"""What every VECTOR has in common, compiled: its levels, its source, and how a result is finished.
+
+Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at their first index.
+"""
+
+from dovetail.isa.instructions import Finish, Vector
+from dovetail.isa.memories import Memory
+from dovetail.isa.table import SIDES
+
+from .memories import Memories
+from .native.language import (
+    Lanes,
+    Levels,
+    largest,
+    load_word,
+    look_up,
+    multiply_round_clip,
+    smallest,
+    splat,
+    store_word,
+)
+
+__all__ = [
+    "begins",
+    "ends",
+    "level_step",
+    "low_bits",
+    "offset",
+    "read_source",
+    "tap_offset",
+    "write",
+]
+
+ACT, ACC = SIDES.index(Memory.ACT), SIDES.index(Memory.ACC)
+
+
+def begins(folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
+    """Whether levels 1 to ``folded - 1`` are all at their first index."""
+    if folded == 1:
+        return True
+    if folded == 2:
+        return i1 == 0
+    return i1 == 0 and i2 == 0 and (folded < 4 or i3 == 0) and (folded < 5 or i4 == 0)
+
+
+def ends(row: Vector, folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
+    """Whether levels 1 to ``folded - 1`` are all at their last index."""
+    if folded == 1:
+        return True
+    if i1 != row.extent[1] - 1:
+        return False
+    if folded > 2 and i2 != row.extent[2] - 1:
+        return False
+    if folded > 3 and i3 != row.extent[3] - 1:
+        return False
+    return folded < 5 or i4 == row.extent[4] - 1
+
+
+def level_step(stride: Levels, folded: int, level: int) -> int:
+    """What a level of destination or PAR, whose strides begin with level 1, adds; folded: 0."""
+    return stride[level - 1] if level >= folded else 0
+
+
+def offset(stride: Levels, folded: int, i2: int, i3: int, i4: int) -> int:
+    """What levels 2 and up add to an address of destination or PAR."""
+    upper = i3 * level_step(stride, folded, 3) + i4 * level_step(stride, folded, 4)
+    return i2 * level_step(stride, folded, 2) + upper
+
+
+def read_source(row: Vector, m: Memories, address: int) -> Lanes:
+    """A word of the memory that a VECTOR reads."""
+    if row.source == ACT:
+        return load_word(m.act, address & m.act_wrap)
+    return load_word(m.acc, address & m.acc_wrap)
+
+
+def low_bits(value: Lanes, bits: int) -> Lanes:
+    """The low ``bits`` of each lane, as a signed number."""
+    return value << (32 - bits) >> (32 - bits)
+
+
+def tap_offset(row: Vector) -> int:
+    """What is added to every tap: the low 9 bits of ``m0``, as a signed number."""
+    return row.m0 << 55 >> 55
+
+
+def write(row: Vector, m: Memories, target: int, par: int, value: Lanes) -> None:
+    """Finish a folded value and write it."""
+    _write_word(row, m, target, _finish(row, m, value, par & m.par_wrap))
+
+
+def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
+    if row.finish == Finish.REQUANTIZE:
+        zero = row.zero_point
+        total = value + load_word(m.bias, par)
+        return multiply_round_clip(total, m.scale, par, row.low - zero, row.high - zero) + zero
+    if row.finish == Finish.SHIFT and row.shift:
+        # The bit below the last one kept rounds half up.
+        return (value >> row.shift) + (value >> (row.shift - 1) & 1)
+    return value
+
+
+def _write_word(row: Vector, m: Memories, address: int, value: Lanes) -> None:
+    if row.destination == ACC:
+        store_word(m.acc, address & m.acc_wrap, value)
+        return
+    small = smallest(largest(value, splat(row.low)), splat(row.high))
+    if row.lookup:
+        small = look_up(m.tab, (row.tab_address & m.tab_wrap) + 128, small)
+    store_word(m.act, address & m.act_wrap, small)
