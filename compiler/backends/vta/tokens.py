@@ -11,7 +11,7 @@ after the other never stalls; and since tokens flow between one giver and one ta
 what one execution can do all can: no execution of the program can deadlock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -43,15 +43,19 @@ def insert_tokens(
     if before is None:
         before = dependences(program, config)
     pairs: dict[tuple[Unit, Unit], list[_Token]] = {}
-    for token in _needed_tokens(program, before):
+    for token in _unimplied(program, _latest(program, before)):
         pair = program[token.giver].unit, program[token.taker].unit
         pairs.setdefault(pair, []).append(token)
+    takers: list[list[int]] = [[] for _ in program]
+    for tokens in pairs.values():
+        for token in _bounded(tokens, config.token_max):
+            takers[token.taker].append(token.giver)
     waits: list[set[Unit]] = [set() for _ in program]
     posts: list[set[Unit]] = [set() for _ in program]
-    for (giver, taker), tokens in pairs.items():
-        for token in _bounded(tokens, config.token_max):
-            posts[token.giver].add(taker)
-            waits[token.taker].add(giver)
+    # Where two tokens became one, that one may imply others.
+    for token in _unimplied(program, takers):
+        posts[token.giver].add(program[token.taker].unit)
+        waits[token.taker].add(program[token.giver].unit)
     return [
         replace(instruction, wait=frozenset(wait), post=frozenset(post))
         for instruction, wait, post in zip(program, waits, posts, strict=True)
@@ -76,29 +80,34 @@ def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
     return done + under_way
 
 
-def _needed_tokens(
+def _latest(
     program: Sequence[Instruction], before: Sequence[frozenset[int]]
-) -> list[_Token]:
-    """The fewest tokens that order every conflict, were counters without limit."""
-    tokens: list[_Token] = []
-    clocks: list[Clock] = []
-    latest: Clock = {}
+) -> Iterator[list[int]]:
+    """For each instruction the latest of each other unit that it must come after."""
     for index, instruction in enumerate(program):
-        unit = instruction.unit
-        clock = dict(clocks[latest[unit]]) if unit in latest else {}
         conflicts: Clock = {}
         for earlier in before[index]:
             other = program[earlier].unit
             conflicts[other] = max(conflicts.get(other, -1), earlier)
+        conflicts.pop(instruction.unit, None)
+        yield list(conflicts.values())
+
+
+def _unimplied(program: Sequence[Instruction], givers: Iterable[Sequence[int]]) -> Iterator[_Token]:
+    """The tokens that order each instruction after its ``givers`` and that no others imply."""
+    clocks: list[Clock] = []
+    latest: Clock = {}
+    for index, (instruction, wanted) in enumerate(zip(program, givers, strict=True)):
+        unit = instruction.unit
+        clock = dict(clocks[latest[unit]]) if unit in latest else {}
         # The latest first: what it implies need not be waited for.
-        for other in sorted(conflicts, key=lambda u: conflicts[u], reverse=True):
-            giver = conflicts[other]
-            if other is unit or giver <= clock.get(other, -1):
+        for giver in sorted(wanted, reverse=True):
+            other = program[giver].unit
+            if giver <= clock.get(other, -1):
                 continue
-            tokens.append(_Token(giver, index))
+            yield _Token(giver, index)
             for known, position in clocks[giver].items():
                 clock[known] = max(clock.get(known, -1), position)
             clock[other] = giver
         clocks.append(clock)
         latest[unit] = index
-    return tokens
