@@ -10,9 +10,12 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.rewrite import walk
-from .loop_steps import Annotate, Fission, Fuse, Join, Partition, Reorder, SetKind, Split
+from .compute_at import ComputeAt
+from .inline import Inline
+from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
+from .order_steps import Fission, Join, Reorder
 from .pipeline import Pipeline
-from .placement_steps import ComputeAt, Inline, Rfactor
+from .rfactor import Rfactor
 from .site import find_loop, rename_loops
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .tensorize import Tensorize

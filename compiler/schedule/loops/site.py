@@ -1,6 +1,6 @@
 """Where things are in a program, and the program with something else there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import ScheduleError
@@ -8,17 +8,19 @@ from ...loops.bounds import Bounds
 from ...loops.canonicalize import canonicalize_statement
 from ...loops.expressions import Variable
 from ...loops.ir import Allocate, Block, For, Function, If, Let, Stmt, block
-from ...loops.rewrite import bodies, loads, own_expressions, substitute, walk, with_bodies
+from ...loops.rewrite import bodies, loads, own_expressions, substitute, walk, with_bodies, written
 from ...loops.simplify import Simplifier
 
 __all__ = [
     "Site",
     "buffer_names",
+    "check_extents",
     "find",
     "find_allocation",
     "find_loop",
     "fresh",
     "loop_names",
+    "named_loop",
     "rename_loops",
 ]
 
@@ -178,3 +180,22 @@ def rename_loops(stmt: Stmt, taken: Iterable[str], suffix: str = "") -> Stmt:
                 return with_bodies(node, tuple(recur(each) for each in below)) if below else node
 
     return recur(stmt)
+
+
+def check_extents(loops: Sequence[For], body: Stmt, what: str) -> None:
+    """Raise ScheduleError when ``body`` writes what an extent reads, so that its value changes."""
+    for loop in loops:
+        read = {load.buffer.name for load in loads(loop.extent)}
+        changed = read & written(body) if read else read
+        if changed:
+            raise ScheduleError(
+                f"{what}: the extent of {loop.variable} reads {min(changed)}, which is written; "
+                "let a variable stand for it outside"
+            )
+
+
+def named_loop(given: str, default: str, taken: list[str] | set[str]) -> str:
+    """The name of a new loop.  Raises ScheduleError when the given one is taken."""
+    if given in taken:
+        raise ScheduleError(f"there is a loop {given!r} already")
+    return given or fresh(default, taken)

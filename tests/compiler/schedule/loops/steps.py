@@ -8,18 +8,12 @@ from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.ir import Allocate, Block, For, Function, LoopKind, Stmt
 from dovetail.compiler.loops.rewrite import bodies, loads, written
-from dovetail.compiler.schedule.loops.loop_steps import (
-    Annotate,
-    Fission,
-    Fuse,
-    Join,
-    Partition,
-    Reorder,
-    SetKind,
-    Split,
-)
+from dovetail.compiler.schedule.loops.compute_at import ComputeAt
+from dovetail.compiler.schedule.loops.inline import Inline
+from dovetail.compiler.schedule.loops.loop_steps import Annotate, Fuse, Partition, SetKind, Split
+from dovetail.compiler.schedule.loops.order_steps import Fission, Join, Reorder
 from dovetail.compiler.schedule.loops.pipeline import Pipeline
-from dovetail.compiler.schedule.loops.placement_steps import ComputeAt, Inline, Rfactor
+from dovetail.compiler.schedule.loops.rfactor import Rfactor
 from dovetail.compiler.schedule.loops.schedule import Schedule, Step
 from dovetail.compiler.schedule.loops.site import loop_names
 from dovetail.compiler.schedule.loops.storage_steps import (

@@ -4,16 +4,8 @@ import pytest
 
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.ir import LoopKind
-from dovetail.compiler.schedule.loops.loop_steps import (
-    Annotate,
-    Fission,
-    Fuse,
-    Join,
-    Partition,
-    Reorder,
-    SetKind,
-    Split,
-)
+from dovetail.compiler.schedule.loops.loop_steps import Annotate, Fuse, Partition, SetKind, Split
+from dovetail.compiler.schedule.loops.order_steps import Fission, Join, Reorder
 from dovetail.compiler.schedule.loops.schedule import Step
 
 from .programs import body_of, keeps, program, scheduled

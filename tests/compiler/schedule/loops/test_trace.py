@@ -14,7 +14,7 @@ from dovetail.compiler.schedule.loops.schedule import STEPS, Schedule
 from dovetail.compiler.schedule.loops.trace import from_record, replay, to_record
 
 from .programs import body_of, keeps, program, scheduled
-from .test_placement_steps import MATMUL
+from .test_placement import MATMUL
 
 
 def tiled() -> Schedule:

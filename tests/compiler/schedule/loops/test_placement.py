@@ -5,7 +5,9 @@ import pytest
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.text import to_text
-from dovetail.compiler.schedule.loops.placement_steps import ComputeAt, Inline, Rfactor
+from dovetail.compiler.schedule.loops.compute_at import ComputeAt
+from dovetail.compiler.schedule.loops.inline import Inline
+from dovetail.compiler.schedule.loops.rfactor import Rfactor
 from dovetail.compiler.schedule.loops.schedule import Schedule, Step
 
 from .programs import body_of, keeps, program, scheduled
