@@ -6,6 +6,7 @@ compiled by forked processes.
 
 import multiprocessing
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,11 @@ def _build_all(
         return [_build(*each) for each in work]
     _inherited.append(work)
     try:
-        with multiprocessing.get_context("fork").Pool(processes) as pool:
+        with warnings.catch_warnings():
+            # Of forking a process with threads: the pool's hold nothing that a child needs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pool = multiprocessing.get_context("fork").Pool(processes)
+        with pool:
             return pool.map(_build_inherited, range(len(work)), chunksize=1)
     finally:
         _inherited.pop()

@@ -32,6 +32,8 @@ __all__ = ["evaluate", "evaluate_scalar", "has_load"]
 
 def evaluate(context: Context, expr: Expr) -> Operand:
     """The value of ``expr``.  Shared operands are computed once; only selections recurse."""
+    if isinstance(expr, Constant | Variable):
+        return _evaluate(context, expr)
     stack = [expr]
     while stack:
         node = stack[-1]
@@ -39,7 +41,11 @@ def evaluate(context: Context, expr: Expr) -> Operand:
             stack.pop()
             continue
         strict = (node.condition,) if isinstance(node, Select) else operands(node)
-        waiting = [each for each in strict if context.known(each) is None]
+        waiting = [
+            each
+            for each in strict
+            if not isinstance(each, Constant | Variable) and context.known(each) is None
+        ]
         if waiting:
             stack += reversed(waiting)
             continue

@@ -7,6 +7,7 @@ SSA and a byte, 0 or 1, in memory.
 import math
 import struct
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ _SCALARS = {
     DType.FLOAT32: "float",
     DType.FLOAT64: "double",
 }
+_FLOATS = frozenset(dtype for dtype in DType if dtype.is_float)
 _SUFFIXES = {DType.BOOL: "i1", DType.FLOAT32: "f32", DType.FLOAT64: "f64"}
 
 
@@ -79,6 +81,7 @@ class Linear:
 Operand = Value | Linear
 
 
+@cache
 def llvm_type(dtype: DType, lanes: int = 1) -> str:
     """The SSA type."""
     scalar = _SCALARS.get(dtype) or f"i{dtype.bytes * 8}"
@@ -98,9 +101,14 @@ def intrinsic_suffix(dtype: DType, lanes: int = 1) -> str:
 
 def wrap(value: int, dtype: DType) -> int:
     """``value`` modulo the range of an integer ``dtype``."""
+    low, high = _limits(dtype)
+    return value if low <= value <= high else (value - low) % (high - low + 1) + low
+
+
+@cache
+def _limits(dtype: DType) -> tuple[int, int]:
     bits = dtype.bytes * 8
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if dtype.is_signed and value >> (bits - 1) else value
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:
@@ -123,10 +131,16 @@ def literal(value: int | float | bool, dtype: DType) -> str:
 
 def constant(value: int | float | bool, dtype: DType, lanes: int = 1) -> Value:
     """``value`` in every lane."""
-    text = literal(value, dtype)
-    if lanes > 1:
-        text = f"splat ({llvm_type(dtype)} {text})"
-    if dtype.is_float or dtype is DType.BOOL:
-        return Value(text, dtype, lanes, value)
-    known = wrap(int(value), dtype)
-    return Value(text, dtype, lanes, known, known, known, abs(known))
+    if dtype in _FLOATS or dtype is DType.BOOL:
+        return Value(_splat(literal(value, dtype), dtype, lanes), dtype, lanes, value)
+    return _integer(int(value), dtype, lanes)
+
+
+@lru_cache(maxsize=10_000)
+def _integer(value: int, dtype: DType, lanes: int) -> Value:
+    known = wrap(value, dtype)
+    return Value(_splat(str(known), dtype, lanes), dtype, lanes, known, known, known, abs(known))
+
+
+def _splat(text: str, dtype: DType, lanes: int) -> str:
+    return text if lanes == 1 else f"splat ({llvm_type(dtype)} {text})"
