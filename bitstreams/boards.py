@@ -6,8 +6,6 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import ECP5_85
 from dovetail.isa.errors import ConfigError
 
-from .sdram_timing import MT48LC16M16A2_75, SdramChip
-
 __all__ = ["BOARDS", "Board", "find_board"]
 
 
@@ -21,7 +19,6 @@ class Board:
 
     name: str
     config: HardwareConfig
-    chip: SdramChip
     baud: int
     platform: tuple[str, str]
     oscillator_hz: int
@@ -32,7 +29,6 @@ class Board:
 ULX3S_85F = Board(
     name="ulx3s-85f",
     config=ECP5_85,
-    chip=MT48LC16M16A2_75,
     baud=2_000_000,
     platform=("amaranth_boards.ulx3s", "ULX3S_85F_Platform"),
     oscillator_hz=25_000_000,

@@ -9,19 +9,14 @@ from dovetail.isa.errors import ConfigError
 from dovetail.isa.link import GRAIN
 from dovetail.vta_hw.accelerator import Accelerator
 from dovetail.vta_hw.axi import Axi4
+from dovetail.vta_hw.sdram import SdramController, SdramPins
 
 from .bridge import HostBridge
-from .sdram import SdramController, SdramPins
-from .sdram_timing import SdramChip, sdram_cycles
 
-__all__ = ["IO_DELAY", "BoardCore"]
+__all__ = ["BoardCore"]
 
 TO_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is Out)
 FROM_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if member.flow is In)
-
-
-IO_DELAY = 2
-"""Registers between the core and the SDRAM: one out and one in, in the cells of the pins."""
 
 
 class BoardCore(wiring.Component):
@@ -41,8 +36,12 @@ class BoardCore(wiring.Component):
         The SDRAM is initialised.
     """
 
-    def __init__(self, config: HardwareConfig, chip: SdramChip, baud: int) -> None:
-        """Raises ConfigError for a bus that is not 8 bytes wide or a clock that does not fit."""
+    def __init__(self, config: HardwareConfig, baud: int) -> None:
+        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus that is not 8
+        bytes wide, or a clock that does not fit.
+        """
+        if config.dram.sdram is None:
+            raise ConfigError(f"{config.name}: its memory is no SDRAM; a board needs dram.sdram")
         if config.bus_bytes != GRAIN:
             raise ConfigError(
                 f"{config.name}: a bus of {config.bus_bytes} bytes; required {GRAIN} on a board"
@@ -53,7 +52,7 @@ class BoardCore(wiring.Component):
                 f"{config.name}: {baud} baud from {config.clock_hz} Hz; required at least 8 cycles "
                 "a bit, and an error of at most 2 %"
             )
-        self._config, self._chip = config, chip
+        self._config, self._sdram = config, config.dram.sdram
         super().__init__(
             {
                 "receive": In(1),
@@ -69,8 +68,7 @@ class BoardCore(wiring.Component):
         config = self._config
         m.submodules.accelerator = accelerator = Accelerator(config)
         m.submodules.bridge = bridge = HostBridge(self._divisor)
-        cycles = sdram_cycles(self._chip, config.clock_hz)
-        m.submodules.controller = controller = SdramController(self._chip, cycles, GRAIN, IO_DELAY)
+        m.submodules.controller = controller = SdramController(self._sdram, GRAIN)
         connect(m, bridge.registers, accelerator.host)
         connect(m, controller.pins, flipped(self.sdram))
 

@@ -4,10 +4,11 @@ from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 
+from dovetail.vta_hw.sdram import SdramCommand
+
 from .boards import Board
 from .core import BoardCore
 from .pll import find_pll, pll_instance
-from .sdram import SdramCommand
 
 __all__ = ["Ecp5Top"]
 
@@ -30,7 +31,7 @@ class Ecp5Top(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         board = self._board
-        core = BoardCore(board.config, board.chip, board.baud)
+        core = BoardCore(board.config, board.baud)
         m.submodules.core = core
         self._clocks(m, platform)
         self._sdram(m, platform, core)

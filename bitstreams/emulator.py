@@ -29,7 +29,9 @@ class Emulator:
     ) -> None:
         executable = build_emulator(board)
         divisor = round(board.config.clock_hz / board.baud)
-        words = (board.chip.size, divisor, int(garbage), seed, drop, flip)
+        sdram = board.config.dram.sdram
+        assert sdram is not None, "the gateware requires it"
+        words = (sdram.chip.size, divisor, int(garbage), seed, drop, flip)
         self._process = subprocess.Popen(
             [str(executable), *map(str, words)],
             stdin=subprocess.PIPE,
@@ -70,7 +72,7 @@ def build_emulator(board: Board) -> Path:
 
     Raises HardwareError when a tool is missing or fails.
     """
-    top = EmulationTop(board.config, board.chip, board.baud)
+    top = EmulationTop(board.config, board.baud)
     files = {
         f"{TOP}.v": to_verilog(top, TOP),
         "emulator.cpp": (Path(__file__).parent / "emulator.cpp").read_text(),

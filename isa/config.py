@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 from .errors import ConfigError
 from .memories import Memory
+from .sdram import SdramTiming
 
 __all__ = ["INSTRUCTION_BYTES", "DramTiming", "HardwareConfig"]
 
@@ -26,6 +27,8 @@ class DramTiming:
     queue_bursts: commands accepted and not yet finished, at most (1..64).
     turnaround_cycles: extra cycles between a read and a write burst, in either order (0..63).
     response_cycles: last write beat to its response (1..63).
+    sdram: when given, memory is this SDRAM behind its controller, whose own rules give the exact
+        time; the numbers above only describe it roughly.
     """
 
     latency_cycles: int = 24
@@ -33,6 +36,7 @@ class DramTiming:
     queue_bursts: int = 8
     turnaround_cycles: int = 4
     response_cycles: int = 4
+    sdram: SdramTiming | None = None
 
     def __post_init__(self) -> None:
         limits = {

@@ -2,6 +2,7 @@
 
 from .config import DramTiming, HardwareConfig
 from .errors import ConfigError
+from .sdram import MT48LC16M16A2_75, sdram_timing
 
 __all__ = ["CONFIGS", "find_config"]
 
@@ -50,7 +51,14 @@ ECP5_85 = HardwareConfig(
     tap_depth=256,
     tab_depth=512,
     clock_hz=50_000_000,
-    dram=DramTiming(latency_cycles=16, beat_interval_cycles=4),
+    dram=DramTiming(
+        latency_cycles=12,
+        beat_interval_cycles=4,
+        queue_bursts=8,
+        turnaround_cycles=2,
+        response_cycles=1,
+        sdram=sdram_timing(MT48LC16M16A2_75, 50_000_000, io_delay=2),
+    ),
 )
 """8x8 for a ULX3S-85F: 64 multipliers for the matrix core leave 92 of 156 for the vector unit."""
 

@@ -29,6 +29,7 @@ from .manual_text import (
 )
 from .memories import Memory, Unit
 from .registers import REGISTERS, Control, ErrorCode, Status
+from .sdram import SdramTiming
 from .semantics import requantize
 
 __all__ = ["main", "manual"]
@@ -89,7 +90,7 @@ def _configurations() -> str:
     ]
     rows.append(("fingerprint", *(f"`{config.fingerprint:#010x}`" for config in CONFIGS.values())))
     timings: list[tuple[object, ...]] = [
-        (f"`{field.name}`", *(getattr(config.dram, field.name) for config in CONFIGS.values()))
+        (f"`{field.name}`", *(_timing(config.dram, field.name) for config in CONFIGS.values()))
         for field in fields(DramTiming)
     ]
     parts = (
@@ -104,6 +105,12 @@ def _configurations() -> str:
         _table(("", *CONFIGS), timings),
     )
     return "\n".join(parts)
+
+
+def _timing(timing: DramTiming, name: str) -> object:
+    """A field of a memory's timing; of an SDRAM the chip's name."""
+    value = getattr(timing, name)
+    return value.chip.name if isinstance(value, SdramTiming) else "none" if value is None else value
 
 
 def _verbatim(documented: object) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.registers import COUNTERS, REGISTERS
 
-from .simulation_top import SimulationTop
+from .simulation_top import SimulationTop, memory_bytes
 from .verilog import HardwareError, to_verilog, tool_directory
 
 __all__ = ["build_executable", "build_harness", "cache_directory", "verilator_directory"]
@@ -100,7 +100,7 @@ def _isa_folder() -> Path:
 def _constants(config: HardwareConfig) -> str:
     """Register offsets for the harness."""
     offsets = {register.name: register.offset for register in REGISTERS}
-    lines = [f"constexpr int kBusBytes = {config.bus_bytes};"]
+    lines = [f"constexpr int kMemoryBytes = {memory_bytes(config)};"]
     for name in (
         *("CONTROL", "STATUS", "ERROR_CODE", "ERROR_INDEX", "PROGRAM_ADDRESS", "PROGRAM_COUNT"),
         *("WINDOW_BASE", "WINDOW_LIMIT", "WATCHDOG"),

@@ -117,6 +117,9 @@ class Machine {
         top_->rst = 1;
         for (int i = 0; i < 3; ++i) tick();
         top_->rst = 0;
+        while (!top_->ready) tick();
+        // Rows that the initialisation left open are closed by now, and no refresh is under way.
+        for (int i = 0; i < 64; ++i) tick();
         write(kProgramAddress, job.program_address);
         write(kProgramCount, job.program_count);
         write(kWindowBase, job.window_base);
@@ -159,21 +162,22 @@ class Machine {
         top_->clk = 1;
         top_->eval();
         const uint64_t offset = uint64_t(top_->address) - base_;
-        if (offset + kBusBytes <= dram_.size()) {
-            std::memcpy(&top_->read_data, &dram_[offset], kBusBytes);
+        if (offset + kMemoryBytes <= dram_.size()) {
+            std::memcpy(&top_->read_data, &dram_[offset], kMemoryBytes);
         } else {
-            std::memset(&top_->read_data, 0, kBusBytes);
+            std::memset(&top_->read_data, 0, kMemoryBytes);
         }
         top_->clk = 0;
         top_->eval();
         if (top_->write) store(offset);
         if (top_->trace_cycle) trace();
+        if (top_->violation) fail("SDRAM violation " + std::to_string(int(top_->violation)));
     }
 
     void store(uint64_t offset) {
-        if (offset + kBusBytes > dram_.size()) return;
+        if (offset + kMemoryBytes > dram_.size()) return;
         const auto* data = reinterpret_cast<const uint8_t*>(&top_->write_data);
-        for (int i = 0; i < kBusBytes; ++i)
+        for (int i = 0; i < kMemoryBytes; ++i)
             if (top_->write_strobe >> i & 1) dram_[offset + i] = data[i];
     }
 

@@ -14,8 +14,16 @@ NEVER = 1 << 62
 LAST_ADDRESS = (1 << 32) - 1
 
 
-def cut_bursts(plans: Plans, index: int, burst_bytes: int, bus_bytes: int, beats: Int64s) -> int:
-    """Fill in the beats of each burst of an instruction, in order; return how many there are.
+def cut_bursts(
+    plans: Plans,
+    index: int,
+    burst_bytes: int,
+    bus_bytes: int,
+    beats: Int64s,
+    addresses: Int64s,
+) -> int:
+    """Fill in the beats and the address of each burst of an instruction, in order; return how many
+    there are.
 
     A row is cut at multiples of ``burst_bytes``.
     """
@@ -30,6 +38,7 @@ def cut_bursts(plans: Plans, index: int, burst_bytes: int, bus_bytes: int, beats
             while left > 0:
                 size = min(left, room)
                 beats[number] = size // bus_bytes
+                addresses[number] = (start + plans.row_bytes[index] - left) & LAST_ADDRESS
                 number += 1
                 left -= size
                 room = burst_bytes

@@ -6,6 +6,7 @@ import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.sdram import COLUMN_BYTES, SdramTiming
 from dovetail.isa.table import InstructionTable
 
 from .errors import SimulationError
@@ -14,6 +15,7 @@ from .issue import FLIGHTS, RING, Issue
 from .native.machine_code import Library, build
 from .plans import MOST_BURSTS, UNITS, make_plans
 from .port import Port, Transfer
+from .sdram import CLOSED, Sdram
 from .timing import GEMM_LATENCY, VECTOR_LATENCY
 
 __all__ = ["run_clock"]
@@ -103,18 +105,22 @@ def _make(
     def transfer(unit: Unit) -> Transfer:
         mine = plans.bursts[table.units == int(unit)]
         bursts = min(int(mine.max(initial=0)), MOST_BURSTS)
-        names = ("beats", "starts", "ready", "takes")
+        names = ("beats", "addresses", "starts", "ready", "takes")
         return Transfer(**{name: np.empty(bursts, np.int64) for name in names})
 
     base, limit = window
     address, count = program
+    sdram, step = timing.sdram, config.bus_bytes // COLUMN_BYTES
     outside = max(0, limit + 1 - address) // INSTRUCTION_BYTES if address >= base else 0
     port = Port(
         latency=timing.latency_cycles,
-        interval=timing.beat_interval_cycles,
+        interval=step if sdram else timing.beat_interval_cycles,
         queue_bursts=timing.queue_bursts,
         turnaround=timing.turnaround_cycles,
-        response=timing.response_cycles,
+        # The response comes in the cycle after the last column of the last beat.
+        response=step if sdram else timing.response_cycles,
+        sdram=_make_sdram(sdram, step),
+        fetch_address=address,
         fetch_beats=INSTRUCTION_BYTES // config.bus_bytes,
         beats_per_word=config.word_bytes(Memory.ACT) // config.bus_bytes,
         load=transfer(Unit.LOAD),
@@ -140,6 +146,31 @@ def _make(
         watchdog=watchdog,
         fetched_at=cycles(known, -1),
         later_ends=cycles(LATER_ENDS),
+    )
+
+
+def _make_sdram(timing: SdramTiming | None, step: int) -> Sdram:
+    """``step``: columns of a beat."""
+    if timing is None:
+        return Sdram(rows=np.empty(0, np.int64), closes=np.empty(0, np.int64))
+    chip = timing.chip
+    return Sdram(
+        present=1,
+        rcd=timing.rcd,
+        rp=timing.rp,
+        ras=timing.ras,
+        rfc=timing.rfc,
+        wr=timing.wr,
+        cas=timing.cas,
+        refresh=timing.refresh,
+        row_bytes=chip.row_bytes,
+        banks=chip.banks,
+        step=step,
+        lag=timing.read_latency,
+        rows=np.full(chip.banks, CLOSED, np.int64),
+        closes=np.zeros(chip.banks, np.int64),
+        last=-1,
+        last_writes=-1,
     )
 
 

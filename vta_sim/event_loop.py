@@ -215,7 +215,9 @@ def _begin(m: Machine, transfer: Transfer, index: int, cycle: int) -> None:
         return
     transfer.active = 1
     transfer.index = index
-    transfer.count = cut_bursts(plans, index, m.burst_bytes, m.bus_bytes, transfer.beats)
+    transfer.count = cut_bursts(
+        plans, index, m.burst_bytes, m.bus_bytes, transfer.beats, transfer.addresses
+    )
     transfer.outside = first_outside(plans, index, m.bus_bytes, transfer.beats, m.base, m.limit)
     transfer.offer = cycle + 1
     transfer.taken = transfer.accepted = transfer.filled = 0

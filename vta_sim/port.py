@@ -7,8 +7,11 @@ formula.  The machine asks for everything up to a cycle; what it must know at on
 early.
 """
 
+from dovetail.isa.config import INSTRUCTION_BYTES
+
 from .bursts import NEVER
 from .native.language import Int64s, Record
+from .sdram import Sdram, sdram_burst
 
 __all__ = ["FETCH", "LOAD", "STORE", "Port", "Transfer", "fill_slot", "run_port"]
 
@@ -17,23 +20,26 @@ FETCH, LOAD, STORE = 1, 2, 3
 
 EMPTY = 0
 
+FETCH_BYTES = INSTRUCTION_BYTES
+
 
 class Transfer(Record):
     """The LOAD or STORE at work.
 
-    active: whether there is one. index: of the instruction. count, beats: its bursts, and the beats
-    of each. offer: LOAD: cycle from which its next burst is offered. STORE: from which it can fill
-    the next slot. outside: number of the first burst that leaves the window; NEVER for none. taken,
-    accepted, filled: bursts taken into the address register, accepted by the memory, and (STORE)
-    filled. starts: cycle of the first beat of each burst accepted. ready, takes: STORE: cycle from
-    which each filled burst is offered, and in which it was taken. moved: beats of all bursts
-    accepted, of earlier instructions too.
+    active: whether there is one. index: of the instruction. count, beats, addresses: its bursts,
+    and the beats and first byte of each. offer: LOAD: cycle from which its next burst is offered.
+    STORE: from which it can fill the next slot. outside: number of the first burst that leaves the
+    window; NEVER for none. taken, accepted, filled: bursts taken into the address register,
+    accepted by the memory, and (STORE) filled. starts: cycle of the first beat of each burst
+    accepted. ready, takes: STORE: cycle from which each filled burst is offered, and in which it
+    was taken. moved: beats of all bursts accepted, of earlier instructions too.
     """
 
     active: int
     index: int
     count: int
     beats: Int64s
+    addresses: Int64s
     offer: int
     outside: int
     taken: int
@@ -48,7 +54,8 @@ class Transfer(Record):
 class Port(Record):
     """The registers in front of AR and AW, and the DRAM's queue of commands.
 
-    latency to response: the DRAM's timing. fetch_beats: of an instruction. beats_per_word: of ACT.
+    latency to response: the DRAM's timing. sdram: in whose place it is, if present. fetch_beats: of
+    an instruction. fetch_address: of the first one. beats_per_word: of ACT.
 
     fetch_offer: cycle from which FETCH offers its next burst, that of instruction ``fetch_index``.
     fetch_outside: first instruction that lies outside the window. stopped: whether no more bursts
@@ -71,7 +78,9 @@ class Port(Record):
     queue_bursts: int
     turnaround: int
     response: int
+    sdram: Sdram
     fetch_beats: int
+    fetch_address: int
     beats_per_word: int
     load: Transfer
     store: Transfer
@@ -192,14 +201,22 @@ def _take_write(p: Port, now: int) -> bool:
     return False
 
 
-def _accept(p: Port, now: int, beats: int, writes: int) -> int:
+def _accept(p: Port, now: int, address: int, beats: int, writes: int) -> int:
     """The memory accepts a command; return the cycle of its last beat."""
-    start = now + p.latency
-    if p.last_writes >= 0:
-        turn = p.turnaround if writes != p.last_writes else 0
-        start = max(start, p.last_end + 1 + turn)
-    end = start + (beats - 1) * p.interval
-    p.ends[p.oldest] = end
+    s = p.sdram
+    if s.present:
+        first = sdram_burst(s, now, address, beats * s.step, writes)
+        start = first if writes else first + s.step - 1 + s.lag
+        over = first + beats * s.step - 1
+        end = start + (beats - 1) * p.interval
+    else:
+        start = now + p.latency
+        if p.last_writes >= 0:
+            turn = p.turnaround if writes != p.last_writes else 0
+            start = max(start, p.last_end + 1 + turn)
+        end = start + (beats - 1) * p.interval
+        over = end
+    p.ends[p.oldest] = over
     p.oldest = p.oldest + 1 if p.oldest + 1 < p.queue_bursts else 0
     p.last_accept = now
     p.last_end = end
@@ -212,12 +229,13 @@ def _accept_read(p: Port, now: int) -> bool:
     p.reading = EMPTY
     p.read_at = now + 1
     if source == FETCH:
-        end = _accept(p, now, p.fetch_beats, 0)
+        address = p.fetch_address + (p.fetch_index - 1) * FETCH_BYTES
+        end = _accept(p, now, address, p.fetch_beats, 0)
         p.last_answer = max(p.last_answer, end)
         p.fetched = end
         return True
     beats = load.beats[load.accepted]
-    end = _accept(p, now, beats, 0)
+    end = _accept(p, now, load.addresses[load.accepted], beats, 0)
     p.last_answer = max(p.last_answer, end)
     _moved(load, end - (beats - 1) * p.interval, beats)
     if load.accepted == load.count:
@@ -231,7 +249,7 @@ def _accept_write(p: Port, now: int) -> bool:
     p.writing = 0
     p.write_at = now + 1
     beats = store.beats[store.accepted]
-    end = _accept(p, now, beats, 1)
+    end = _accept(p, now, store.addresses[store.accepted], beats, 1)
     p.last_answer = max(p.last_answer, end + p.response)
     _moved(store, end - (beats - 1) * p.interval, beats)
     fill_slot(p, end + 1)

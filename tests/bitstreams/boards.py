@@ -10,8 +10,13 @@ __all__ = ["SMALL_BOARD", "device_name"]
 SMALL_BOARD = replace(
     ULX3S_85F,
     name="small",
-    config=replace(find_config("tiny"), name="tiny", block=8, bus_bytes=8, clock_hz=50_000_000),
-    chip=replace(ULX3S_85F.chip, power_up=10),
+    config=replace(
+        find_config("tiny"),
+        block=8,
+        bus_bytes=8,
+        clock_hz=50_000_000,
+        dram=ULX3S_85F.config.dram,
+    ),
     baud=6_250_000,
 )
 """Eight cycles a bit."""

@@ -90,4 +90,4 @@ def generate(config: HardwareConfig, seed: int, number: int) -> Case:
     pair = unordered_pair(instructions, config)
     assert pair is None, f"no tokens order instructions {pair} of seed {seed}, case {number}"
     state = random_state(config, rng, count)
-    return Case(config, tuple(instructions), state, random_timing(rng))
+    return Case(config, tuple(instructions), state, random_timing(config, rng))

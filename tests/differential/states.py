@@ -24,8 +24,10 @@ def program_offset(config: HardwareConfig) -> int:
     return -(-used // INSTRUCTION_BYTES) * INSTRUCTION_BYTES
 
 
-def random_timing(rng: np.random.Generator) -> DramTiming:
-    """From the fastest memory there can be to a slow one."""
+def random_timing(config: HardwareConfig, rng: np.random.Generator) -> DramTiming:
+    """From the fastest memory there can be to a slow one; a configuration's SDRAM is what it is."""
+    if config.dram.sdram is not None:
+        return config.dram
 
     def choice(*values: int) -> int:
         return int(rng.choice(values))

@@ -1,11 +1,17 @@
-"""SDRAM chips: their geometry and timing, and the controller's cycles at a clock."""
+"""SDRAM chips, and the time that the memory controller takes with one (docs/timing.md)."""
 
 from dataclasses import dataclass
 from math import ceil
 
-from dovetail.isa.errors import ConfigError
+from .errors import ConfigError
 
-__all__ = ["MT48LC16M16A2_75", "SdramChip", "SdramCycles", "sdram_cycles"]
+__all__ = ["COLUMN_BYTES", "MT48LC16M16A2_75", "SdramChip", "SdramTiming", "sdram_timing"]
+
+COLUMN_BYTES = 2
+"""Of a column: 16 data pins."""
+
+REFRESH_MARGIN = 0.85
+"""A refresh waits for the burst under way, and for rows to close: well within what this leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class SdramChip:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row of one bank."""
-        return 2 * self.columns
+        return COLUMN_BYTES * self.columns
 
     @property
     def size(self) -> int:
@@ -66,14 +72,16 @@ SDRAM, speed grade -75.
 
 
 @dataclass(frozen=True, slots=True)
-class SdramCycles:
-    """What the controller waits, in cycles of its clock; see ``sdram.SdramController``.
+class SdramTiming:
+    """What the memory controller waits for ``chip``, in cycles of its clock.
 
     rcd, rp, ras, rfc, wr: from ACTIVE to a column, PRECHARGE to ACTIVE, ACTIVE to PRECHARGE, AUTO
     REFRESH to the next command, the last WRITE to PRECHARGE.  cas: CAS latency.  refresh: from one
-    AUTO REFRESH falling due to the next.  power_up: before the first command.
+    AUTO REFRESH falling due to the next.  power_up: before the first command.  io_delay: registers
+    between the controller and the chip, out and back in.
     """
 
+    chip: SdramChip
     rcd: int
     rp: int
     ras: int
@@ -82,9 +90,15 @@ class SdramCycles:
     cas: int
     refresh: int
     power_up: int
+    io_delay: int = 0
+
+    @property
+    def read_latency(self) -> int:
+        """From a READ that is decided to the cycle of its beat on the bus, if it is the last."""
+        return self.cas + 2 + self.io_delay
 
 
-def sdram_cycles(chip: SdramChip, clock_hz: int) -> SdramCycles:
+def sdram_timing(chip: SdramChip, clock_hz: int, io_delay: int = 0) -> SdramTiming:
     """The fewest cycles that keep every time of ``chip`` at ``clock_hz``.
 
     Raises ConfigError above the chip's highest clock.
@@ -98,7 +112,8 @@ def sdram_cycles(chip: SdramChip, clock_hz: int) -> SdramCycles:
         return max(1, ceil(nanoseconds * clock_hz / 1e9 - 1e-9))
 
     rp = cycles(chip.t_rp)
-    return SdramCycles(
+    return SdramTiming(
+        chip=chip,
         rcd=cycles(chip.t_rcd),
         rp=rp,
         # ACTIVE to ACTIVE of one bank is ras + rp.
@@ -106,7 +121,7 @@ def sdram_cycles(chip: SdramChip, clock_hz: int) -> SdramCycles:
         rfc=cycles(chip.t_rfc),
         wr=cycles(chip.t_wr),
         cas=2 if clock_hz <= chip.clock_cl2 else 3,
-        # A refresh may have to wait for a burst: 64 columns and a row change are not 3 %.
-        refresh=int(chip.refresh * clock_hz / 1e9 * 0.85),
+        refresh=int(chip.refresh * clock_hz / 1e9 * REFRESH_MARGIN),
         power_up=cycles(1000 * chip.power_up),
+        io_delay=io_delay,
     )

@@ -7,8 +7,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from dovetail.isa.sdram import SdramChip
+
 from .sdram import SdramCommand, SdramPins
-from .sdram_timing import SdramChip
 
 __all__ = ["SdramModel", "Violation"]
 

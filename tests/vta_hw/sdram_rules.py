@@ -1,8 +1,8 @@
-"""The controller's time by the rules of docs/boards.md, one command after the other."""
+"""The controller's time by the rules of docs/timing.md, one command after the other."""
 
 from dataclasses import dataclass, field
 
-from dovetail.bitstreams.sdram_timing import SdramChip, SdramCycles
+from dovetail.isa.sdram import SdramTiming
 
 __all__ = ["Burst", "SdramRules"]
 
@@ -21,8 +21,7 @@ class Burst:
 class SdramRules:
     """Feed ``burst`` with the commands in the order in which they are accepted."""
 
-    chip: SdramChip
-    cycles: SdramCycles
+    timing: SdramTiming
     bus_bytes: int
     restart: int
     """A refresh is due from the cycle after this one."""
@@ -40,7 +39,7 @@ class SdramRules:
 
     def burst(self, accepted: int, address: int, beats: int, write: bool) -> Burst:
         """When its columns are; ``accepted`` is the cycle of the handshake."""
-        row, bank = divmod(address // self.chip.row_bytes, self.chip.banks)
+        row, bank = divmod(address // self.timing.chip.row_bytes, self.timing.chip.banks)
         words = beats * self.bus_bytes // 2
         seen = accepted + 1
         end, wrote = self.before
@@ -60,32 +59,32 @@ class SdramRules:
                 start = max(self.now, self.closes[bank])
                 if start < self.due:
                     del self.rows[bank]
-                    self.now = start + self.cycles.rp
+                    self.now = start + self.timing.rp
                 else:
                     self.now = self.due
             else:
                 self.rows[bank] = row
-                self.closes[bank] = self.now + self.cycles.ras
-                self.now += max(self.cycles.rcd - 1, 1)
+                self.closes[bank] = self.now + self.timing.ras
+                self.now += max(self.timing.rcd - 1, 1)
 
     @property
     def due(self) -> int:
         """The cycle from which the next refresh is due."""
-        return self.restart + 1 + self.refreshes * self.cycles.refresh
+        return self.restart + 1 + self.refreshes * self.timing.refresh
 
     def _refresh(self) -> None:
         if self.rows:
-            self.now = max(self.now, *(self.closes[bank] for bank in self.rows)) + self.cycles.rp
+            self.now = max(self.now, *(self.closes[bank] for bank in self.rows)) + self.timing.rp
             self.rows.clear()
         self.refreshes += 1
-        self.now += self.cycles.rfc
+        self.now += self.timing.rfc
 
     def _columns(self, first: int, words: int, write: bool, bank: int) -> Burst:
         last = first + words - 1
         if write:
-            self.closes[bank] = max(self.closes[bank], last + self.cycles.wr)
+            self.closes[bank] = max(self.closes[bank], last + self.timing.wr)
         else:
-            self.clear = last + self.cycles.cas
+            self.clear = last + self.timing.cas
         self.before = (last, write)
         self.now = last + 1
         return Burst(first, last)

@@ -10,12 +10,11 @@ import pytest
 from amaranth.sim import Simulator
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly
 
-from dovetail.bitstreams.sdram import SdramController
-from dovetail.bitstreams.sdram_model import Violation
-from dovetail.bitstreams.sdram_timing import sdram_cycles
 from dovetail.isa.errors import ConfigError
-from tests.vta_hw.rtl import parameters, simulate, start_clock
+from dovetail.isa.sdram import sdram_timing
+from dovetail.vta_hw.sdram_model import Violation
 
+from .rtl import parameters, simulate, start_clock
 from .sdram_bench import BUS_BYTES, CHIP, REGION, SdramBench, make_fast, make_slow
 from .sdram_rules import SdramRules
 
@@ -154,11 +153,11 @@ async def traffic_by_the_rules(dut: Any) -> None:
     """Every beat and response in the cycle that the rules say, with its bytes."""
     values = parameters()
     rng = np.random.default_rng(values["seed"])
-    cycles = sdram_cycles(CHIP, values["clock_hz"])
+    timing = sdram_timing(CHIP, values["clock_hz"], values["io_delay"])
     bench = Bench(dut, rng)
     await bench.begin()
     traffic = await bench.run(random_commands(rng, 600), pauses=False)
-    rules = SdramRules(CHIP, cycles, BUS_BYTES, restart=0)
+    rules = SdramRules(timing, BUS_BYTES, restart=0)
     step = BUS_BYTES // 2
     reads, writes, answers = [], [], []
     for accepted, address, beats, write in traffic.accepted:
@@ -167,7 +166,7 @@ async def traffic_by_the_rules(dut: Any) -> None:
             writes += [burst.first + step * beat for beat in range(beats)]
             answers.append(burst.last + 1)
         else:
-            arrival = burst.first + step - 1 + cycles.cas + SdramController.READ_LATENCY
+            arrival = burst.first + step - 1 + timing.read_latency
             reads += [arrival + step * beat for beat in range(beats)]
     assert traffic.write_beats == writes
     assert traffic.read_beats == reads
@@ -181,13 +180,14 @@ async def paused_write_data(dut: Any) -> None:
     bench = Bench(dut, rng)
     await bench.begin()
     await bench.run(random_commands(rng, 400), pauses=True)
-    assert int(dut.refreshes.value) > 8
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("make", "clock_hz"), [(make_fast, 100_000_000), (make_slow, 50_000_000)])
-def test_traffic_by_the_rules(make: Any, clock_hz: int, seed: int) -> None:
-    simulate(make, traffic_by_the_rules, seed=seed, clock_hz=clock_hz)
+@pytest.mark.parametrize(
+    ("make", "clock_hz", "io_delay"), [(make_fast, 100_000_000, 0), (make_slow, 50_000_000, 2)]
+)
+def test_traffic_by_the_rules(make: Any, clock_hz: int, io_delay: int, seed: int) -> None:
+    simulate(make, traffic_by_the_rules, seed=seed, clock_hz=clock_hz, io_delay=io_delay)
 
 
 def test_paused_write_data() -> None:
@@ -211,8 +211,7 @@ def test_a_controller_that_waits_too_little_is_caught(
 ) -> None:
     """Two writes and two reads of two rows of one bank, by Amaranth's simulator."""
     chip = replace(CHIP, power_up=1)
-    cycles = sdram_cycles(chip, FASTEST)
-    bench = SdramBench(chip, FASTEST, replace(cycles, **shortened))
+    bench = SdramBench(replace(sdram_timing(chip, FASTEST), **shortened), FASTEST)
 
     async def drive(context: Any) -> None:
         bus = bench.bus
@@ -239,4 +238,4 @@ def test_a_controller_that_waits_too_little_is_caught(
 
 def test_a_clock_above_the_chips_is_refused() -> None:
     with pytest.raises(ConfigError, match="clock 200 MHz; required at most 133"):
-        sdram_cycles(CHIP, 200_000_000)
+        sdram_timing(CHIP, 200_000_000)

@@ -5,10 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from dovetail.bitstreams.sdram import SdramController
-from dovetail.bitstreams.sdram_model import SdramModel
-from dovetail.bitstreams.sdram_timing import MT48LC16M16A2_75, SdramChip, SdramCycles, sdram_cycles
+from dovetail.isa.sdram import MT48LC16M16A2_75, SdramTiming, sdram_timing
 from dovetail.vta_hw.axi import Axi4
+from dovetail.vta_hw.sdram import SdramController
+from dovetail.vta_hw.sdram_memory import DelayedChip
 
 __all__ = ["BUS_BYTES", "CHIP", "REGION", "SdramBench", "make_fast", "make_slow"]
 
@@ -19,29 +19,26 @@ REGION = 1 << 16
 
 
 class SdramBench(wiring.Component):
-    """Members: those of the controller but its pins; ``violation`` and ``refreshes`` of the model.
+    """Members: those of the controller but its pins; ``violation`` of the model.
 
     The chip's bytes are kept here, 0 at first; addresses wrap at ``REGION``.
     """
 
-    def __init__(self, chip: SdramChip, clock_hz: int, cycles: SdramCycles | None = None) -> None:
-        self._chip, self._clock = chip, clock_hz
-        self._cycles = cycles or sdram_cycles(chip, clock_hz)
+    def __init__(self, timing: SdramTiming, clock_hz: int) -> None:
+        self._timing, self._clock = timing, clock_hz
         super().__init__(
             {
                 "bus": In(Axi4(BUS_BYTES)),
                 "restart": In(1),
                 "ready": Out(1),
                 "violation": Out(8),
-                "refreshes": Out(32),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        cycles = self._cycles
-        m.submodules.controller = controller = SdramController(self._chip, cycles, BUS_BYTES)
-        m.submodules.model = model = SdramModel(self._chip, self._clock)
+        m.submodules.controller = controller = SdramController(self._timing, BUS_BYTES)
+        m.submodules.model = model = DelayedChip(self._timing, self._clock)
         connect(m, controller.pins, model.pins)
         connect(m, flipped(self.bus), controller.bus)
         m.submodules.memory = memory = Memory(shape=16, depth=REGION // 2, init=[])
@@ -55,16 +52,15 @@ class SdramBench(wiring.Component):
             controller.restart.eq(self.restart),
             self.ready.eq(controller.ready),
             self.violation.eq(model.violation),
-            self.refreshes.eq(model.refreshes),
         ]
         return m
 
 
 def make_fast() -> SdramBench:
     """At 100 MHz."""
-    return SdramBench(CHIP, 100_000_000)
+    return SdramBench(sdram_timing(CHIP, 100_000_000), 100_000_000)
 
 
 def make_slow() -> SdramBench:
-    """At 50 MHz."""
-    return SdramBench(CHIP, 50_000_000)
+    """At 50 MHz, registers between controller and chip."""
+    return SdramBench(sdram_timing(CHIP, 50_000_000, io_delay=2), 50_000_000)

@@ -6,9 +6,9 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.errors import ConfigError
-from dovetail.vta_hw.axi import Axi4
+from dovetail.isa.sdram import SdramTiming
 
-from .sdram_timing import SdramChip, SdramCycles
+from .axi import Axi4
 
 __all__ = ["SdramCommand", "SdramController", "SdramPins"]
 
@@ -50,7 +50,8 @@ class SdramController(wiring.Component):
     """One command queue, in order, over a chip whose banks keep their last row open.
 
     Each word of a burst is a READ or WRITE command of its own (burst length 1), so a burst may
-    pause.  Bursts stay within one row.  The rules of its time are in docs/boards.md.
+    pause.  Bursts stay within one row.  The rules of its time are in
+    docs/timing.md.
 
     Members
     -------
@@ -68,17 +69,12 @@ class SdramController(wiring.Component):
 
     QUEUE_BURSTS = 8
     """Commands accepted and not over, at most."""
-    READ_LATENCY = 2
-    """Beyond the CAS latency and ``io_delay``: pins and the beat's register."""
 
-    def __init__(
-        self, chip: SdramChip, cycles: SdramCycles, bus_bytes: int, io_delay: int = 0
-    ) -> None:
-        """``io_delay``: registers between ``pins`` and the chip, out and back in."""
+    def __init__(self, timing: SdramTiming, bus_bytes: int) -> None:
+        """Raises ConfigError for a bus of less than 4 bytes."""
         if bus_bytes < 4 or bus_bytes & (bus_bytes - 1):
             raise ConfigError(f"bus of {bus_bytes} bytes; required a power of two from 4")
-        self._chip, self._cycles, self._bytes = chip, cycles, bus_bytes
-        self._io_delay = io_delay
+        self._chip, self._cycles, self._bytes = timing.chip, timing, bus_bytes
         super().__init__(
             {
                 "bus": In(Axi4(bus_bytes)),
@@ -279,7 +275,7 @@ class SdramController(wiring.Component):
         m.d.comb += now.eq(Cat(issued, issued & beat_ends, issued & burst_ends, identity))
         # On the pins one cycle after the issue, captured at the end of CAS - 1 cycles later.
         stages = [now]
-        for number in range(self._cycles.cas + 1 + self._io_delay):
+        for number in range(self._cycles.read_latency - 1):
             stage = Signal(flags, name=f"flags{number + 1}")
             m.d.sync += stage.eq(stages[-1])
             stages.append(stage)
