@@ -1,13 +1,16 @@
 """Simpler programs of the same meaning: every expression simplified at its place, with the ranges
 of the loops and the guards around it; branches that are never or always taken, and loops that never
-run, vanish.
+run, vanish; a loop all of which is guarded gets shorter:
+
+    for i in 12: if i + 4 < 12: S   ->   for i in 8: S
 """
 
 from dataclasses import replace
 
 from ..dtypes import DType
+from .affine import linear
 from .bounds import Bounds
-from .expressions import Constant, Expr
+from .expressions import Binary, BinaryFunction, Constant, Expr, Variable
 from .ir import (
     Allocate,
     Block,
@@ -47,6 +50,18 @@ def canonicalize_statement(stmt: Stmt, bounds: Bounds, *, keep_loops: bool = Tru
 def _surviving(here: Simplifier, stmt: Stmt) -> Simplifier:
     bounds = here.bounds.surviving(stmt)
     return here if bounds is here.bounds else Simplifier(bounds)
+
+
+def _limit(condition: Expr, name: str) -> int | None:
+    """The K for which the condition is ``name < K``, for a constant K."""
+    match condition:
+        case Binary(
+            function=BinaryFunction.LT | BinaryFunction.LE as function, left=a, right=b
+        ) if a.dtype is DType.INT64:
+            apart = linear(a) - linear(b)
+            if apart.terms == {Variable(name): 1}:
+                return -apart.constant + (function is BinaryFunction.LE)
+    return None
 
 
 class _Canonicalizer:
@@ -102,6 +117,11 @@ class _Canonicalizer:
             return self.statement(substitute(stmt.body, zero), here)
         inside = here.bounds.loop(stmt.variable, extent).surviving(stmt.body)
         body = self.statement(stmt.body, Simplifier(inside))
+        if isinstance(extent, Constant) and isinstance(body, If) and body.otherwise is None:
+            limit = _limit(body.condition, stmt.variable)
+            if limit is not None and limit < int(extent.value):
+                shorter = replace(stmt, extent=Constant(limit, DType.INT64), body=body.then)
+                return self._for(shorter, here)
         return body if body == Block(()) else replace(stmt, extent=extent, body=body)
 
     def _if(self, condition: Expr, then: Stmt, otherwise: Stmt | None, here: Simplifier) -> Stmt:

@@ -149,9 +149,8 @@ COUNTED = """
     for i in 5:
       y[o * 5 + i] = x[o * 5 + i]
   for o.tail in 1:
-    for i.tail in 5:
-      if i.tail + 10 < 12:
-        y[i.tail + 10] = x[i.tail + 10]""",
+    for i.tail in 2:
+      y[i.tail + 10] = x[i.tail + 10]""",
         ),
         (
             "sum",
