@@ -1,6 +1,9 @@
 """The residual add in fixed point, checked against the float32 formula on every operand pair.
 
 clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
+
+The zero point is that of the result, or 0 and part of the offset: the float32 formula adds it before
+it rounds, which matters where sums tie, and where it is odd.
 """
 
 from dataclasses import dataclass
@@ -23,14 +26,15 @@ TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class FixedPointAdd:
-    """m0, m1: signed 24-bit.  offset: int32.  inexact_pairs: of 65,536, those whose result
-    differs.
+    """m0, m1: signed 24-bit.  offset: int32.  zero_point: what is added after rounding.
+    inexact_pairs: of 65,536, those whose result differs.
     """
 
     m0: int
     m1: int
     offset: int
     shift: int
+    zero_point: int
     inexact_pairs: int
 
 
@@ -52,17 +56,19 @@ def find_fixed_point(add: Add) -> FixedPointAdd:
     for shift, (d0, d1) in product(_shifts(add), steps):
         unit = 1 << shift
         m0, m1 = round(add.a_ratio * unit) + d0, round(add.b_ratio * unit) + d1
-        form = (m0, m1, _best_offset(add, (m0, m1), shift, a, b, wanted))
-        if best is not None:
-            few = _evaluate(add, form, shift, a[hard], b[hard]) != wanted[hard]
-            if np.count_nonzero(few) >= best.inexact_pairs:
-                continue
-        differs = _evaluate(add, form, shift, a, b) != wanted
-        wrong = int(np.count_nonzero(differs))
-        if best is None or wrong < best.inexact_pairs:
-            best = FixedPointAdd(*form, shift, wrong)
-        if not wrong:
-            return best
+        offset = _best_offset(add, (m0, m1), shift, a, b, wanted)
+        whole = (m0, m1, offset + add.zero_point * unit, shift, 0)
+        for form in ((m0, m1, offset, shift, add.zero_point), whole):
+            if best is not None:
+                few = _evaluate(add, form, a[hard], b[hard]) != wanted[hard]
+                if np.count_nonzero(few) >= best.inexact_pairs:
+                    continue
+            differs = _evaluate(add, form, a, b) != wanted
+            wrong = int(np.count_nonzero(differs))
+            if best is None or wrong < best.inexact_pairs:
+                best, hard = FixedPointAdd(*form, wrong), differs
+            if not wrong:
+                return best
     assert best is not None
     return best
 
@@ -99,7 +105,7 @@ def _best_offset(
 
 def _shifts(add: Add) -> list[int]:
     """The largest shifts for which nothing overflows, largest first."""
-    size = abs(add.a_ratio) * 256 + abs(add.b_ratio) * 256 + 1
+    size = abs(add.a_ratio) * 256 + abs(add.b_ratio) * 256 + abs(add.zero_point) + 1
     largest = max(abs(add.a_ratio), abs(add.b_ratio))
     fitting = [
         shift
@@ -117,12 +123,11 @@ def _shifts(add: Add) -> list[int]:
 
 def _evaluate(
     add: Add,
-    form: tuple[int, int, int],
-    shift: int,
+    form: tuple[int, int, int, int, int],
     a: NDArray[np.int8],
     b: NDArray[np.int8],
 ) -> NDArray[np.int8]:
-    m0, m1, offset = form
+    m0, m1, offset, shift, zero_point = form
     total = m0 * a.astype(np.int64) + m1 * b.astype(np.int64) + offset
     rounded = np.rint(total.astype(np.float32) * np.float32(2.0**-shift)).astype(np.float64)
-    return np.clip(rounded + add.zero_point, add.low, add.high).astype(np.int8)
+    return np.clip(rounded + zero_point, add.low, add.high).astype(np.int8)

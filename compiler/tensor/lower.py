@@ -469,7 +469,7 @@ def _sum_stage(
     finish = Requantized(
         Ref(Buffer(f"{name}_bias", shape, "int32", Scope.PAR), index),
         Ref(Buffer(f"{name}_scale", shape, "float32", Scope.PAR), index),
-        add.zero_point,
+        form.zero_point,
         add.low,
         add.high,
     )
