@@ -17,6 +17,7 @@ from .graph.dense_to_conv import DenseToConv
 from .graph.eliminate_dead import EliminateDead
 from .graph.fuse import Partition, fuse
 from .graph.ir import Graph
+from .graph.own_parts import OwnParts
 from .graph.simplify import simplify
 from .graph.text import to_text
 from .graph.verify import verify
@@ -33,7 +34,7 @@ from .trace import Trace
 
 __all__ = ["compile_model"]
 
-FOR_ACCELERATOR = (DenseToConv(), EliminateDead())
+FOR_ACCELERATOR = (DenseToConv(), OwnParts(), EliminateDead())
 """Passes that only graphs for the accelerator go through."""
 
 

@@ -5,13 +5,17 @@ Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the co
 Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
+Concatenate, Slice of channels     ->  a view: parts lie where the whole does
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..errors import UnsupportedOperatorError
 from .ir import Graph, Node
+from .operators.movement import Slice
 from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, Reshape
+from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "fuse"]
 
@@ -38,6 +42,7 @@ class Partition:
 
     source, result: the tensors that go to the accelerator and come back; int8, NHWC or [1, C].
     aliases: name of a tensor to the name of the one with the same elements.
+    views: name of a tensor to the one it is part of, and its first channel there.
     """
 
     prefix: tuple[Node, ...]
@@ -46,6 +51,15 @@ class Partition:
     source: str
     result: str
     aliases: dict[str, str]
+    views: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    def root(self, name: str) -> tuple[str, int]:
+        """The tensor that ``name`` is part of, perhaps itself, and its first channel there."""
+        first = 0
+        while name in self.views:
+            name, offset = self.views[name]
+            first += offset
+        return name, first
 
 
 ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Lookup)
@@ -62,12 +76,18 @@ def fuse(graph: Graph) -> Partition:
             f"the model has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; "
             "the accelerator runs models with one of each"
         )
-    places = [i for i, n in enumerate(graph.nodes) if isinstance(n.operator, ON_ACCELERATOR)]
+    places = [
+        i
+        for i, n in enumerate(graph.nodes)
+        if isinstance(n.operator, ON_ACCELERATOR)
+        or is_channel_concatenation(n, graph.types[n.output])
+    ]
     if not places:
         raise UnsupportedOperatorError("no node of the model runs on the accelerator")
     first, last = places[0], places[-1] + 1
     prefix, middle, suffix = graph.nodes[:first], graph.nodes[first:last], graph.nodes[last:]
     aliases: dict[str, str] = {}
+    views: dict[str, tuple[str, int]] = {}
     layers: list[Layer] = []
     used: set[str] = set()
     for node in middle:
@@ -75,6 +95,17 @@ def fuse(graph: Graph) -> Partition:
             continue
         if isinstance(node.operator, Reshape) and _keeps_channels(graph, node):
             aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
+            continue
+        if is_channel_concatenation(node, graph.types[node.output]):
+            start = 0
+            for name in node.inputs:
+                views[name] = node.output, start
+                start += graph.types[name].shape[3]
+            continue
+        if is_channel_slice(node, graph.types[node.inputs[0]]):
+            operator = node.operator
+            assert isinstance(operator, Slice)
+            views[node.output] = node.inputs[0], operator.starts[3]
             continue
         if not isinstance(node.operator, ON_ACCELERATOR):
             raise UnsupportedOperatorError(
@@ -90,13 +121,17 @@ def fuse(graph: Graph) -> Partition:
     layers = _with_sums(graph, layers)
     source = layers[0].inputs[0]
     computed = {layer.output for layer in layers}
+    computed |= {whole for whole, _ in views.values()} | views.keys()
     for layer in layers:
         for name in layer.inputs:
             if name != source and name not in computed:
                 raise UnsupportedOperatorError(
                     f"node {layer.name!r} reads {name!r}, which the host computes beside {source!r}"
                 )
-    return Partition(prefix, tuple(layers), suffix, source, layers[-1].output, aliases)
+    result = layers[-1].output
+    if is_channel_concatenation(middle[-1], graph.types[middle[-1].output]):
+        result = middle[-1].output
+    return Partition(prefix, tuple(layers), suffix, source, result, aliases, views)
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:

@@ -22,6 +22,7 @@ from .onnx_elementwise import (
     convert_relu,
     convert_unary,
 )
+from .onnx_joins import convert_concat, convert_qlinear_concat, convert_slice, convert_split
 from .onnx_movement import convert_identity, convert_pad, convert_reshape, convert_transpose
 from .onnx_state import ImportState, OnnxNode
 from .onnx_windows import (
@@ -98,6 +99,7 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "Add": convert_add,
     "AveragePool": convert_average_pool,
     "Clip": convert_clip,
+    "Concat": convert_concat,
     "Constant": convert_constant,
     "Conv": convert_conv,
     "DequantizeLinear": convert_dequantize,
@@ -117,6 +119,7 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "QGemm": convert_qgemm,
     "QLinearAdd": convert_qlinear_add,
     "QLinearAveragePool": convert_qlinear_average_pool,
+    "QLinearConcat": convert_qlinear_concat,
     "QLinearConv": convert_qlinear_conv,
     "QLinearGlobalAveragePool": convert_qlinear_average_pool,
     "QLinearLeakyRelu": convert_qlinear_unary,
@@ -128,7 +131,9 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "Relu": convert_relu,
     "Reshape": convert_reshape,
     "Sigmoid": convert_unary,
+    "Slice": convert_slice,
     "Softmax": convert_softmax,
+    "Split": convert_split,
     "Squeeze": convert_reshape,
     "Tanh": convert_unary,
     "Transpose": convert_transpose,

@@ -20,11 +20,13 @@ from .values import (
     Floating,
     Function,
     Integer,
+    Joined,
     Real,
     Softmaxed,
     Sum,
     Value,
     identity_order,
+    join_tensors,
     permuted,
     to_model_order,
 )
@@ -54,6 +56,11 @@ def quantize(
             return _add(graph, value, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
+        case Joined(parts=parts, axis=axis):
+            tensors = [
+                quantize(graph, part, scale, zero_point, f"{stem}/part", origin) for part in parts
+            ]
+            return join_tensors(graph, tensors, axis, stem, origin)
         case Softmaxed(real=real):
             softmax = Softmax(float(real.scale), real.zero_point, float(scale), zero_point)
             x = to_model_order(graph, real.tensor, origin)

@@ -5,6 +5,7 @@ While the importer walks the model each float tensor is one of the values below;
 it into an integer operator of the graph IR.  Zero points are those of int8: of uint8 less 128.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph.ir import GraphBuilder
+from ..graph.operators.movement import Concatenate
 from ..graph.ops import Pads, Pair, Reshape, Transpose
 
 __all__ = [
@@ -23,12 +25,14 @@ __all__ = [
     "Floating",
     "Function",
     "Integer",
+    "Joined",
     "Real",
     "RealConstant",
     "Softmaxed",
     "Sum",
     "Value",
     "identity_order",
+    "join_tensors",
     "permuted",
     "to_model_order",
     "to_nhwc",
@@ -122,6 +126,14 @@ class Averaged:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Dequantised tensors one after the other along dimension ``axis`` of the model."""
+
+    parts: tuple[Real, ...]
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
 class Softmaxed:
     """Softmax over the last dimension of a dequantised tensor."""
 
@@ -137,13 +149,33 @@ class Function:
 
 
 Value = (
-    Integer | Floating | Real | RealConstant | Accumulated | Sum | Averaged | Softmaxed | Function
+    Integer
+    | Floating
+    | Real
+    | RealConstant
+    | Accumulated
+    | Sum
+    | Averaged
+    | Joined
+    | Softmaxed
+    | Function
 )
 
 
 def identity_order(rank: int) -> tuple[int, ...]:
     """The permutation that moves nothing."""
     return tuple(range(rank))
+
+
+def join_tensors(
+    graph: GraphBuilder, tensors: Sequence[Integer], axis: int, stem: str, origin: str
+) -> Integer:
+    """Tensors one after the other along dimension ``axis`` of the model."""
+    rank = len(tensors[0].permutation)
+    order = NCHW_TO_NHWC if rank == len(NCHW_TO_NHWC) else identity_order(rank)
+    names = tuple(permuted(graph, tensor, order, origin) for tensor in tensors)
+    name = graph.node(Concatenate(order.index(axis)), names, stem, origin)
+    return Integer(name, order, all(tensor.unsigned for tensor in tensors))
 
 
 def to_nhwc(graph: GraphBuilder, tensor: Integer, origin: str) -> str:
@@ -169,5 +201,13 @@ def permuted(
         target = tuple(shape[axis] for axis in step)
         if target == shape:
             return tensor.name
-        return graph.node(Reshape(target), (tensor.name,), tensor.name, origin)
-    return graph.node(Transpose(step), (tensor.name,), tensor.name, origin)
+        return _moved(graph, Reshape(target), tensor.name, origin)
+    return _moved(graph, Transpose(step), tensor.name, origin)
+
+
+def _moved(graph: GraphBuilder, operator: Reshape | Transpose, name: str, origin: str) -> str:
+    """``operator`` of the tensor ``name``; the one that is there, if there is one."""
+    for node in graph.nodes:
+        if node.inputs == (name,) and node.operator == operator:
+            return node.output
+    return graph.node(operator, (name,), name, origin)

@@ -2,8 +2,8 @@
 
 clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
 
-The zero point is that of the result, or 0 and part of the offset: the float32 formula adds it before
-it rounds, which matters where sums tie, and where it is odd.
+The zero point is that of the result, or 0 and part of the offset: the float32 formula adds it
+before it rounds, which matters where sums tie, and where it is odd.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ An activation of C channels is int8[C / lanes, top + H + bottom, left + W + righ
 in blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -47,6 +48,8 @@ class Activation:
 
     halo: top, left, bottom, right.  fill: what the halo holds; None when nobody reads it.
     image: when its words are windows of an image's rows; then ``channels`` are bytes of a window.
+    first_block, whole_channels: of a part of a tensor called ``name`` with that many channels: the
+    block of the tensor that is the part's first.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Activation:
     halo: tuple[int, int, int, int] = (0, 0, 0, 0)
     fill: int | None = None
     image: Image | None = None
+    first_block: int = 0
+    whole_channels: int | None = None
 
     @property
     def blocks(self) -> int:
@@ -74,19 +79,27 @@ class Activation:
         return self.width + self.halo[1] + self.halo[3]
 
     @property
+    def whole(self) -> "Activation":
+        """The tensor that this is part of; itself, when it is whole."""
+        if self.whole_channels is None:
+            return self
+        return replace(self, channels=self.whole_channels, first_block=0, whole_channels=None)
+
+    @property
     def words(self) -> int:
         """Words of ACT."""
         return self.blocks * self.rows * self.columns
 
     @property
     def buffer(self) -> Buffer:
-        """The tensor as a buffer."""
-        shape = (self.blocks, self.rows, self.columns, self.lanes)
+        """The whole tensor as a buffer."""
+        shape = (self.whole.blocks, self.rows, self.columns, self.lanes)
         return Buffer(self.name, shape, "int8", Scope.ACT)
 
     def at(self, block: Affine, row: Affine, column: Affine, lane: Affine) -> Ref:
         """An element by its place without the halo."""
-        return Ref(self.buffer, (block, row + self.halo[0], column + self.halo[1], lane))
+        place = (block + self.first_block, row + self.halo[0], column + self.halo[1], lane)
+        return Ref(self.buffer, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +123,9 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
     Raises UnsupportedOperatorError when two readers need different halo values, or a tensor is of
     more than one image.
     """
-    activations = {
-        name: _plain(graph, name, lanes)
-        for name in (partition.source, *(layer.output for layer in partition.layers))
-    }
+    names = (partition.source, *(layer.output for layer in partition.layers), *partition.views)
+    roots = dict.fromkeys(partition.root(name)[0] for name in names)
+    activations = {name: _plain(graph, name, lanes) for name in roots}
     first = _image(graph, partition, lanes)
     if first:
         activations[first.name] = first
@@ -122,7 +134,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
         operator = layer.nodes[0].operator
         if not isinstance(operator, Conv2d | MaxPool2d) or not any(operator.pads):
             continue
-        name = layer.inputs[0]
+        name, _ = partition.root(layer.inputs[0])
         if activations[name].image:
             continue
         fill = operator.zero_point if isinstance(operator, Conv2d) else -128
@@ -135,14 +147,37 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
         old = activations[name]
         activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
     _align_operands(partition, activations)
-    return activations
+    parts = {
+        name: _part(graph, partition, activations, name) for name in names if name not in roots
+    }
+    return activations | parts
+
+
+def _part(
+    graph: Graph, partition: Partition, activations: Mapping[str, Activation], name: str
+) -> Activation:
+    """The activation ``name``, part of another."""
+    root, first = partition.root(name)
+    whole, channels = activations[root], graph.types[name].shape[3]
+    if first % whole.lanes:
+        raise UnsupportedOperatorError(
+            f"tensor {name!r} begins at channel {first} of {root!r}; required a multiple of "
+            f"{whole.lanes}: the accelerator joins and parts channels in blocks of that many"
+        )
+    return replace(
+        whole,
+        channels=channels,
+        first_block=first // whole.lanes,
+        whole_channels=whole.channels,
+    )
 
 
 def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:
     """The source as windows of rows, if its only reader is a convolution that this makes faster."""
     name = partition.source
     readers = [layer for layer in partition.layers if name in layer.inputs]
-    if len(readers) != 1 or name == partition.result:
+    viewed = name in {whole for whole, _ in partition.views.values()}
+    if len(readers) != 1 or name == partition.result or viewed:
         return None
     node = readers[0].nodes[0]
     conv, shape = node.operator, graph.types[name].shape
@@ -174,7 +209,7 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
     while changed:
         changed = False
         for layer in partition.layers:
-            operands = [activations[name] for name in _summed(layer)]
+            operands = [activations[partition.root(name)[0]] for name in _summed(layer)]
             if len({operand.halo for operand in operands}) > 1:
                 halo = _largest(*(operand.halo for operand in operands))
                 for operand in operands:

@@ -95,6 +95,22 @@ class Network:
             name = self._node("Relu", [name])
         return self._quantized(name, a.shape, 0.09, -128 if relu else 5)
 
+    def concat(self, *parts: Tensor) -> Tensor:
+        """Channels one after the other."""
+        first = parts[0]
+        channels = sum(part.shape[1] for part in parts)
+        name = self._node("Concat", [part.name for part in parts], axis=1)
+        shape = (1, channels, *first.shape[2:])
+        return self._quantized(name, shape, first.scale, first.zero_point)
+
+    def part(self, x: Tensor, first: int, channels: int) -> Tensor:
+        """Some channels."""
+        limits = [
+            self._constant(np.array([each], np.int64)) for each in (first, first + channels, 1)
+        ]
+        name = self._node("Slice", [x.name, *limits])
+        return self._quantized(name, (1, channels, *x.shape[2:]), x.scale, x.zero_point)
+
     def max_pool(
         self, x: Tensor, size: int, stride: int, pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     ) -> Tensor:

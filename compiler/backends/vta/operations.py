@@ -322,6 +322,7 @@ class Builder:
             return
         top, left, bottom, right = output.halo
         base, columns = self.plan.places[output.name], output.columns
+        base += output.first_block * output.rows * columns
         runs = (
             (0, top * columns + left, 1),
             (top * columns + left + output.width, left + right, output.height - 1),

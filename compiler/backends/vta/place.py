@@ -80,12 +80,20 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
             }
             entry = readers.setdefault(activation.name, set())
             entry |= {(number, unit) for unit in units or {Unit.VECTOR}}
-    made = [(source, -1), *((layer.output, number) for number, layer in enumerate(layers))]
+    made: list[tuple[Activation, int]] = [(source, -1)]
+    for number, layer in enumerate(layers):
+        # Of the layers that make parts of an activation, the first counts.
+        if all(other.name != layer.output.name for other, _ in made):
+            made.append((layer.output.whole, number))
+    ends: dict[str, int] = {}
+    for number, layer in enumerate(layers):
+        for activation in (*layer.inputs, layer.output):
+            ends[activation.name] = number
     return [
         Item(
             activation,
             first,
-            max((layer for layer, _ in readers.get(activation.name, ())), default=first),
+            ends.get(activation.name, first),
             frozenset(readers.get(activation.name, ())),
             activation.words,
             frozenset({(first, Unit.LOAD if first < 0 else Unit.VECTOR)}),

@@ -62,6 +62,8 @@ class Stripes:
 def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     """``layer`` by rows; None when it cannot be cut so."""
     kernel = layer.kernel
+    if any(x.whole_channels is not None for x in (*layer.inputs, layer.output)):
+        return None
     names = {activation.name for activation in layer.inputs}
     reads: dict[str, tuple[int, int, int]] = {}
     for stage in kernel.stages:

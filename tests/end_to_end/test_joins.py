@@ -1,0 +1,108 @@
+"""Concatenations and parts of channels: made, and read, where they lie."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import UnsupportedOperatorError
+
+from .models import Network, Tensor, reference
+from .test_networks import inputs_of, output_of
+
+LANES = 16
+"""Of the widest configuration that is tried."""
+
+
+def _fire(net: Network, squeeze: int = 16, expand: int = 32) -> Tensor:
+    """As in SqueezeNet: two convolutions of one tensor, joined, pooled and read again."""
+    x = net.conv(net.input(3, 11, 9), squeeze, (1, 1))
+    left = net.conv(x, expand, (1, 1), activation="Relu")
+    right = net.conv(x, expand, pads=(1, 1, 1, 1), activation="Relu")
+    joined = net.max_pool(net.concat(left, right), 3, 2)
+    return net.conv(joined, 5, pads=(1, 1, 1, 1))
+
+
+def _chain(net: Network) -> Tensor:
+    """A part that the next part is made from has to be copied; so has the network's input."""
+    x = net.input(16, 7, 6)
+    a = net.conv(x, 32, (1, 1))
+    b = net.conv(a, 16, pads=(1, 1, 1, 1))
+    return net.conv(net.concat(x, a, b), 9, (1, 1))
+
+
+def _nested(net: Network) -> Tensor:
+    x = net.conv(net.input(3, 6, 6), 16)
+    a, b = net.conv(x, 16, (1, 1)), net.conv(x, 16, (1, 1))
+    inner = net.concat(a, b)
+    other = net.conv(inner, 16, pads=(1, 1, 1, 1))
+    return net.conv(net.concat(inner, other, net.concat(b, x)), 7, (1, 1))
+
+
+def _parted(net: Network) -> Tensor:
+    """As in networks that pass half of the channels by."""
+    x = net.conv(net.input(3, 8, 8), 48, (1, 1))
+    first, rest = net.part(x, 0, 16), net.part(x, 16, 32)
+    turned = net.conv(rest, 32, pads=(1, 1, 1, 1), depthwise=True)
+    summed = net.add(net.conv(turned, 16, (1, 1)), first)
+    return net.conv(net.concat(summed, rest), 10, (1, 1))
+
+
+def _result(net: Network) -> Tensor:
+    x = net.conv(net.input(3, 5, 5), 16)
+    return net.concat(net.conv(x, 16, (1, 1)), net.conv(x, 20, (1, 1)))
+
+
+NETWORKS: dict[str, Callable[[Network], Tensor]] = {
+    "fire": _fire,
+    "chain": _chain,
+    "nested": _nested,
+    "parted": _parted,
+    "result": _result,
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "vta:tiny", "vta:zynq7020"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_joined_networks_match_onnx_runtime(name: str, target: str) -> None:
+    net = Network(np.random.default_rng(len(name)))
+    model = net.model(NETWORKS[name](net))
+    inputs = inputs_of(model, 1)
+    assert np.array_equal(output_of(compile(model, target), inputs), reference(model, inputs["x"]))
+
+
+def test_no_layer_is_there_only_to_join() -> None:
+    net = Network(np.random.default_rng(1))
+    module = compile(net.model(_fire(net)), "vta:zynq7020")
+    kinds = [layer["kind"].split("+")[0] for layer in module.details["layers"]]
+    assert kinds == ["Conv2d", "Conv2d", "Conv2d", "MaxPool2d", "Conv2d"]
+
+
+def test_what_does_not_fit_on_chip_is_joined_in_memory() -> None:
+    net = Network(np.random.default_rng(2))
+    x = net.conv(net.input(3, 40, 40), 8, (1, 1))
+    parts = [net.conv(x, 8, (1, 1)), net.conv(x, 12, pads=(1, 1, 1, 1))]
+    model = net.model(net.conv(net.concat(*parts), 4, pads=(1, 1, 1, 1)))
+    inputs = inputs_of(model, 3)
+    found = output_of(compile(model, "vta:tiny"), inputs)
+    assert np.array_equal(found, reference(model, inputs["x"]))
+
+
+def test_hardware_joins_as_the_simulator_does() -> None:
+    net = Network(np.random.default_rng(4))
+    model = net.model(_fire(net, 4, 8))
+    inputs, module = inputs_of(model, 1), compile(model, "vta:tiny")
+    results = [module.run(inputs, device) for device in ("sim", "rtl")]
+    assert results[0].cycles == results[1].cycles
+    for result in results:
+        (output,) = result.outputs.values()
+        assert np.array_equal(output, reference(model, inputs["x"]))
+
+
+def test_parts_between_blocks_are_refused_by_name() -> None:
+    net = Network(np.random.default_rng(1))
+    x = net.conv(net.input(3, 5, 5), 16)
+    model = net.model(net.conv(net.concat(net.conv(x, 10, (1, 1)), net.conv(x, 6, (1, 1))), 4))
+    with pytest.raises(UnsupportedOperatorError, match=r"begins at channel 10 of .*multiple of 16"):
+        compile(model, "vta:zynq7020")
