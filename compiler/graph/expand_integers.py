@@ -19,7 +19,7 @@ from .ir import Array, Graph, GraphBuilder, Node
 from .operators.contractions import Convolution, contract
 from .operators.elementwise import Binary, BinaryFunction, Cast, Unary, UnaryFunction
 from .operators.indexing import Gather
-from .operators.movement import PadTensor, Reshape, Slice, Transpose
+from .operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
 from .operators.protocol import TensorOperator
 from .operators.reductions import Cumulative, Reduce, ReduceFunction
 from .operators.windows import WindowFunction, WindowReduce
@@ -126,6 +126,12 @@ class _Expanding:
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
+            case Concatenate() | Slice() if any(name in self.images for name in node.inputs):
+                inputs = (self.image(name) for name in node.inputs)
+                self.images[node.output] = self.emit(_in_nchw(operator), *inputs)
+            case Concatenate() | Slice():
+                inputs = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = self.emit(operator, *inputs)
             case Reshape() | Transpose():
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = self.emit(operator, x)
@@ -301,3 +307,14 @@ class _Expanding:
             self.plain[node.output] = self.emit(Reshape(self.builder.types[x].shape), x)
         else:
             self.plain[node.output] = self.emit(Transpose(order), x)
+
+
+def _in_nchw(operator: Concatenate | Slice) -> Concatenate | Slice:
+    """An operator on NHWC tensors as one on NCHW tensors."""
+    if isinstance(operator, Concatenate):
+        return Concatenate(TO_NCHW.index(operator.axis))
+    starts, steps, shape = (
+        tuple(values[axis] for axis in TO_NCHW)
+        for values in (operator.starts, operator.steps, operator.shape)
+    )
+    return Slice(starts, steps, shape)
