@@ -6,6 +6,7 @@ compiled by forked processes.
 
 import multiprocessing
 import os
+import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,6 +77,13 @@ def _build_all(
     daemonic = multiprocessing.current_process().daemon
     if processes < 2 or daemonic:
         return [_build(*each) for each in work]
+    with _forking:
+        return _build_in_processes(work, processes)
+
+
+def _build_in_processes(
+    work: list[tuple[str, Function, CpuTarget, int]], processes: int
+) -> list[BuiltFunction]:
     _inherited.append(work)
     try:
         with warnings.catch_warnings():
@@ -88,6 +96,7 @@ def _build_all(
         _inherited.pop()
 
 
+_forking = threading.Lock()
 _inherited: list[list[tuple[str, Function, CpuTarget, int]]] = []
 """What forked processes find to do: nothing has to be sent to them."""
 

@@ -70,6 +70,7 @@ class Context:
     workspace_used: int = 0
     workspace_bytes: int = 0
     stack_bytes: int = 0
+    unrolled: int = 1
     memo: list[dict[int, Operand]] = field(default_factory=lambda: [{}])
     statistics: Statistics = field(default_factory=Statistics)
 

@@ -50,6 +50,7 @@ def parallel(context: Context, loop: For, extent: Value, serial: Serial) -> None
         parallel=True,
         symbol=context.symbol,
         statistics=context.statistics,
+        unrolled=context.unrolled,
     )
     number = sum(name.startswith(f"{context.symbol}.body") for name in e.module.definitions)
     body = f"{context.symbol}.body{number}"

@@ -33,10 +33,13 @@ __all__ = ["emit"]
 
 _STACK_BUFFER_BYTES = 16 << 10
 _STACK_BYTES = 64 << 10
-"""Of one buffer, and of one function: what is larger lives in the workspace."""
+_REGISTER_BYTES = 256 << 10
+"""Of one buffer, of one function, and of one with buffers in registers: what is larger lives in the
+workspace."""
 
 _ALIGNMENT = 64
-_MOST_UNROLLED = 4096
+_MOST_UNROLLED = 8192
+"""Iterations of all unrolled loops around a statement: beyond it a loop runs serially."""
 
 
 def emit(context: Context, stmt: Stmt) -> None:
@@ -83,10 +86,12 @@ def _for(context: Context, stmt: For) -> None:
     match stmt.kind:
         case LoopKind.VECTOR if known is not None and context.lanes == 1 and vectorizable(stmt):
             _vector(context, stmt, known)
-        case LoopKind.UNROLLED if known is not None and known <= _MOST_UNROLLED:
+        case LoopKind.UNROLLED if known is not None and known * context.unrolled <= _MOST_UNROLLED:
+            context.unrolled *= max(known, 1)
             for iteration in range(known):
                 with context.bound(stmt.variable, constant(iteration, DType.INT64)):
                     emit(context, stmt.body)
+            context.unrolled //= max(known, 1)
         case LoopKind.BLOCK | LoopKind.THREAD | LoopKind.HARDWARE:
             raise GraphError(
                 f"{context.function}: loop {stmt.variable} is of kind {stmt.kind}; a CPU runs "
@@ -243,9 +248,10 @@ def _allocate(context: Context, stmt: Allocate) -> None:
         )
     lanes = context.lanes
     size = buffer.elements * buffer.dtype.bytes * lanes
-    fits = size <= _STACK_BUFFER_BYTES and context.stack_bytes + size <= _STACK_BYTES
+    most = _REGISTER_BYTES if buffer.scope is Scope.REGISTER else _STACK_BYTES
+    small = size <= _STACK_BUFFER_BYTES or buffer.scope is Scope.REGISTER
     used = context.workspace_used
-    if fits or buffer.scope is Scope.REGISTER:
+    if small and context.stack_bytes + size <= most:
         context.stack_bytes += size
         kind = memory_type(buffer.dtype)
         pointer = context.e.slot(

@@ -1,13 +1,15 @@
 """The CPU code is made for: LLVM's name of it and the features that code generation asks about."""
 
+import os
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from ...errors import TargetError
 
-__all__ = ["LEVELS", "CpuTarget", "host_cpu", "target_machine"]
+__all__ = ["LEVELS", "CpuTarget", "host_cpu", "physical_cores", "target_machine"]
 
 _AVX2 = (
     *("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf", "avx", "avx2"),
@@ -71,6 +73,20 @@ def host_cpu() -> CpuTarget:
     """The CPU this process runs on."""
     flags = llvm.get_host_cpu_features()
     return CpuTarget(llvm.get_host_cpu_name(), frozenset(name for name, on in flags.items() if on))
+
+
+@cache
+def physical_cores() -> int:
+    """Cores this process may run on, each counted once however many threads it runs."""
+    allowed = os.sched_getaffinity(0)
+    siblings = set()
+    for number in allowed:
+        path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+        try:
+            siblings.add(path.read_text())
+        except OSError:
+            return len(allowed)
+    return len(siblings)
 
 
 def target_machine(target: CpuTarget, optimization: int = 3) -> llvm.TargetMachine:

@@ -230,6 +230,25 @@ def test_large_buffers_lie_in_the_workspace_one_behind_the_other() -> None:
     assert module.run("f", [])[0][0] == 3
 
 
+def test_buffers_in_registers_that_no_stack_holds_lie_in_the_workspace() -> None:
+    wide = Buffer("wide", (5_000_000,), F, Scope.REGISTER)
+    fill = For("i", as_index(5_000_000), LoopKind.VECTOR, Store(wide, (I,), Constant(2.0, F)))
+    body = Allocate(wide, block(fill, Store(Y, (as_index(0),), wide[4_999_999])))
+    module = compile_functions([Function("f", (), (Y,), body)])
+    assert module.signatures["f"].workspace_bytes == 20_000_000
+    assert module.run("f", [])[0][0] == 2
+
+
+def test_nests_of_unrolled_loops_are_not_unrolled_without_end() -> None:
+    y = Buffer("y", (100, 90, 3), DType.INT32)
+    at = tuple(Variable(name) for name in "abc")
+    store = Store(y, at, Cast(DType.INT32, at[0] + at[1] * at[2]))
+    nest = loops((("a", 100), ("b", 90), ("c", 3)), store, LoopKind.UNROLLED)
+    found = run(Function("f", (), (y,), nest))
+    a, b, c = np.indices((100, 90, 3))
+    np.testing.assert_array_equal(found, a + b * c)
+
+
 def test_a_workspace_that_no_memory_holds_is_refused() -> None:
     huge = Buffer("huge", (1 << 58,), DType.INT8, Scope.LOCAL)
     body = Allocate(huge, Store(Y, (as_index(0),), Constant(1.0, F)))
