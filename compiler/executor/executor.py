@@ -66,17 +66,22 @@ class Executor:
         Raises ModelError for inputs that the model does not have, and what importing raises.
         """
         names = {each.name for each in self.model.graph.input}
-        unknown = sorted(set(inputs) - names)
+        unknown = sorted(map(repr, set(inputs) - names))
         if unknown:
-            raise ModelError(f"no input {unknown[0]!r}; the model's are {sorted(names)}")
+            raise ModelError(f"no input {unknown[0]}; the model's are {sorted(map(repr, names))}")
+        if not all(isinstance(name, str) for name in inputs):
+            raise ModelError("an input has a name that is no UTF-8 text")
         self.kernel_calls = 0
         key = arguments_key(inputs)
         arrays: dict[str, Array] = {}
         for name in sorted(inputs):
             arrays.update(flatten(name, inputs[name], lambda each, _: each)[1])
-        final = self._follow(key, arrays) or self._specialise(key, inputs)
-        self.kernel_calls += final.segment.kernel_calls
-        results = final.segment.run(arrays)
+        try:
+            final = self._follow(key, arrays) or self._specialise(key, inputs)
+            self.kernel_calls += final.segment.kernel_calls
+            results = final.segment.run(arrays)
+        except MemoryError as error:
+            raise ModelError(f"the model needs more memory than there is: {error}") from None
         return {name: restore(value, results) for name, value in final.outputs}
 
     def _follow(self, key: tuple[object, ...], arrays: Mapping[str, Array]) -> _Final | None:

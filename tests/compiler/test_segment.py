@@ -5,6 +5,9 @@ import pytest
 
 from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.elementwise import Unary, UnaryFunction
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.schedule.loops import threads
 from dovetail.compiler.segment import compile_segment
 
@@ -33,3 +36,15 @@ def test_threads_give_the_same_results(seed: int, monkeypatch: pytest.MonkeyPatc
     found = compile_segment(graph, LlvmOptions(threads=3)).run(inputs)
     for name in graph.outputs:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("function", ["asin", "atan", "sinh", "atanh"])
+def test_functions_of_a_few_halves_need_no_library(size: int, function: str) -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((size,), "float16"))
+    y = builder.node(Unary(UnaryFunction(function)), (x,), "y", "n")
+    graph = builder.build((y,))
+    inputs = {"x": np.linspace(-0.9, 0.9, size, dtype=np.float16)}
+    found = compile_segment(graph).run(inputs)
+    np.testing.assert_allclose(found[y], run(graph, inputs)[y], rtol=1e-3)

@@ -59,6 +59,8 @@ def from_float32(e: Emitter, a: Value, dtype: DType) -> Value:
     if dtype is DType.BFLOAT16:
         return _float32_to_bfloat16(e, a)
     if "f16c" in e.module.target.features:
+        # LLVM would join this rounding with one from float64, which is a call of a library.
+        a = e.intrinsic("arithmetic.fence", a)
         half = "half" if a.lanes == 1 else f"<{a.lanes} x half>"
         rounded = e.op(f"fptrunc {a.typed} to {half}", dtype, a.lanes)
         return e.op(

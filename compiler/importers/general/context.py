@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from ...errors import CompilerError, UnsupportedOperatorError
+from ...errors import CompilerError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
 from ...graph.operators.elementwise import Where
 from ...graph.operators.movement import Expand
@@ -35,6 +35,10 @@ __all__ = [
 
 FOLDED_ELEMENTS = 1 << 16
 """A constant result of more elements is only kept when it is no larger than what it is made of."""
+
+
+LARGEST_TENSOR = 64 << 30
+"""Bytes."""
 
 
 class NeedsValueError(CompilerError):
@@ -141,7 +145,13 @@ class ImportContext:
                 return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
         used = tuple(self._resolved.get(each.name, each).name for each in inputs)
         names = self.builder.node_outputs(operator, used, self.origin, self.origin)
+        for name in names:
+            self._require_small(self.builder.types[name])
         return tuple(Tensor(name, self.builder.types[name], narrow) for name in names)
+
+    def _require_small(self, kind: TensorType) -> None:
+        if kind.elements * kind.dtype.bytes > LARGEST_TENSOR:
+            raise ModelError(f"node {self.origin!r}: a tensor of {kind}; required at most 64 GiB")
 
     def constant(self, array: object, dtype: object = None) -> Tensor:
         """A constant; small ones that are equal are one tensor."""

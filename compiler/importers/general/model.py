@@ -41,6 +41,7 @@ def import_model(
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
     context.body = walker.body
+    _require_text(model.graph)
     required = [each.name for each in model.graph.input]
     constants = {each.name for each in model.graph.initializer}
     constants |= {each.values.name for each in model.graph.sparse_initializer}
@@ -51,6 +52,13 @@ def import_model(
     results = walker.graph(model.graph)
     names = [each.name for each in model.graph.output]
     return tuple(zip(names, results, strict=True))
+
+
+MALFORMED = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(RuntimeError, TypeError, ValueError),
+)
+"""What converters raise for attributes and inputs of a form they do not expect."""
 
 
 @dataclass(slots=True)
@@ -110,7 +118,9 @@ class _Walker:
             outputs = self.convert(proto, node, inputs)
         except GraphError as error:
             raise ModelError(f"{node}: {error}") from None
-        except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+        except MemoryError as error:
+            raise ModelError(f"{node} needs more memory than there is: {error}") from None
+        except MALFORMED as error:
             raise ModelError(f"{node} is malformed: {type(error).__name__}: {error}") from error
         for name, value in zip(proto.output, outputs, strict=False):
             if name and value is not None:
@@ -163,6 +173,15 @@ class _Walker:
             inner.node(each, position)
         self.context.body = outer_body
         return tuple(arguments.get(name) for name in function.output)
+
+
+def _require_text(graph: onnx.GraphProto) -> None:
+    """Protobuf gives names that are no UTF-8 as bytes."""
+    names = [*(each.name for each in graph.input), *(each.name for each in graph.output)]
+    names += [name for node in graph.node for name in (*node.input, *node.output)]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ModelError(f"name {wrong[0]!r} is no UTF-8 text")
 
 
 def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
