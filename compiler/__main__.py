@@ -118,7 +118,7 @@ def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
 )
 @click.option(
     "--method",
-    type=click.Choice(["minmax", "percentile", "entropy"]),
+    type=click.Choice(["minmax", "percentile", "entropy", "mse"]),
     default="minmax",
     show_default=True,
     help="How ranges follow from the data.",

@@ -15,6 +15,8 @@ class Method(StrEnum):
     """Without a share of the values at each end."""
     ENTROPY = "entropy"
     """The range whose quantised histogram diverges least from the exact one."""
+    MSE = "mse"
+    """The range with the least mean square of what rounding and clipping change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.quantize import Method, QuantizeOptions
 from dovetail.compiler.quantize.observe import BINS, Observer
+from dovetail.compiler.quantize.scales import activation_scale
 
 from .floats import random
 
@@ -67,6 +68,22 @@ def test_entropy_keeps_what_is_evenly_spread() -> None:
     values = np.linspace(-3, 3, 100_000, dtype=np.float32)
     low, high = observed(values).range(QuantizeOptions(Method.ENTROPY))
     np.testing.assert_allclose([low, high], [-3, 3], rtol=0.02)
+
+
+@pytest.mark.parametrize("shape", ["normal", "rectified", "heavy tails"])
+def test_mse_finds_the_range_with_the_least_error_of_quantisation(shape: str) -> None:
+    values = random((40_000,))
+    values = {"normal": values, "rectified": np.maximum(values, 0), "heavy tails": values**5}[shape]
+
+    def error(limits: tuple[float, float]) -> float:
+        chosen = activation_scale(limits)
+        steps = np.clip(np.rint(values / chosen.scale) + chosen.zero_point, -128, 127)
+        return float((((steps - chosen.zero_point) * chosen.scale - values) ** 2).mean())
+
+    low, high = min(values.min(), 0), values.max()
+    tried = [(max(low, -cut), min(high, cut)) for cut in np.geomspace(high / 100, high, 60)]
+    found = observed(values).range(QuantizeOptions(Method.MSE))
+    assert error(found) <= 1.02 * min(map(error, tried))
 
 
 @pytest.mark.parametrize("method", Method)
