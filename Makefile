@@ -6,6 +6,7 @@ JOBS ?= 2
 CONFIG ?= tiny
 PROGRAMS ?= 200
 SEED ?= 1
+MUTANTS ?= 10000
 BOARD ?= ulx3s-85f
 ARGS ?=
 
@@ -16,7 +17,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance docs benchmark benchmark-accelerator benchmark-latency mutants rtl-networks verify-networks lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-latency mutants rtl-networks verify-networks lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +62,9 @@ differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFI
 
 conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --report docs/conformance.md
+
+fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
+	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
 
 docs: $(READY) ## Generate docs/isa.md from the instruction set
 	$(BIN)/python -m dovetail.isa.document

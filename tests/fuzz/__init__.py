@@ -1,0 +1,1 @@
+"""Mutated models: each gives a result or one clear error."""

@@ -1,0 +1,76 @@
+"""What a mutated model may do: run, or be refused by one of the compiler's errors."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from dovetail.compiler import compile
+from dovetail.compiler.executor.executor import Executor
+from dovetail.isa.errors import DovetailError
+from tests.conformance.backend import Case
+
+from .mutate import mutant
+
+__all__ = ["Mutants", "run_mutant"]
+
+MOST_ELEMENTS = 1_000_000
+"""Of an input that is made up for a model."""
+
+
+class Mutants(Mapping[str, Case]):
+    """Cases by the number they are drawn from, in base 10."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __getitem__(self, name: str) -> Case:
+        return Case(name, "mutant", lambda: run_mutant(int(name)), tuple)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, range(self.count))
+
+    def __len__(self) -> int:
+        return self.count
+
+
+def run_mutant(seed: int) -> None:
+    """Run the model on inputs that fit it, or compile it when none can be made up.
+
+    Raises what is none of the compiler's errors.
+    """
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(mutant(seed))
+    except DecodeError:
+        return
+    try:
+        inputs = _inputs(model, seed)
+        if inputs is None:
+            compile(model, "cpu")
+        else:
+            Executor(model).run(inputs)
+    except DovetailError:
+        pass
+
+
+def _inputs(model: onnx.ModelProto, seed: int) -> dict[str, Any] | None:
+    generator = np.random.default_rng(seed)
+    constants = {each.name for each in model.graph.initializer}
+    inputs: dict[str, Any] = {}
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        tensor = value.type.tensor_type
+        sizes = [dim.dim_value if dim.HasField("dim_value") else 2 for dim in tensor.shape.dim]
+        if any(size < 0 for size in sizes) or np.prod([float(n) for n in sizes]) > MOST_ELEMENTS:
+            return None
+        try:
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        except KeyError:
+            return None
+        low, high = (-3, 4) if generator.random() < 0.5 else (0, 2)
+        inputs[value.name] = generator.integers(low, high, sizes).astype(dtype)
+    return inputs
