@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dtypes import DType
 from .expand_convolutions import padded
 from .ir import Graph, Node
 from .operators.contractions import Axis, Contract, Convolution
-from .operators.elementwise import Binary, Cast, Unary, Where
+from .operators.elementwise import Binary, Bitcast, Cast, Unary, Where
 from .operators.indexing import Gather
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .operators.reductions import Reduce
@@ -76,7 +77,7 @@ class _Blocking:
         match node.operator:
             case Convolution():
                 result = self.convolution(node, node.operator)
-            case Unary() | Binary() | Where() | Cast():
+            case Unary() | Binary() | Where() | Cast() | Bitcast():
                 result = self.elementwise(node)
             case WindowReduce() | Gather() | PadTensor() | Reduce():
                 result = self.spatial(node)
@@ -185,6 +186,8 @@ class _Blocking:
         x = self.window_input(node, operator)
         packed = _blocked_array(_blocked_array(weights, 0, self.block), 1, self.block)
         order = (0, 1, *range(2, 2 + rank), 3 + rank, 2 + rank)
+        if self.bytes_to_sum(node):
+            return self.dense_bytes(node, operator, x, packed.transpose(order))
         w = self.new.builder.constant(node.inputs[1], packed.transpose(order))
         places, lane = tuple(range(2, 2 + rank)), 2 + rank
         depth, taps, inner = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank)), 4 + 2 * rank
@@ -200,6 +203,39 @@ class _Blocking:
                     ((inner, 1),),
                 ),
                 tuple(((label, 1),) for label in (1, depth, *taps, inner, lane)),
+            ),
+            tuple(((label, 1),) for label in (0, 1, *places, lane)),
+            operator.dtype,
+        )
+        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def bytes_to_sum(self, node: Node) -> bool:
+        """Whether dot products of bytes do the work."""
+        x, w = (self.graph.types[name].dtype for name in node.inputs)
+        whole = self.graph.types[node.output].dtype == DType.INT32 and self.block == 16
+        return whole and x in (DType.UINT8, DType.INT8) and w == DType.INT8
+
+    def dense_bytes(self, node: Node, operator: Convolution, x: str, packed: Array) -> _Blocked:
+        """As ``dense``; of the input lanes, groups of 4 are summed at a time."""
+        rank = len(operator.strides)
+        split = packed.reshape(*packed.shape[:-2], self.block // 4, 4, self.block)
+        w = self.new.builder.constant(node.inputs[1], np.moveaxis(split, -2, -1))
+        places, lane = tuple(range(2, 2 + rank)), 2 + rank
+        depth, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
+        group, near = 4 + 2 * rank, 5 + 2 * rank
+        positions, batch = self.shape(node.output)[2:], self.shape(node.inputs[0])[0]
+        kernel = packed.shape[2 : 2 + rank]
+        sizes = (batch, packed.shape[0], *positions, self.block, packed.shape[1], *kernel)
+        contraction = Contract(
+            (*sizes, self.block // 4, 4),
+            (
+                (
+                    ((0, 1),),
+                    ((depth, 1),),
+                    *_windows(operator, places, taps),
+                    ((group, 4), (near, 1)),
+                ),
+                tuple(((label, 1),) for label in (1, depth, *taps, group, lane, near)),
             ),
             tuple(((label, 1),) for label in (0, 1, *places, lane)),
             operator.dtype,
@@ -312,7 +348,9 @@ class _Blocking:
                 if axis < 2 or len(self.shape(node.inputs[1])) != 1:
                     return None
             case PadTensor(before=before, after=after, mode=mode):
-                if any((*before[:2], *after[:2])) or not (whole or mode != PadMode.CONSTANT):
+                value = self.graph.constants.get(node.inputs[1])
+                same = whole or (value is not None and value == own.filler)
+                if any((*before[:2], *after[:2])) or not (same or mode != PadMode.CONSTANT):
                     return None
                 operator = PadTensor((*before, 0), (*after, 0), mode)
             case Reduce(axes=axes, keep=keep):

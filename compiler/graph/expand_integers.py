@@ -2,10 +2,11 @@
 
     Requantize(acc, scale)  ->  Cast(int8, clip(rint(float32(acc) * scale) + zero_point))
 
-Sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
-exact in any order, and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it
-is computed in, and converted when an operator wants the other one.  Every node becomes nodes of
-other kinds, so the pass ends.
+Dense layers become products of unsigned and signed bytes, summed in int32, as CPUs have them.
+Other sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
+exact in any order, and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it is
+computed in, and converted when an operator wants the other one.  Every node becomes nodes of other
+kinds, so the pass ends.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from ..dtypes import DType
 from .bounds import accumulator_bound
 from .ir import Array, Graph, GraphBuilder, Node
 from .operators.contractions import Convolution, contract
-from .operators.elementwise import Binary, BinaryFunction, Cast, Unary, UnaryFunction
+from .operators.elementwise import Binary, BinaryFunction, Bitcast, Cast, Unary, UnaryFunction
 from .operators.indexing import Gather
 from .operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
 from .operators.protocol import TensorOperator
@@ -41,6 +42,8 @@ from .ops import (
 __all__ = ["ExpandIntegers"]
 
 EXACT_IN_FLOAT32 = 1 << 24
+FEWEST_CHANNELS = 8
+"""For dot products of bytes, which fill up to 16 channels."""
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 F32 = np.float32
 Number = float | np.floating[Any]
@@ -68,6 +71,8 @@ class _Expanding:
     """Tensors of ``graph`` in the new one."""
     images: dict[str, str] = field(default_factory=dict)
     """The same in NCHW."""
+    raised: dict[str, str] = field(default_factory=dict)
+    """Tensors of int8, by name in the new graph: 128 more, as uint8."""
     origin: str = ""
 
     def __post_init__(self) -> None:
@@ -194,6 +199,9 @@ class _Expanding:
     def conv2d(self, node: Node, operator: Conv2d) -> str:
         """In NCHW, OIHW; padding is 0 once the zero point is subtracted."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
+        dense = operator.groups == 1 and operator.weight_zero_point == 0
+        if dense and min(weights.shape[0], weights.shape[3]) >= FEWEST_CHANNELS:
+            return self.bytes_conv2d(node, operator, weights, bias)
         weights = weights.astype(np.int32) - operator.weight_zero_point
         dtype = self.exact(weights, bias, operator.zero_point)
         top, left, bottom, right = operator.pads
@@ -205,21 +213,55 @@ class _Expanding:
         b = self.constant(bias.reshape(-1, 1, 1).astype(dtype.numpy))
         return self.binary(BinaryFunction.ADD, self.emit(convolution, x, w), b)
 
+    def bytes_conv2d(self, node: Node, operator: Conv2d, weights: Array, bias: Array) -> str:
+        """Products of unsigned bytes u = x + 128 and signed ones, less those of the offset."""
+        zero_point = operator.zero_point + 128
+        top, left, bottom, right = operator.pads
+        x = self.unsigned(self.image(node.inputs[0]))
+        if any(operator.pads):
+            fill = self.constant(np.asarray(zero_point, np.uint8))
+            x = self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
+        convolution = Convolution(
+            operator.strides, (1, 1), ((0, 0), (0, 0)), (1, 1), 1, DType.INT32
+        )
+        w = self.constant(weights.transpose(0, 3, 1, 2))
+        offset = bias - zero_point * weights.astype(np.int64).sum(axis=(1, 2, 3))
+        b = self.constant(offset.astype(np.int32).reshape(-1, 1, 1))
+        return self.binary(BinaryFunction.ADD, self.emit(convolution, x, w), b)
+
+    def unsigned(self, x: str) -> str:
+        """int8 plus 128, as uint8."""
+        if x not in self.raised:
+            flipped = self.binary(BinaryFunction.XOR, x, -128)
+            self.raised[x] = self.emit(Bitcast(DType.UINT8), flipped)
+        return self.raised[x]
+
     def dense(self, node: Node, operator: Dense) -> str:
         """A product with the transposed weights."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
+        outputs, inputs = weights.shape
+        if operator.weight_zero_point == 0 and inputs % 4 == 0 and outputs % 16 == 0:
+            zero_point = operator.zero_point + 128
+            x = self.unsigned(self.tensor(node.inputs[0]))
+            offset = bias - zero_point * weights.astype(np.int64).sum(axis=1)
+            total = self.product(x, weights, DType.INT32)
+            return self.binary(BinaryFunction.ADD, total, self.constant(offset.astype(np.int32)))
         weights = weights.astype(np.int32) - operator.weight_zero_point
         dtype = self.exact(weights, bias, operator.zero_point)
         x = self.centred(self.tensor(node.inputs[0]), operator.zero_point, dtype)
-        w = self.constant(np.ascontiguousarray(weights.T).astype(dtype.numpy))
+        total = self.product(x, weights.astype(dtype.numpy), dtype)
+        b = self.constant(bias.astype(dtype.numpy))
+        return self.binary(BinaryFunction.ADD, total, b)
+
+    def product(self, x: str, weights: Array, dtype: DType) -> str:
+        """``x @ weights.T``, summed in ``dtype``."""
+        w = self.constant(np.ascontiguousarray(weights.T))
         rank = len(self.builder.types[x].shape)
         leading = tuple(range(rank - 1))
         kinds = (self.builder.types[x], self.builder.types[w])
         labels = ((*leading, rank), (rank, rank + 1))
         product = contract(kinds, labels, (*leading, rank + 1), dtype)
-        total = self.emit(product, x, w)
-        b = self.constant(bias.astype(dtype.numpy))
-        return self.binary(BinaryFunction.ADD, total, b)
+        return self.emit(product, x, w)
 
     def exact(self, weights: Array, bias: Array, zero_point: int) -> DType:
         """The dtype that sums of products are exact in."""

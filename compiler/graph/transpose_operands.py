@@ -12,6 +12,7 @@ from math import prod
 from .ir import Graph, Node
 from .operators.contractions import Contract
 from .operators.movement import Transpose
+from .pack_weights import dot_packed
 from .rebuild import Rebuilding
 
 __all__ = ["TransposeOperands"]
@@ -58,7 +59,8 @@ def _across(graph: Graph, node: Node) -> int | None:
     reuses = prod(operator.sizes[label] for label in operator.kept if label not in labels)
     if not plain or len(set(labels)) != len(labels) or labels[-1] == last or reuses < REUSES:
         return None
-    return None if node.inputs[place] in graph.constants else place
+    constant = node.inputs[place] in graph.constants
+    return None if constant or dot_packed(operator, labels) else place
 
 
 def _turn(rebuilding: Rebuilding, node: Node, place: int) -> None:

@@ -24,6 +24,7 @@ from ..loops.expressions import (
 )
 from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
 from ..loops.rewrite import fold, own_expressions, walk
+from .dots import Dots, find_dots
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .tiling import Machine, Tiling, choose_tiling
 
@@ -52,7 +53,14 @@ def contract(
     operator: Contract, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """A tile of the output in registers at a time."""
-    return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
+    dots = find_dots(operator, operands)
+    if dots is None:
+        return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
+    tiling = choose_tiling(dots.packs, Machine())
+    nest = _Contraction(
+        dots.packs, operands, results[0], scope, tiling, BinaryFunction.ADD, 0, dots
+    )
+    return nest.nest()
 
 
 def combine(
@@ -86,6 +94,7 @@ class _Contraction:
     tiling: Tiling
     function: BinaryFunction
     neutral: int | float | bool
+    dots: Dots | None = None
 
     def nest(self) -> Stmt:
         """Loops over all labels of the output; the vector operand's are outside."""
@@ -153,21 +162,21 @@ class _Contraction:
                 inner = loops(((lane, width),), inner, LoopKind.VECTOR)
             return loops(unrolled, inner, kind)
 
-        def labels() -> dict[int, Expr]:
+        def labels(with_lane: bool = True) -> dict[int, Expr]:
             found: dict[int, Expr] = {}
             for label, part in parts.items():
                 value = part.start
                 if label in numbers:
                     number: Expr = Variable(numbers[label])
                     value = _plus(value, number * part.lanes if part.lanes > 1 else number)
-                if part.lanes > 1:
+                if part.lanes > 1 and with_lane:
                     value = _plus(value, Variable(lane))
                 found[label] = value
             return found
 
         nought = Constant(self.neutral, dtype)
         start = each(lambda place: Store(register, place, nought), shape[-1])
-        total = self._sum(register, each, labels(), lane, summed_lanes)
+        total = self._sum(register, each, labels(self.dots is None), lane, summed_lanes)
         if summed_lanes > 1:
             finish = self._across(register, unrolled, labels(), summed_lanes)
             return Allocate(register, block(start, total, finish))
@@ -208,6 +217,10 @@ class _Contraction:
             labels[label] = Variable(name) if size > 1 else zero()
             if size != 1:
                 names.append((name, size))
+        if self.dots is not None:
+            dots, starts = self.dots, self._places(labels)
+            body = each(lambda at: dots.update(self.operands, starts, register, at), 1)
+            return loops(tuple(names), body)
         if summed_lanes == 1:
             product = self._product(labels)
             body = each(
@@ -260,10 +273,13 @@ class _Contraction:
         labels = [label for label in self.operator.summed if label != self.tiling.vector]
         return sorted(labels, key=stride, reverse=True)
 
+    def _places(self, labels: Mapping[int, Expr]) -> list[Indices]:
+        """The indices of each operand."""
+        return [tuple(_affine(axis, labels) for axis in axes) for axes in self.operator.operands]
+
     def _product(self, labels: Mapping[int, Expr]) -> Expr:
         value: Expr | None = None
-        for operand, axes in zip(self.operands, self.operator.operands, strict=True):
-            where = tuple(_affine(axis, labels) for axis in axes)
+        for operand, where in zip(self.operands, self._places(labels), strict=True):
             factor = converted(operand[where], self.operator.dtype)
             value = factor if value is None else Binary(BinaryFunction.MUL, value, factor)
         assert value is not None

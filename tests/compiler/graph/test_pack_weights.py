@@ -71,3 +71,20 @@ def test_operands_that_are_used_often_are_turned(rows: int, batch: tuple[int, ..
     }
     np.testing.assert_array_equal(run(turned, given)["z"], run(graph, given)["z"])
     assert TransposeOperands().run(turned) is turned
+
+
+@pytest.mark.parametrize("inputs", [8, 6])
+def test_bytes_are_packed_for_dot_products(inputs: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (3, inputs)).astype(np.uint8)
+    builder = GraphBuilder()
+    builder.input("x", TensorType(x.shape, DType.UINT8))
+    w = builder.constant("w", rng.integers(-128, 128, (inputs, 32)).astype(np.int8))
+    kinds = [builder.types[name] for name in ("x", w)]
+    operator = contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.INT32)
+    graph = builder.build((builder.node(operator, ("x", w), "y", "product"),))
+    packed = PackWeights().run(graph)
+    (constant,) = packed.constants.values()
+    assert constant.shape == ((2, 2, 16, 4) if inputs == 8 else (6, 32))
+    np.testing.assert_array_equal(run(packed, {"x": x})["y"], run(graph, {"x": x})["y"])
+    assert PackWeights().run(packed) is packed

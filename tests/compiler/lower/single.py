@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.compiler.backends.llvm.intrinsics import INTRINSICS
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.types import TensorType
@@ -32,7 +33,7 @@ def interpreted(operator: TensorOperator, *inputs: Array, seed: int = 1) -> Sequ
         buffer.name: arrays[name]
         for buffer, name in zip(lowered.function.inputs, lowered.inputs, strict=True)
     }
-    found = interpret(lowered.function, given, seed=seed)
+    found = interpret(lowered.function, given, seed=seed, intrinsics=INTRINSICS)
     results = dict(
         zip(lowered.outputs, (found[b.name] for b in lowered.function.outputs), strict=True)
     )

@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
+from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import (
+    Axis,
     Contract,
     Convolution,
     Determinant,
     contract,
 )
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.loops.ir import Invoke
+from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.lower.group import lower_group
 
 from .single import interpreted
 
@@ -76,6 +81,30 @@ def test_integers_wrap_as_the_accumulator_does() -> None:
     (found,) = interpreted(operator, a, a.reshape(3, 2))
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, np.full((2, 2), 3 * 127 * 127))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_packed_bytes_become_dot_products(dtype: type, swapped: bool) -> None:
+    """Labels: row, group of 4 to sum, place in it, block of columns, place in it."""
+    limits = np.iinfo(dtype)
+    x = RNG.integers(limits.min, limits.max + 1, (5, 12)).astype(dtype)
+    w = RNG.integers(-128, 128, (2, 3, 16, 4)).astype(np.int8)
+    x_axes: tuple[Axis, ...] = (((0, 1),), ((1, 4), (2, 1)))
+    w_axes: tuple[Axis, ...] = (((3, 1),), ((1, 1),), ((4, 1),), ((2, 1),))
+    operands = (w_axes, x_axes) if swapped else (x_axes, w_axes)
+    output: tuple[Axis, ...] = (((0, 1),), ((3, 16), (4, 1)))
+    operator = Contract((5, 3, 4, 2, 16), operands, output, DType.INT32)
+    given = (w, x) if swapped else (x, w)
+    builder = GraphBuilder()
+    for name, array in zip("ab", given, strict=True):
+        builder.input(name, TensorType(array.shape, str(array.dtype)))
+    graph = builder.build((builder.node(operator, ("a", "b"), "y", "product"),))
+    function = lower_group(graph, graph.nodes).function
+    assert any(isinstance(stmt, Invoke) for stmt in walk(function.body))
+    (found,) = interpreted(operator, *given)
+    columns = w.transpose(0, 2, 1, 3).reshape(32, 12).astype(np.int32)
+    np.testing.assert_array_equal(found, x.astype(np.int32) @ columns.T)
 
 
 @st.composite

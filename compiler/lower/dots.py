@@ -1,0 +1,93 @@
+"""Contractions of bytes whose sums run over four neighbours at a time, by dot products of the CPU.
+
+    c[..., i] += sum(x[..., 4 k + j] * w[..., k, i, j] over j)
+
+becomes ``dot_uint8_int8_16`` where ``w`` is packed so; the four neighbours of ``x`` are broadcast.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..dtypes import DType
+from ..graph.operators.contractions import Axis, Contract
+from ..loops.expressions import Buffer, Expr
+from ..loops.ir import Invoke, Region, Stmt
+from .operand import Operand, index
+
+__all__ = ["LANES", "Dots", "find_dots"]
+
+LANES, NEIGHBOURS = 16, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """x, w: places of the operands.  packs: the contraction without the neighbours.
+
+    Its last label of ``w`` is the one that lies in lanes.
+    """
+
+    x: int
+    w: int
+    packs: Contract
+    lane: int
+
+    def update(
+        self,
+        operands: Sequence[Operand],
+        starts: Sequence[tuple[Expr, ...]],
+        register: Buffer,
+        at: tuple[Expr, ...],
+    ) -> Stmt:
+        """Add the products of one step to 16 accumulators."""
+        x, w = operands[self.x].buffer, operands[self.w].buffer
+        assert x is not None
+        assert w is not None
+        ones = (1,) * (len(x.shape) - 1)
+        one_weight = (1,) * (len(w.shape) - 2)
+        return Invoke(
+            f"dot_{x.dtype}_{w.dtype}_{LANES}",
+            (
+                Region(x, starts[self.x], (*ones, NEIGHBOURS)),
+                Region(w, (*starts[self.w], index(0)), (*one_weight, LANES, NEIGHBOURS)),
+                Region(register, at, (*(1,) * (len(register.shape) - 1), LANES)),
+            ),
+        )
+
+
+def find_dots(operator: Contract, operands: Sequence[Operand]) -> Dots | None:
+    """How a contraction is one of dot products; None when it is not."""
+    if operator.dtype != DType.INT32 or len(operands) != 2:
+        return None
+    for w in (0, 1):
+        found = _dots(operator, operands, 1 - w, w)
+        if found is not None:
+            return found
+    return None
+
+
+def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Dots | None:
+    kinds = operands[x].type.dtype, operands[w].type.dtype
+    if kinds[0] not in (DType.UINT8, DType.INT8) or kinds[1] != DType.INT8:
+        return None
+    if operands[x].buffer is None or operands[w].buffer is None:
+        return None
+    x_axes, w_axes = operator.operands[x], operator.operands[w]
+    if len(w_axes) < 2 or not x_axes or len(w_axes[-1]) != 1 or len(w_axes[-2]) != 1:
+        return None
+    ((near, near_step),), ((lane, lane_step),) = w_axes[-1], w_axes[-2]
+    if (near_step, lane_step) != (1, 1) or (near, 1) not in x_axes[-1]:
+        return None
+    labels = [label for axes in operator.operands for axis in axes for label, _ in axis]
+    if labels.count(near) != 2 or labels.count(lane) != 1 or near in operator.kept:
+        return None
+    if operator.sizes[near] != NEIGHBOURS or operator.sizes[lane] % LANES:
+        return None
+    if operands[w].type.shape[-2] != operator.sizes[lane]:
+        return None
+    last: Axis = tuple(each for each in x_axes[-1] if each[0] != near)
+    axes = [x_axes, w_axes]
+    axes[0] = (*x_axes[:-1], last)
+    axes[1] = w_axes[:-1]
+    ordered = tuple(axes) if x == 0 else tuple(reversed(axes))
+    sizes = tuple(1 if label == near else size for label, size in enumerate(operator.sizes))
+    return Dots(x, w, replace(operator, sizes=sizes, operands=ordered), lane)
