@@ -26,8 +26,8 @@ from .simplify import Simplifier
 
 __all__ = ["Access", "accesses"]
 
-DEEPEST_GUARD = 12
-"""Conditions of more nested selects than this are not taken into account."""
+MOST_PLACES = 512
+"""Branches of the selects of one statement that are told apart."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,6 +90,8 @@ class _Place:
     conditional: bool
 
     def inner(self, bounds: Bounds) -> "_Place":
+        if bounds is self.simplifier.bounds:
+            return self
         return replace(self, simplifier=Simplifier(bounds))
 
     def surviving(self, stmt: Stmt) -> "_Place":
@@ -185,27 +187,28 @@ class _Collector:
 
     def reads(self, roots: Iterable[Expr], stmt: Stmt, place: _Place) -> None:
         """The loads in ``roots``, with the conditions of the selects around them."""
-        stack: list[tuple[Expr, _Place, int]] = [(root, place, 0) for root in roots]
-        seen: set[tuple[int, int]] = set()
+        stack = [(root, place) for root in roots]
+        seen: set[tuple[int, int, bool]] = set()
+        places = [place]
         while stack:
-            expr, here, depth = stack.pop()
-            if (id(expr), id(here)) in seen:
+            expr, here = stack.pop()
+            key = id(expr), id(here.simplifier.bounds), here.conditional
+            if key in seen:
                 continue
-            seen.add((id(expr), id(here)))
+            seen.add(key)
             match expr:
                 case Load(buffer=buffer, indices=indices):
-                    stack += ((each, here, depth) for each in indices)
+                    stack += ((each, here) for each in indices)
                     self.add(buffer, indices, here, stmt, reads=True)
                 case Select(condition=condition, chosen=chosen, other=other) if (
-                    depth < DEEPEST_GUARD
+                    len(places) < MOST_PLACES
                 ):
-                    stack += (
-                        (other, here.where(condition, False), depth + 1),
-                        (chosen, here.where(condition), depth + 1),
-                        (condition, here, depth),
-                    )
+                    then, otherwise = here.where(condition), here.where(condition, False)
+                    # Kept alive, so that no two places have one identity.
+                    places += (then, otherwise)
+                    stack += ((other, otherwise), (chosen, then), (condition, here))
                 case _:
-                    stack += ((each, here, depth) for each in operands(expr))
+                    stack += ((each, here) for each in operands(expr))
 
     def invoke(self, stmt: Invoke, place: _Place) -> None:
         intrinsic = self.intrinsics.get(stmt.intrinsic)

@@ -83,8 +83,15 @@ class Bounds:
 
     def where(self, condition: Expr, holds: bool = True) -> "Bounds":
         """Where a condition holds, or does not."""
-        new = tuple(_facts(condition, holds))
-        return Bounds(self.ranges, (*self.facts, *new)) if new else self
+        facts = list(self.facts)
+        for new in _facts(condition, holds):
+            for place, old in enumerate(facts):
+                if old.terms == new.terms:
+                    facts[place] = old if old.constant >= new.constant else new
+                    break
+            else:
+                facts.append(new)
+        return self if facts == list(self.facts) else Bounds(self.ranges, tuple(facts))
 
     @staticmethod
     def decides(condition: Expr, holds: bool = True) -> bool:

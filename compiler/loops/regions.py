@@ -115,5 +115,5 @@ def covers(access: Access, box: Box, shape: tuple[int, ...], outer: Bounds) -> b
     ]
     allowed = Bounds(access.bounds.ranges, tuple(limits))
     allowed = Bounds(allowed.ranges, (*outer.facts, *allowed.facts))
-    own = access.bounds.facts[len(outer.facts) :]
+    own = [fact for fact in access.bounds.facts if fact not in outer.facts]
     return all(allowed.upper(fact) <= 0 for fact in own)

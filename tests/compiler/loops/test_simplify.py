@@ -151,6 +151,21 @@ def test_a_simpler_program_does_the_same(function: Function, keep: bool) -> None
     np.testing.assert_array_equal(found, expected)
 
 
+def test_a_loop_that_is_guarded_as_a_whole_gets_shorter() -> None:
+    text = """
+        function "f"
+          output y: float32[12]
+          for i in 12:
+            if i + 4 <= 11:
+              if i < 9:
+                y[i] = 0.0:float32
+        """
+    assert to_text(canonicalize(parse(text))).splitlines()[2:] == [
+        "  for i in 8:",
+        "    y[i] = 0.0:float32",
+    ]
+
+
 def test_branches_that_are_decided_vanish() -> None:
     function = parse(
         """

@@ -15,8 +15,10 @@ from dovetail.compiler.loops.expressions import (
     Bitcast,
     Buffer,
     Constant,
+    Expr,
     Load,
     Scope,
+    Select,
     Variable,
     as_index,
 )
@@ -301,3 +303,19 @@ def test_a_large_nest_is_checked_quickly() -> None:
     store = loops(around[:4], Store(y, (n, o, r, c), product), LoopKind.PARALLEL)
     del store
     verify(Function("conv", (x, w), (y,), loops(around, Store(y, (n, o, r, c), product))))
+
+
+def test_many_nested_selects_are_checked_quickly() -> None:
+    sizes = range(100)
+    inputs = tuple(Buffer(f"x{n}", (8,), DType.FLOAT32) for n in sizes)
+    i = Variable("i")
+    value: Expr = inputs[-1][i - 8 * 99]
+    for n in reversed(sizes[:-1]):
+        value = Select(i < 8 * (n + 1), inputs[n][i - 8 * n], value)
+    y = Buffer("y", (800,), DType.FLOAT32)
+    verify(Function("concat", inputs, (y,), loops((("i", 800),), Store(y, (i,), value))))
+    shared: Expr = inputs[0][i % 8]
+    for n in range(40):
+        inside = (as_index(0) <= i - n) & (i < 800 - n)
+        shared = Select(inside, shared + 1.0, shared * 0.5)
+    verify(Function("pads", inputs, (y,), loops((("i", 800),), Store(y, (i,), shared))))
