@@ -14,7 +14,7 @@ class Effort(IntEnum):
     """How much LLVM optimises before it selects instructions."""
 
     LIGHT = 0
-    """Stack slots to registers, and simplification: for explicit vector code."""
+    """Stack slots to registers, and fewer blocks: for explicit vector code."""
     FULL = 2
     """The pipeline of -O2, its vectorisers included."""
 
@@ -45,7 +45,6 @@ def _optimized(text: str, machine: llvm.TargetMachine, effort: Effort) -> llvm.M
     else:
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         passes.run(module, builder)
     return module
