@@ -20,7 +20,7 @@ from .ir import Array, Graph, GraphBuilder, Node
 from .operators.contractions import Convolution, contract
 from .operators.elementwise import Binary, BinaryFunction, Bitcast, Cast, Unary, UnaryFunction
 from .operators.indexing import Gather
-from .operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
+from .operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from .operators.protocol import TensorOperator
 from .operators.reductions import Cumulative, Reduce, ReduceFunction
 from .operators.windows import WindowFunction, WindowReduce
@@ -37,6 +37,7 @@ from .ops import (
     Requantize,
     Shift128,
     Softmax,
+    Upsample2d,
 )
 
 __all__ = ["ExpandIntegers"]
@@ -121,7 +122,7 @@ class _Expanding:
         match operator:
             case Conv2d():
                 self.images[node.output] = self.conv2d(node, operator)
-            case MaxPool2d() | AveragePool2d() | Pad():
+            case MaxPool2d() | AveragePool2d() | Pad() | Upsample2d():
                 self.images[node.output] = self.window(node, operator)
             case Requantize() | Add() | Lookup() | Shift128() | Quantize() | Dequantize():
                 self.elementwise(node, operator)
@@ -294,13 +295,18 @@ class _Expanding:
         wide = self.binary(BinaryFunction.ADD, self.cast(x, DType.FLOAT64), shift)
         return self.binary(BinaryFunction.MUL, wide, ratio)
 
-    def window(self, node: Node, operator: MaxPool2d | AveragePool2d | Pad) -> str:
-        """Pools and borders of images."""
+    def window(self, node: Node, operator: MaxPool2d | AveragePool2d | Pad | Upsample2d) -> str:
+        """Pools, borders and repeated pixels of images."""
         x = self.image(node.inputs[0])
         match operator:
             case Pad(pads=(top, left, bottom, right), value=value):
                 fill = self.constant(np.asarray(value, np.int8))
                 return self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
+            case Upsample2d(factors=(down, across)):
+                _, channels, height, width = self.builder.types[x].shape
+                apart = self.emit(Reshape((1, channels, height, 1, width, 1)), x)
+                wide = self.emit(Expand((1, channels, height, down, width, across)), apart)
+                return self.emit(Reshape((1, channels, height * down, width * across)), wide)
             case MaxPool2d(kernel=kernel, strides=strides, pads=(top, left, bottom, right)):
                 pads = ((top, bottom), (left, right))
                 return self.emit(

@@ -2,7 +2,7 @@
 
 Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
-Add | MaxPool2d | AveragePool2d    ->  one layer each [, Lookup]
+Add | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ..errors import UnsupportedOperatorError
 from .ir import Graph, Node
 from .operators.movement import Slice
-from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, Reshape
+from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, Reshape, Upsample2d
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "fuse"]
@@ -62,7 +62,7 @@ class Partition:
         return name, first
 
 
-ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Lookup)
+ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 
 
 def fuse(graph: Graph) -> Partition:

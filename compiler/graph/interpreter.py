@@ -29,6 +29,7 @@ from .ops import (
     Shift128,
     Softmax,
     Transpose,
+    Upsample2d,
 )
 
 __all__ = ["evaluate", "evaluate_all", "run"]
@@ -86,6 +87,8 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case MaxPool2d(kernel=kernel, strides=strides, pads=pads):
             windows = _windows(x, kernel, strides, pads, -128)
             return windows.max(axis=(4, 5)).astype(np.int8)
+        case Upsample2d(factors=(down, across)):
+            return x.repeat(down, axis=1).repeat(across, axis=2)
         case AveragePool2d():
             windows = _windows(x.astype(np.int64), operator.kernel, operator.strides, (0,) * 4, 0)
             total = (windows - operator.x_zero_point).sum(axis=(4, 5)).astype(F32)

@@ -34,6 +34,7 @@ __all__ = [
     "Softmax",
     "TensorType",
     "Transpose",
+    "Upsample2d",
     "output_type",
     "result_types",
 ]
@@ -140,6 +141,16 @@ class MaxPool2d:
 
 
 @dataclass(frozen=True, slots=True)
+class Upsample2d:
+    """Each pixel ``factors`` times, down and across: int8[1, H, W, C] to int8."""
+
+    factors: Pair
+
+    def __post_init__(self) -> None:
+        _check(self, min(self.factors) >= 1, "factors of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class AveragePool2d:
     """``clip(rint(float32(sum(x - x_zero_point)) * scale) + zero_point)``, without padding.
 
@@ -238,6 +249,7 @@ Operator = (
     | Requantize
     | Add
     | MaxPool2d
+    | Upsample2d
     | AveragePool2d
     | Lookup
     | Pad
@@ -286,6 +298,10 @@ def output_type(operator: Operator, inputs: tuple[TensorType, ...]) -> TensorTyp
             _require(operator, x.dtype == DType.INT8, x, "int8")
             _exactly(operator, inputs[1], TensorType((256,), DType.INT8))
             return x
+        case Upsample2d(factors=(down, across)):
+            _image(operator, x)
+            _, height, width, channels = x.shape
+            return TensorType((1, height * down, width * across, channels), DType.INT8)
         case Pad(pads=(top, left, bottom, right)):
             _image(operator, x)
             _, height, width, channels = x.shape

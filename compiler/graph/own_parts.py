@@ -13,9 +13,21 @@ from dataclasses import dataclass
 
 from .ir import Graph, GraphBuilder, Node
 from .operators.movement import Concatenate, Slice
-from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, TensorType
+from .ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Lookup,
+    MaxPool2d,
+    Requantize,
+    TensorType,
+    Upsample2d,
+)
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
+
+MADE = (Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+"""Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 
@@ -67,7 +79,7 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
     producer = graph.producer(name)
     if producer is None or name in graph.outputs or uses.count(name) > 1:
         return True
-    if not isinstance(producer.operator, Requantize | Add | MaxPool2d | AveragePool2d | Lookup):
+    if not isinstance(producer.operator, MADE):
         return True
     others = (other for other in join.inputs if other != name)
     return any(name in _reads(graph, other) for other in others)

@@ -24,6 +24,7 @@ from .onnx_elementwise import (
 )
 from .onnx_joins import convert_concat, convert_qlinear_concat, convert_slice, convert_split
 from .onnx_movement import convert_identity, convert_pad, convert_reshape, convert_transpose
+from .onnx_resize import convert_resize
 from .onnx_state import ImportState, OnnxNode
 from .onnx_windows import (
     convert_average_pool,
@@ -130,6 +131,7 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "ReduceMean": convert_reduce_mean,
     "Relu": convert_relu,
     "Reshape": convert_reshape,
+    "Resize": convert_resize,
     "Sigmoid": convert_unary,
     "Slice": convert_slice,
     "Softmax": convert_softmax,
@@ -138,6 +140,7 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "Tanh": convert_unary,
     "Transpose": convert_transpose,
     "Unsqueeze": convert_reshape,
+    "Upsample": convert_resize,
 }
 
 QUANTIZED_OPERATORS = frozenset(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import UnsupportedOperatorError
 from ..graph.fuse import Layer, Partition
 from ..graph.ir import Graph
-from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Pads, Requantize
+from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Pads, Requantize, Upsample2d
 from .fixed_point_add import FixedPointAdd, find_fixed_point
 from .image import Image, find_image
 from .ir import (
@@ -263,6 +263,8 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         case MaxPool2d() as pool:
             value = _window(inputs[0], pool.strides, (pool.pads[0], pool.pads[1]))
             lowered = _windowed(layer, inputs[0], output, pool.kernel, Fold.MAX, value, None, {})
+        case Upsample2d(factors=factors):
+            lowered = _upsample(layer, factors, inputs[0], output)
         case AveragePool2d() as average:
             lowered = _average(layer, average, inputs[0], output)
         case Lookup():
@@ -441,6 +443,29 @@ def _depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     value = Product(source, tap, -operator.weight_zero_point)
     kernel = (kernel_h, kernel_w)
     return _windowed(layer, x, output, kernel, Fold.SUM, value, finish, constants)
+
+
+def _upsample(
+    layer: Layer, factors: tuple[int, int], x: Activation, output: Activation
+) -> LoweredLayer:
+    """Each word again and again; the loops are those over ``x``, and ``d`` over its repetitions.
+
+    Raises UnsupportedOperatorError for factors in both directions: one instruction has not levels
+    enough.
+    """
+    down, across = factors
+    if down > 1 and across > 1:
+        raise UnsupportedOperatorError(
+            f"node {layer.name!r}: pixels repeated down and across at once; required one of both"
+        )
+    *outer, lane = _outer(replace(output, height=x.height, width=x.width))
+    row = var("y") * down + (var("d") if down > 1 else 0)
+    column = var("x") * across + (var("d") if across > 1 else 0)
+    target = output.at(var("c"), row, column, var("l"))
+    source = x.at(var("c"), var("y"), var("x"), var("l"))
+    loops = (*outer, Loop("d", max(factors)), lane)
+    stage = Stage("finish", loops, frozenset(), target, Fold.NONE, source)
+    return LoweredLayer(Kernel(layer.name, (stage,)), {}, (x,), output)
 
 
 def _average(layer: Layer, pool: AveragePool2d, x: Activation, output: Activation) -> LoweredLayer:

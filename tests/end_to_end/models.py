@@ -111,6 +111,19 @@ class Network:
         name = self._node("Slice", [x.name, *limits])
         return self._quantized(name, (1, channels, *x.shape[2:]), x.scale, x.zero_point)
 
+    def resize(self, x: Tensor, down: int, across: int) -> Tensor:
+        """Each pixel again and again."""
+        scales = self._constant(np.array([1, 1, down, across], np.float32))
+        name = self._node(
+            "Resize",
+            [x.name, "", scales],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+        shape = (*x.shape[:2], x.shape[2] * down, x.shape[3] * across)
+        return self._quantized(name, shape, x.scale, x.zero_point)
+
     def max_pool(
         self, x: Tensor, size: int, stride: int, pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     ) -> Tensor:

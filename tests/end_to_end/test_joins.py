@@ -54,12 +54,22 @@ def _result(net: Network) -> Tensor:
     return net.concat(net.conv(x, 16, (1, 1)), net.conv(x, 20, (1, 1)))
 
 
+def _grown(net: Network) -> Tensor:
+    """As in detectors: a small image grown and joined with a large one."""
+    large = net.conv(net.input(3, 8, 6), 16, pads=(1, 1, 1, 1))
+    small = net.conv(net.max_pool(large, 2, 2), 32, (1, 1))
+    return net.conv(net.concat(net.resize(small, 2, 2), large), 9, pads=(1, 1, 1, 1))
+
+
 NETWORKS: dict[str, Callable[[Network], Tensor]] = {
     "fire": _fire,
     "chain": _chain,
     "nested": _nested,
     "parted": _parted,
     "result": _result,
+    "grown": _grown,
+    "grown down": lambda net: net.conv(net.resize(net.conv(net.input(3, 5, 6), 16), 3, 1), 4),
+    "grown across": lambda net: net.conv(net.resize(net.conv(net.input(3, 6, 5), 16), 1, 3), 4),
 }
 
 

@@ -67,7 +67,7 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     names = {activation.name for activation in layer.inputs}
     reads: dict[str, tuple[int, int, int]] = {}
     for stage in kernel.stages:
-        if "y" not in stage.extents:
+        if stage.extents.get("y") != layer.output.height:
             return None
         for ref in stage.refs:
             if ref.buffer.name in names:
