@@ -10,23 +10,45 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Unit
 
 from ...tensor.ir import Kernel, LoopKind, Scope, Stage
+from .sliding import WINDOW
 
-__all__ = ["Traffic", "unit_cycles", "unit_of"]
+__all__ = ["Traffic", "row_cycles", "unit_cycles", "unit_of"]
 
 
 def unit_cycles(kernel: Kernel) -> dict[Unit, int]:
-    """Cycles in which GEMM and VECTOR issue: an iteration of all loops but the lanes takes one."""
+    """Cycles in which GEMM and VECTOR issue: an iteration of all loops but the lanes takes one.
+
+    But for windows of taps, see ``sliding``: there all taps of a row take one.
+    """
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
     for stage in kernel.stages:
         count = prod(loop.extent for loop in stage.loops if loop.kind is not LoopKind.LANE)
-        cycles[unit_of(stage)] += count
+        cycles[unit_of(stage)] += min(count, _windowed(stage, count))
     return cycles
+
+
+def _windowed(stage: Stage, count: int) -> int:
+    """``count`` iterations, with the innermost folded loop as windows where it can be."""
+    folded = [loop for loop in stage.loops if loop.name in stage.reduction]
+    if not any(ref.buffer.scope is Scope.TAP for ref in stage.refs) or "x" not in stage.extents:
+        return count
+    width, x = folded[-1].extent, stage.extents["x"]
+    steps = [ref.indices[2].coefficient("x") for ref in stage.refs if len(ref.indices) == FOUR]
+    stride = max(steps, default=1)
+    if not 1 < width <= WINDOW:
+        return count
+    columns = stride * (x + -(-width // stride) - 1)
+    return count // (width * x) * columns
 
 
 def unit_of(stage: Stage) -> Unit:
     """The unit that runs ``stage``."""
     matrix = any(ref.buffer.scope is Scope.WGT for ref in stage.refs)
     return Unit.GEMM if matrix else Unit.VECTOR
+
+
+FOUR = 4
+"""Indices of an activation: block, row, column, lane."""
 
 
 @dataclass(slots=True)
@@ -41,13 +63,13 @@ class Traffic:
 
     def read(self, rows: float, row_bytes: int) -> None:
         """LOADs of ``rows`` rows."""
-        cycles, bursts = self._row(row_bytes)
+        cycles, bursts = row_cycles(row_bytes, self.config)
         self.read_cycles += rows * cycles
         self.read_bursts += rows * bursts
 
     def write(self, rows: float, row_bytes: int) -> None:
         """STOREs of ``rows`` rows."""
-        cycles, bursts = self._row(row_bytes)
+        cycles, bursts = row_cycles(row_bytes, self.config)
         self.written_cycles += rows * cycles
         self.written_bursts += rows * bursts
 
@@ -60,11 +82,11 @@ class Traffic:
         waits = turns * self.config.dram.turnaround_cycles
         return int(self.read_cycles + self.written_cycles + waits)
 
-    def _row(self, size: int) -> tuple[float, float]:
-        """Cycles and bursts of a row, which is cut at multiples of the longest burst."""
-        config, dram = self.config, self.config.dram
-        longest = config.burst_bytes
-        bursts = size / longest if size % longest == 0 else size / longest + 1 - 1 / longest
-        beats = size / bursts / config.bus_bytes
-        latency = (dram.latency_cycles + beats) / dram.queue_bursts
-        return bursts * max(beats * dram.beat_interval_cycles, latency, 2), bursts
+
+def row_cycles(size: int, config: HardwareConfig) -> tuple[float, float]:
+    """Cycles and bursts of a row of ``size`` bytes, cut at multiples of the longest burst."""
+    dram, longest = config.dram, config.burst_bytes
+    bursts = size / longest if size % longest == 0 else size / longest + 1 - 1 / longest
+    beats = size / bursts / config.bus_bytes
+    latency = (dram.latency_cycles + beats) / dram.queue_bursts
+    return bursts * max(beats * dram.beat_interval_cycles, latency, 2), bursts

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from dovetail.isa.config import HardwareConfig
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
+
+from .model import row_cycles
 
 __all__ = ["Ordered", "order"]
 
 Rank = tuple[int, int]
 
-PIPELINE_CYCLES = 12
-"""Estimate: last issue of GEMM or VECTOR to its result."""
+GEMM_CYCLES, VECTOR_CYCLES = 6, 15
+"""Estimate: last issue to the first issue that reads the result."""
 
 AT_ONCE = -(1 << 60)
 """The lowest rank."""
@@ -62,7 +64,7 @@ def order(
         if instruction.unit is Unit.VECTOR and tiles[index] is not None:
             rank = AT_ONCE
         ranks.append((rank, index))
-    schedule = _Schedule(program, before, costs, ranks, tiles, banks or config.acc_banks)
+    schedule = _Schedule(program, before, costs, ranks, tiles, banks or config.acc_banks, config)
     schedule.run()
     starts = schedule.starts
     places = sorted(range(len(program)), key=lambda i: (starts[i], i))
@@ -71,28 +73,40 @@ def order(
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Cycles from acceptance until the unit can accept again, and until the result is there."""
+    """Cycles from acceptance until the unit can accept again, and until the result is there.
+
+    moved, bursts: cycles in which DRAM works for it alone, and its bursts.
+    """
 
     occupied: int
     total: int
+    moved: int = 0
+    bursts: float = 0
 
 
 def _cost(instruction: Instruction, config: HardwareConfig) -> _Cost:
     match instruction:
-        case Gemm(extent=extent) | Vector(extent=extent):
-            return _Cost(prod(extent), prod(extent) + PIPELINE_CYCLES)
+        case Gemm(extent=extent):
+            return _Cost(prod(extent), prod(extent) + GEMM_CYCLES)
+        case Vector(extent=extent):
+            return _Cost(prod(extent), prod(extent) + VECTOR_CYCLES)
         case Load(memory=memory):
             cells = instruction.count_z * instruction.rows * instruction.columns
-            size = instruction.words * config.word_bytes(memory)
-            cycles = _transfer(size, config) if size else cells
+            if not instruction.words:
+                return _Cost(SETUP_CYCLES + cells, SETUP_CYCLES + cells)
+            size = instruction.count_x * config.word_bytes(memory)
+            return _transfer(instruction.count_z * instruction.count_y, size, 0, config)
         case Store():
-            words = instruction.count_x * instruction.count_y * instruction.count_z
-            cycles = _transfer(words * config.word_bytes(Memory.ACT), config)
-    return _Cost(SETUP_CYCLES + cycles, SETUP_CYCLES + cycles)
+            size = instruction.count_x * config.word_bytes(Memory.ACT)
+            rows = instruction.count_z * instruction.count_y
+            return _transfer(rows, size, config.dram.response_cycles, config)
 
 
-def _transfer(size: int, config: HardwareConfig) -> int:
-    return config.dram.latency_cycles + size // config.bus_bytes * config.dram.beat_interval_cycles
+def _transfer(rows: int, size: int, after: int, config: HardwareConfig) -> _Cost:
+    cycles, bursts = row_cycles(size, config)
+    moved = round(rows * cycles)
+    total = SETUP_CYCLES + config.dram.latency_cycles + moved + after
+    return _Cost(total, total, moved, rows * bursts)
 
 
 def _urgency(before: Sequence[frozenset[int]], costs: Sequence[_Cost]) -> list[int]:
@@ -128,8 +142,10 @@ class _Schedule:
         ranks: Sequence[Rank],
         tiles: Sequence[int | None],
         banks: int,
+        config: HardwareConfig,
     ) -> None:
         self.starts = [0] * len(program)
+        self.ends = [0] * len(program)
         self.banks = [0] * len(program)
         self.before = [set(each) for each in before]
         self._program, self._costs, self._ranks = program, costs, ranks
@@ -140,6 +156,7 @@ class _Schedule:
             for other in each:
                 self._after[other].append(index)
         self._free = dict.fromkeys(Unit, 0)
+        self._dram = _Dram(config)
         self._act_banks = _Banks()
         self._acc = _Tiles(tiles, before, banks)
         self._ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
@@ -177,10 +194,11 @@ class _Schedule:
 
     def _take(self, start: int, index: int) -> None:
         instruction, cost = self._program[index], self._costs[index]
-        end = start + cost.total
+        late = self._dram.take(instruction.unit, start, cost)
+        end = start + cost.total + late
         self._ready[instruction.unit].remove(index)
-        self.starts[index] = start
-        self._free[instruction.unit] = start + cost.occupied
+        self.starts[index], self.ends[index] = start, end
+        self._free[instruction.unit] = start + cost.occupied + late
         self._act_banks.hold(instruction, end)
         self.banks[index], old = self._acc.take(index, instruction.unit, end)
         self.before[index] |= old
@@ -254,6 +272,30 @@ class _Tiles:
         tile = self._around.get(later)
         if tile is not None and index < self._members[tile][0]:
             self._open[tile] -= 1
+
+
+class _Dram:
+    """Until when DRAM has work, which it shares between instructions, in their order."""
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._turn = 2 * config.dram.turnaround_cycles
+        self._fetch = INSTRUCTION_BYTES // config.bus_bytes * config.dram.beat_interval_cycles
+        self._until = 0
+        self._bursts: dict[Unit, tuple[int, float]] = {}
+        """Of LOAD and STORE: until when its last instruction works, and its bursts."""
+
+    def take(self, unit: Unit, start: int, cost: _Cost) -> int:
+        """Cycles by which others' work delays an instruction that starts in ``start``."""
+        begin = max(self._until, start)
+        work = cost.moved
+        for other, (end, bursts) in self._bursts.items():
+            if cost.moved and other is not unit and end > start:
+                work += round(self._turn * min(bursts, cost.bursts))
+        self._until = begin + work + self._fetch
+        if not cost.moved:
+            return 0
+        self._bursts[unit] = self._until, cost.bursts
+        return begin + work - start - cost.moved
 
 
 class _Banks:

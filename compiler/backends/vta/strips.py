@@ -13,7 +13,7 @@ from ...tensor.lower import ADDEND, Activation, LoweredLayer
 from .cascade import Cascade, sized
 from .model import Traffic, unit_cycles
 from .rows import Reader, RowRing
-from .stream import TILE_CYCLES, StreamedLayer, cached, tiled
+from .stream import StreamedLayer, cached, tiled
 from .windows import SLOTS
 
 __all__ = ["Sized", "Stripes", "cascade_sizes", "scheduled_cascade", "stripes_of"]
@@ -32,6 +32,9 @@ PARTS = ("weights", "taps")
 
 FOLDED_ITERATIONS = 1024
 """Iterations of one VECTOR instruction that folds, at most if it can be: it holds up others."""
+
+STRIP_CYCLES = 16
+"""Estimate: what one more strip of a layer costs."""
 
 HEIGHTS = (1, 2, 3, 4, 7, 8, 14, 16, 28)
 """Rows of the last layer's strips that are tried."""
@@ -221,7 +224,7 @@ def _cycles(
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
-    return max(traffic.cycles, *busy.values()) + filling + TILE_CYCLES * sum(strips)
+    return max(traffic.cycles, *busy.values()) + filling + STRIP_CYCLES * sum(strips)
 
 
 def scheduled_cascade(
