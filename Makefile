@@ -17,7 +17,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-latency mutants rtl-networks verify-networks lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-latency benchmark-expected mutants rtl-networks verify-networks lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ docs: $(READY) ## Generate docs/isa.md from the instruction set
 
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)
+
+benchmark-expected: $(READY) ## Compare the cycles that the compiler expects with the simulator's, layer by layer
+	$(BIN)/python benchmarks/expected.py $(ARGS)
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.backends.vta.mutants --count 1000 $(ARGS)

@@ -9,6 +9,8 @@ from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
 from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.result import Timeline, TimelineEntry
 
 from .backends.llvm.build import LlvmOptions
 from .backends.vta.emit import CompiledProgram, compile_partition
@@ -139,6 +141,7 @@ def _accelerator_module(
         "suffix": host_steps(partition.suffix, suffix_input),
         "layers": _layers(partition, program, config),
         "layer_of": list(program.layer_of),
+        "expected_cycles": program.expected_cycles,
     }
     return Module(
         target.name,
@@ -164,16 +167,27 @@ def _layers(
     for instruction, layer in zip(program.instructions, program.layer_of, strict=True):
         if isinstance(instruction, Load | Store):
             moved[layer] += sum(size for _, size in dram_rows(instruction, config))
+    expected = share_cycles(_timeline(program), len(partition.layers), program.expected_cycles)
     return [
         {
             "name": layer.name,
             "kind": "+".join(type(node.operator).__name__ for node in layer.nodes),
             "macs": lowered.kernel.macs,
             "dram_bytes": count,
+            "expected_cycles": cycles,
             "inexact_pairs": lowered.inexact_pairs,
             "schedule": schedule.record,
         }
-        for layer, lowered, schedule, count in zip(
-            partition.layers, program.layers, program.schedules, moved, strict=True
+        for layer, lowered, schedule, count, cycles in zip(
+            partition.layers, program.layers, program.schedules, moved, expected, strict=True
         )
     ]
+
+
+def _timeline(program: CompiledProgram) -> Timeline:
+    """What the program is expected to do when."""
+    parts = zip(program.instructions, program.layer_of, program.expected, strict=True)
+    return tuple(
+        TimelineEntry(index, instruction.unit.name, layer, start, start, end, None, None, 0)
+        for index, (instruction, layer, (start, end)) in enumerate(parts)
+    )

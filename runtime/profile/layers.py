@@ -8,7 +8,7 @@ from dovetail.isa.config import HardwareConfig
 
 from ..result import RunResult, Timeline
 
-__all__ = ["LayerProfile", "profile_layers"]
+__all__ = ["LayerProfile", "profile_layers", "share_cycles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def profile_layers(
 ) -> tuple[LayerProfile, ...]:
     """Figures of every layer; ``layers``: as the module lists them."""
     count = len(layers)
-    shares = _shares(result.timeline, count, result.cycles or 0)
+    shares = share_cycles(result.timeline, count, result.cycles or 0)
     busy = {unit: _busy(result.timeline, unit, count) for unit in ("GEMM", "VECTOR")}
     waits = [_waits(result.timeline, number) for number in range(count)]
     beat = config.dram.beat_interval_cycles
@@ -94,7 +94,7 @@ def _waits(timeline: Timeline, layer: int) -> tuple[int | None, int | None, int]
     )
 
 
-def _shares(timeline: Timeline, count: int, cycles: int) -> list[int]:
+def share_cycles(timeline: Timeline, count: int, cycles: int) -> list[int]:
     """Cycles of each of ``count`` layers; they add up to ``cycles``."""
     gemm = _spans(timeline, "GEMM")
     spans, place = list(gemm), 0

@@ -29,7 +29,8 @@ class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 
     image: constants and program; the input's and result's places are zeros.  layer_of: for each
-    instruction, the number of its layer.
+    instruction, the number of its layer.  expected: its first cycle and the one after its last, by
+    the model of the machine by which the order was chosen; zeros when nothing overlaps.
     """
 
     instructions: tuple[Instruction, ...]
@@ -42,6 +43,12 @@ class CompiledProgram:
     layers: tuple[LoweredLayer, ...]
     schedules: tuple[Schedule, ...]
     layer_of: tuple[int, ...]
+    expected: tuple[tuple[int, int], ...]
+
+    @property
+    def expected_cycles(self) -> int:
+        """Of the whole run."""
+        return max((end for _, end in self.expected), default=0)
 
 
 def compile_partition(
@@ -105,6 +112,7 @@ def compile_partition(
         layers,
         plan.schedules,
         tuple(operations[index].layer for index in chosen),
+        tuple(ordered.expected[index] for index in chosen),
     )
 
 
@@ -118,7 +126,8 @@ def _ordered(
     match overlap:
         case Overlap.NOTHING:
             places = list(range(len(program)))
-            return Ordered(places, [0] * len(program), serial(before))
+            nothing = [(0, 0)] * len(program)
+            return Ordered(places, [0] * len(program), serial(before), nothing)
         case Overlap.UNITS | Overlap.TILES:
             units = [instruction.unit for instruction in program]
             before = drained(before, units, [operation.layer for operation in operations])

@@ -32,12 +32,13 @@ SETUP_CYCLES = 4
 class Ordered:
     """places: the instructions in their new order.  banks: of each instruction, in the order in
     which they were given, the bank of ACC of its tile.  before: its dependences, those included
-    that come from tiles in one bank.
+    that come from tiles in one bank.  expected: its start and end.
     """
 
     places: list[int]
     banks: list[int]
     before: list[frozenset[int]]
+    expected: list[tuple[int, int]]
 
 
 def order(
@@ -68,7 +69,9 @@ def order(
     schedule.run()
     starts = schedule.starts
     places = sorted(range(len(program)), key=lambda i: (starts[i], i))
-    return Ordered(places, schedule.banks, [frozenset(each) for each in schedule.before])
+    expected = list(zip(starts, schedule.ends, strict=True))
+    before = [frozenset(each) for each in schedule.before]
+    return Ordered(places, schedule.banks, before, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,16 +308,20 @@ class _Banks:
         self._until: dict[tuple[str, int], dict[Unit, int]] = {}
 
     def free_at(self, instruction: Instruction) -> int:
-        """The first cycle in which no other unit holds a bank of ``instruction``."""
-        return max(
-            (
-                until
-                for bank in _banks_of(instruction)
-                for unit, until in self._until.get(bank, {}).items()
-                if unit is not instruction.unit
-            ),
-            default=0,
-        )
+        """The first cycle in which no other unit holds a bank of ``instruction``.
+
+        Nor, if it is a VECTOR, an earlier one writes a bank that it reads.
+        """
+        own = instruction.unit
+        found = 0
+        for kind, bank in _banks_of(instruction):
+            for unit, until in self._until.get((kind, bank), {}).items():
+                if unit is not own and until > found:
+                    found = until
+            if own is Unit.VECTOR and kind == "act_read_banks":
+                until = self._until.get(("act_write_banks", bank), {}).get(own, 0)
+                found = max(found, until)
+        return found
 
     def hold(self, instruction: Instruction, until: int) -> None:
         """Let ``instruction`` hold its banks."""
