@@ -2,10 +2,12 @@
 
 A pool is a block of memory, and ``dovetail_pool_run`` does ``extent`` iterations on its threads:
 each takes the next chunk until none is left.  Threads wait for work by spinning for a bounded time,
-then in the kernel.  A pool that is busy, or none, makes the caller do all itself.
+then in the kernel.  A pool that is busy, or none, makes the caller do all itself.  The caller waits
+for the threads that entered the gate, not for those that woke too late to find it open.
 
-    fields: generation i32 at 0 | pending i32 at 64 | next i64 at 128 | extent i64 at 192
-            chunk i64 at 200 | function ptr at 208 | closure ptr at 216 | limit i64 at 224
+    fields: generation i32 at 0 | gate i32 at 64: threads inside, plus 2**30 while it is open
+            next i64 at 128 | extent i64 at 192 | chunk i64 at 200 | function ptr at 208
+            closure ptr at 216 | limit i64 at 224
             busy i32 at 256 | sleepers i32 at 320 | stop i32 at 384 | threads i64 at 392
             from 448 on, for each thread: pool ptr, number i64, handle i64, unused
 """
@@ -26,10 +28,11 @@ _START, _STOP = "dovetail_pool_start", "dovetail_pool_stop"
 _FIELDS, _THREAD = 448, 32
 _SPINS = 4000
 _ALL = (1 << 31) - 1
+_OPEN = 1 << 30
 
 _GENERATED = {
     "generation": 0,
-    "pending": 64,
+    "gate": 64,
     "next": 128,
     "extent": 192,
     "chunk": 200,
@@ -96,10 +99,10 @@ entry:
   %pool = load ptr, ptr %argument
   %number.at = getelementptr i8, ptr %argument, i64 8
   %thread = load i64, ptr %number.at
-{_fields("generation", "pending", "sleepers", "stop")}
+{_fields("generation", "gate", "sleepers", "stop")}
   br label %idle
 idle:
-  %seen = phi i32 [ 0, %entry ], [ %now, %report ], [ %now, %last ]
+  %seen = phi i32 [ 0, %entry ], [ %now, %leave ], [ %now, %last ]
   br label %spin
 spin:
   %spins = phi i32 [ 0, %idle ], [ %more, %again ], [ 0, %sleep ]
@@ -120,15 +123,22 @@ sleep:
   br label %spin
 go:
   %stopped = load atomic i32, ptr %stop seq_cst, align 4
-  %leave = icmp ne i32 %stopped, 0
-  br i1 %leave, label %end, label %report
-report:
+  %over = icmp ne i32 %stopped, 0
+  br i1 %over, label %end, label %enter
+enter:
+  %inside = atomicrmw add ptr %gate, i32 1 seq_cst
+  %open.bit = and i32 %inside, {_OPEN}
+  %open = icmp ne i32 %open.bit, 0
+  br i1 %open, label %work, label %leave
+work:
   call void @dovetail.pool.work(ptr %pool, i64 %thread)
-  %before = atomicrmw sub ptr %pending, i32 1 seq_cst
+  br label %leave
+leave:
+  %before = atomicrmw sub ptr %gate, i32 1 seq_cst
   %final = icmp eq i32 %before, 1
   br i1 %final, label %last, label %idle
 last:
-  call void @dovetail.pool.wake(ptr %pending)
+  call void @dovetail.pool.wake(ptr %gate)
   br label %idle
 end:
   ret ptr null
@@ -143,7 +153,7 @@ entry:
 ask:
 {
     _fields(
-        *("generation", "pending", "next", "extent", "chunk", "function", "closure", "limit"),
+        *("generation", "gate", "next", "extent", "chunk", "function", "closure", "limit"),
         *("busy", "sleepers", "threads"),
     )
 }
@@ -170,9 +180,7 @@ share:
   store ptr %data, ptr %closure
   store i64 %used, ptr %limit
   store atomic i64 0, ptr %next seq_cst, align 8
-  %all.short = trunc i64 %all to i32
-  %others = sub i32 %all.short, 1
-  store atomic i32 %others, ptr %pending seq_cst, align 4
+  %opened = atomicrmw or ptr %gate, i32 {_OPEN} seq_cst
   %old = atomicrmw add ptr %generation, i32 1 seq_cst
   %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
   %any = icmp ne i32 %asleep, 0
@@ -182,10 +190,11 @@ rouse:
   br label %work
 work:
   call void @dovetail.pool.work(ptr %pool, i64 0)
+  %closed = atomicrmw and ptr %gate, i32 {_OPEN - 1} seq_cst
   br label %join
 join:
   %spins = phi i32 [ 0, %work ], [ %more, %again ], [ 0, %sleep ]
-  %rest = load atomic i32, ptr %pending seq_cst, align 4
+  %rest = load atomic i32, ptr %gate seq_cst, align 4
   %done = icmp eq i32 %rest, 0
   br i1 %done, label %free, label %wait
 wait:
@@ -196,7 +205,7 @@ again:
   call void @llvm.x86.sse2.pause()
   br label %join
 sleep:
-  call void @dovetail.pool.wait(ptr %pending, i32 %rest)
+  call void @dovetail.pool.wait(ptr %gate, i32 %rest)
   br label %join
 free:
   store atomic i32 0, ptr %busy seq_cst, align 4
