@@ -64,6 +64,10 @@ def compile_command(
     if module.target == "cpu":
         _report_cpu(module, output, as_json)
         return
+    placement = module.details.get("placement", [])
+    if placement and not as_json:
+        rows = [tuple(each.values()) for each in placement]
+        human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))
     layers = module.details.get("layers", [])
     figures = {
         "output": str(output),
@@ -72,6 +76,7 @@ def compile_command(
         "instructions": module.details.get("program_bytes", 0) // 64,
         "macs": sum(layer["macs"] for layer in layers),
         "bytes": output.stat().st_size,
+        **({"placement": placement} if placement else {}),
     }
     inexact = sum(layer["inexact_pairs"] for layer in layers)
     if inexact:

@@ -15,6 +15,7 @@ from .errors import DeviceError, InputError, ModuleError
 from .host import pack, pack_rows, run_steps, unpack
 from .launch import account, find_device, run_launch
 from .module import Module
+from .parts import merge_results, parts_of
 from .result import RunResult
 from .targets import open_device, split_device
 
@@ -40,7 +41,21 @@ def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
         outputs = open_device("cpu").run(module, inputs)
         seconds = time.perf_counter() - begin
         return RunResult(outputs, device_name, seconds, 0.0, seconds)
+    if "parts" in module.details:
+        return _run_parts(module, inputs, device_name, begin)
     return _accelerate(module, config_of(module), inputs, device_name, begin)
+
+
+def _run_parts(module: Module, inputs: Arrays, device_name: str, begin: float) -> RunResult:
+    """The parts of a module, one after the other: the accelerator's on the device, others here."""
+    find_device(device_name, config_of(module))
+    values, results = dict(inputs), []
+    for part in parts_of(module):
+        given = {tensor.name: values[tensor.name] for tensor in part.module.inputs}
+        result = execute(part.module, given, device_name if part.on_accelerator else "cpu")
+        values |= result.outputs
+        results.append((part, result))
+    return merge_results(results, module, time.perf_counter() - begin)
 
 
 def config_of(module: Module) -> HardwareConfig:

@@ -99,6 +99,7 @@ def _profile(model: Path, target: str, device: str, inputs: tuple[str, ...]) -> 
     """Compile if need be, run once, explain."""
     from dovetail.runtime.errors import DeviceError
     from dovetail.runtime.module import Module
+    from dovetail.runtime.parts import accelerator_part
     from dovetail.runtime.profile.profile import make_profile
 
     from ...driver import compile_model
@@ -107,4 +108,4 @@ def _profile(model: Path, target: str, device: str, inputs: tuple[str, ...]) -> 
     if module.target == "cpu":
         raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
     result = module.run(read_inputs(inputs) or random_inputs(module), device=device)
-    return make_profile(model.name, module, result)
+    return make_profile(model.name, accelerator_part(module), result)
