@@ -207,7 +207,12 @@ class _Expanding:
         dtype = self.exact(weights, bias, operator.zero_point)
         top, left, bottom, right = operator.pads
         convolution = Convolution(
-            operator.strides, (1, 1), ((top, bottom), (left, right)), (1, 1), operator.groups, dtype
+            operator.strides,
+            operator.dilations,
+            ((top, bottom), (left, right)),
+            (1, 1),
+            operator.groups,
+            dtype,
         )
         x = self.centred(self.image(node.inputs[0]), operator.zero_point, dtype)
         w = self.constant(weights.transpose(0, 3, 1, 2).astype(dtype.numpy))
@@ -223,7 +228,7 @@ class _Expanding:
             fill = self.constant(np.asarray(zero_point, np.uint8))
             x = self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
         convolution = Convolution(
-            operator.strides, (1, 1), ((0, 0), (0, 0)), (1, 1), 1, DType.INT32
+            operator.strides, operator.dilations, ((0, 0), (0, 0)), (1, 1), 1, DType.INT32
         )
         w = self.constant(weights.transpose(0, 3, 1, 2))
         offset = bias - zero_point * weights.astype(np.int64).sum(axis=(1, 2, 3))

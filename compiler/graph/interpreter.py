@@ -124,9 +124,10 @@ def _windows(x: Array, kernel: Pair, strides: Pair, pads: Pads, fill: int) -> Ar
 
 def _conv2d(operator: Conv2d, x: Array, weights: Array, bias: Array) -> Array:
     """Sums in float64, which holds every int32 exactly."""
-    kernel = (weights.shape[1], weights.shape[2])
+    span = operator.span((weights.shape[1], weights.shape[2]))
     shifted = x.astype(np.float64) - operator.zero_point
-    windows = _windows(shifted, kernel, operator.strides, operator.pads, 0)
+    windows = _windows(shifted, span, operator.strides, operator.pads, 0)
+    windows = windows[..., :: operator.dilations[0], :: operator.dilations[1]]
     factors = weights.astype(np.float64) - operator.weight_zero_point
     if operator.groups == 1:
         total = np.tensordot(windows, factors, axes=((3, 4, 5), (3, 1, 2)))

@@ -50,7 +50,8 @@ class Conv2d:
     """``sum((x - zero_point) * (w - weight_zero_point)) + bias``.
 
     x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O].
-    Padding reads as ``zero_point``.  ``groups`` is 1, or C with O = C (depthwise).
+    Padding reads as ``zero_point``.  ``groups`` is 1, or C with O = C (depthwise).  dilations: rows
+    and columns from tap to tap.
     """
 
     strides: Pair
@@ -58,13 +59,20 @@ class Conv2d:
     groups: int
     zero_point: int
     weight_zero_point: int = 0
+    dilations: Pair = (1, 1)
 
     def __post_init__(self) -> None:
         _check(self, min(self.strides) >= 1, "strides of at least 1")
+        _check(self, min(self.dilations) >= 1, "dilations of at least 1")
         _check(self, min(self.pads) >= 0, "pads of at least 0")
         _check(self, self.groups >= 1, "groups of at least 1")
         _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
         _check(self, _is_int8(self.weight_zero_point), "a weight zero point in -128..127")
+
+    def span(self, kernel: Pair) -> Pair:
+        """Rows and columns of a window of ``kernel`` taps."""
+        down, across = self.dilations
+        return (kernel[0] - 1) * down + 1, (kernel[1] - 1) * across + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +358,8 @@ def _conv2d_type(
     plain = operator.groups in (1, channels) and (operator.groups == 1 or out_channels == channels)
     _require(operator, plain, weights, "one group, or depthwise with as many outputs as inputs")
     _exactly(operator, bias, TensorType((out_channels,), DType.INT32))
-    kernel = (kernel_height, kernel_width)
-    height, width = _windows(x.shape, kernel, operator.strides, operator.pads)
+    span = operator.span((kernel_height, kernel_width))
+    height, width = _windows(x.shape, span, operator.strides, operator.pads)
     return TensorType((1, height, width, out_channels), DType.INT32)
 
 

@@ -206,15 +206,17 @@ def _conv(
             f"{node}: {w.values.ndim - 2} spatial dimensions; required 2"
         )
     weights, weight_zero = _int8_weights(node, w, 0)
-    weights = _dilated(weights, pair(node, "dilations"), weight_zero)
     name = to_nhwc(state.graph, x.tensor, node.name)
     shape = state.graph.types[name].shape
     weights, groups = _ungrouped(node, weights, node.integer("group", 1), shape[3], weight_zero)
     kernel, strides = (weights.shape[2], weights.shape[3]), pair(node, "strides")
     bias = _bias(state, node, bias_place, x.scale * w.scales, len(weights))
     check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
-    pads = window_pads(node, kernel, shape, strides)
-    operator = Conv2d(strides, pads, groups, x.zero_point, weight_zero)
+    operator = Conv2d(
+        strides, (0, 0, 0, 0), groups, x.zero_point, weight_zero, pair(node, "dilations")
+    )
+    pads = window_pads(node, operator.span(kernel), shape, strides)
+    operator = replace(operator, pads=pads)
     stem = node.outputs[0]
     inputs = (
         name,
@@ -223,17 +225,6 @@ def _conv(
     )
     out = state.graph.node(operator, inputs, f"{stem}/sum", node.name)
     return Accumulated(Integer(out, NCHW_TO_NHWC), x.scale, w.scales)
-
-
-def _dilated(weights: Array, dilations: Pair, zero_point: int) -> Array:
-    """OIHW weights with ``dilation - 1`` zeros between taps: the same convolution, undilated."""
-    if dilations == (1, 1):
-        return weights
-    out_channels, in_channels, height, width = weights.shape
-    shape = ((height - 1) * dilations[0] + 1, (width - 1) * dilations[1] + 1)
-    spread = np.full((out_channels, in_channels, *shape), zero_point, weights.dtype)
-    spread[:, :, :: dilations[0], :: dilations[1]] = weights
-    return spread
 
 
 def _ungrouped(

@@ -181,7 +181,9 @@ def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:
         return None
     node = readers[0].nodes[0]
     conv, shape = node.operator, graph.types[name].shape
-    if not isinstance(conv, Conv2d) or conv.groups != 1 or len(shape) != 4:
+    if not isinstance(conv, Conv2d) or conv.groups != 1 or conv.dilations != (1, 1):
+        return None
+    if len(shape) != 4:
         return None
     _, kernel_h, kernel_w, _ = graph.constants[node.inputs[1]].shape
     _, height, width, _ = graph.types[node.output].shape
@@ -355,7 +357,9 @@ def _conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Lowe
     acc = Buffer("acc", shape, "int32", Scope.ACC)
     place = (var("c"), var("y"), var("x"), var("l"))
     (sy, sx), (top, left, _, _) = operator.strides, operator.pads
-    row, column = var("y") * sy + var("ky") + -top, var("x") * sx + var("kx") + -left
+    down, across = operator.dilations
+    row = var("y") * sy + var("ky") * down + -top
+    column = var("x") * sx + var("kx") * across + -left
     if x.image:
         row, column = (column, var("y")) if x.image.transposed else (row, var("x"))
     source = x.at(var("k"), row, column, var("i"))
@@ -393,11 +397,15 @@ def _window_weights(weights: Array, image: Image) -> Array:
     return weights.reshape(out_channels, height, 1, width * channels)
 
 
-def _window(x: Activation, strides: tuple[int, int], before: tuple[int, int]) -> Ref:
-    (sy, sx), (top, left) = strides, before
-    return x.at(
-        var("c"), var("y") * sy + var("ky") + -top, var("x") * sx + var("kx") + -left, var("l")
-    )
+def _window(
+    x: Activation,
+    strides: tuple[int, int],
+    before: tuple[int, int],
+    dilations: tuple[int, int] = (1, 1),
+) -> Ref:
+    (sy, sx), (top, left), (dy, dx) = strides, before, dilations
+    row = var("y") * sy + var("ky") * dy + -top
+    return x.at(var("c"), row, var("x") * sx + var("kx") * dx + -left, var("l"))
 
 
 def _windowed(
@@ -439,7 +447,8 @@ def _depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     constants["taps"] = np.ascontiguousarray(taps)
     place = var("ky") * row + var("kx") + first
     tap = Ref(Buffer("taps", taps.shape, "int8", Scope.TAP), (var("c"), place, var("l")))
-    source = _window(x, operator.strides, (operator.pads[0], operator.pads[1]))
+    top, left = operator.pads[:2]
+    source = _window(x, operator.strides, (top, left), operator.dilations)
     value = Product(source, tap, -operator.weight_zero_point)
     kernel = (kernel_h, kernel_w)
     return _windowed(layer, x, output, kernel, Fold.SUM, value, finish, constants)
