@@ -267,16 +267,6 @@ def _binary(function: BinaryFunction, a: Interval, b: Interval, anything: Interv
     return anything
 
 
-def _parts(expr: Expr, function: BinaryFunction) -> Iterable[Expr]:
-    """What ``expr`` is the minimum, or the maximum, of."""
-    match expr:
-        case Binary(function=found, left=left, right=right) if found is function:
-            yield from _parts(left, function)
-            yield from _parts(right, function)
-        case _:
-            yield expr
-
-
 def _facts(condition: Expr, holds: bool) -> Iterable[Linear]:
     """Forms that are at most 0 where ``condition`` is ``holds``."""
     match condition:
@@ -308,6 +298,21 @@ def _facts(condition: Expr, holds: bool) -> Iterable[Linear]:
 
 def _at_most(low: Expr, high: Expr, offset: int) -> Iterable[Linear]:
     """``low + offset <= high``, as forms that are at most 0."""
-    for first in _parts(low, BinaryFunction.MAX):
-        for second in _parts(high, BinaryFunction.MIN):
-            yield (linear(first) - linear(second)).shifted(offset)
+    return _cases((linear(low) - linear(high)).shifted(offset))
+
+
+def _cases(form: Linear) -> Iterable[Linear]:
+    """Forms that are at most 0 exactly if ``form`` is.
+
+    max(a, b) + c  ->  a + c, b + c            c - min(a, b)  ->  c - a, c - b
+    """
+    for atom, factor in form.terms.items():
+        match atom:
+            case Binary(function=function, left=left, right=right) if function is (
+                BinaryFunction.MAX if factor > 0 else BinaryFunction.MIN
+            ):
+                rest = form - Linear(0, {atom: factor})
+                for part in (left, right):
+                    yield from _cases(rest + linear(part) * factor)
+                return
+    yield form

@@ -94,6 +94,10 @@ def test_random_functions_are_proved(function: Function) -> None:
     for j in i + 1:
       if j < 6:
         y[i, j] = x[i - j, j]""",
+        """
+  for o in 3:
+    for f in min(3, 8 - o * 3) * 2:
+      y[o * 3 + f // 2, f % 2] = x[o * 3 + f // 2, f % 2]""",
         # A mirrored border.
         """
   for i in 14:
