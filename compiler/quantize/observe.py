@@ -50,7 +50,10 @@ class Observer:
             self.counts += np.bincount(np.minimum(places, BINS - 1), minlength=BINS)
 
     def range(self, options: QuantizeOptions) -> Range:
-        """Smallest and largest value to represent; 0 is among them."""
+        """Smallest and largest value to represent; 0 is among them.
+
+        With fewer values than bins, too few to compare distributions, entropy is minmax.
+        """
         low, high = min(self.low, 0.0), max(self.high, 0.0)
         if self.reach == 0:
             return 0.0, 0.0
@@ -60,6 +63,8 @@ class Observer:
             case Method.PERCENTILE:
                 cut_low, cut_high = self._percentiles(options.percentile)
                 return max(low, min(cut_low, 0.0)), min(high, max(cut_high, 0.0))
+            case Method.ENTROPY if self.counts.sum() < BINS:
+                return low, high
             case Method.ENTROPY:
                 threshold = self._threshold()
                 return max(low, -threshold), min(high, threshold)

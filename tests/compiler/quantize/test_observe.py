@@ -64,6 +64,11 @@ def test_entropy_gives_up_outliers_and_keeps_the_bulk(rectified: bool) -> None:
     assert low == 0 if rectified else -10 < low < -2.5
 
 
+def test_entropy_needs_more_values_than_bins() -> None:
+    observer = observed(random((BINS - 1,)))
+    assert observer.range(QuantizeOptions(Method.ENTROPY)) == (observer.low, observer.high)
+
+
 def test_entropy_keeps_what_is_evenly_spread() -> None:
     values = np.linspace(-3, 3, 100_000, dtype=np.float32)
     low, high = observed(values).range(QuantizeOptions(Method.ENTROPY))
