@@ -10,6 +10,7 @@ import click
 
 from .cli.arrays import read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
+from .cli.check import check
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 from .cli.profile.command import profile
 
@@ -331,6 +332,7 @@ def devices(as_json: bool) -> None:
 
 
 main.add_command(bitstream)
+main.add_command(check)
 main.add_command(profile)
 
 if __name__ == "__main__":

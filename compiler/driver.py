@@ -12,13 +12,13 @@ from dovetail.runtime.parts import PartModule, join_parts
 
 from .accelerate import compile_accelerated, require_acceleratable
 from .backends.llvm.build import LlvmOptions
-from .errors import CompilerError, ModelError, UnsupportedOperatorError
+from .errors import ModelError, UnsupportedOperatorError
 from .graph.simplify import simplify
 from .graph.text import to_text
 from .graph.verify import verify
 from .importers.onnx import import_onnx, load_onnx
-from .importers.onnx_nodes import CONVERTERS, QUANTIZED_OPERATORS
-from .native import compile_graph, compile_native
+from .importers.onnx_nodes import CONVERTERS
+from .native import compile_graph, compile_native, is_integer
 from .options import CompileOptions, cache_directory
 from .partition import Part, cut_model, model_inputs
 from .segment import EXACT_PASSES
@@ -60,7 +60,7 @@ def _for_cpu(
     model: onnx.ModelProto, dims: Mapping[str, int], options: CompileOptions, trace: Trace
 ) -> Module:
     machine = LlvmOptions(options.cpu_level, options.threads, cache=cache_directory())
-    if dims or not _is_integer(model):
+    if dims or not is_integer(model):
         return compile_native(model, dims, trace, machine)
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
@@ -109,14 +109,3 @@ def _for_accelerator(
         tuple(signatures[value.name] for value in model.graph.output),
         [asdict(each) for each in placements],
     )
-
-
-def _is_integer(model: onnx.ModelProto) -> bool:
-    """Whether the graph interpreter has all the model's operators, in integers."""
-    if not any(node.op_type in QUANTIZED_OPERATORS for node in model.graph.node):
-        return False
-    try:
-        import_onnx(model)
-    except CompilerError:
-        return False
-    return True

@@ -23,23 +23,34 @@ from .backends.llvm.compile import (
 from .backends.llvm.module import CompiledProgram
 from .backends.llvm.program import ALIGNMENT, Program
 from .dtypes import DType
-from .errors import UnsupportedOperatorError
+from .errors import CompilerError, ModelError, UnsupportedOperatorError
 from .executor.executor import Executor
 from .graph.ir import Graph, GraphBuilder
 from .graph.ops import Quantize
+from .graph.simplify import simplify
 from .graph.slices import slice_graph
 from .graph.text import to_text
 from .graph.types import TensorType
 from .importers.general.context import NeedsValueError, Tensor
 from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
+from .importers.onnx import import_onnx
+from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .loops.expressions import Buffer
 from .options import cache_directory
 from .passes import Pipeline
-from .segment import PASSES, build_program
+from .segment import EXACT_PASSES, PASSES, build_program
 from .trace import Trace
 
-__all__ = ["NativeModule", "compile_graph", "compile_native", "load_native"]
+__all__ = [
+    "NativeModule",
+    "compile_graph",
+    "compile_native",
+    "is_integer",
+    "load_native",
+    "prepared_graph",
+    "signature_of",
+]
 
 Array = NDArray[Any]
 NativeModule = CompiledProgram | Executor
@@ -103,6 +114,44 @@ def load_native(module: Module) -> NativeModule:
         return _load(module)
     except (KeyError, ValueError, TypeError) as error:
         raise ModuleError(f"the module's machine code cannot be read: {error}") from None
+
+
+def is_integer(model: onnx.ModelProto) -> bool:
+    """Whether a model can be imported as a graph of integer operators."""
+    if not any(node.op_type in QUANTIZED_OPERATORS for node in model.graph.node):
+        return False
+    try:
+        import_onnx(model)
+    except CompilerError:
+        return False
+    return True
+
+
+def prepared_graph(
+    model: onnx.ModelProto, dims: Mapping[str, int]
+) -> tuple[Graph, Pipeline[Graph]]:
+    """The graph of a model for CPUs, and the passes it goes through.
+
+    Raises ModelError for a model whose shapes stay open.
+    """
+    if not dims and is_integer(model):
+        return simplify(import_onnx(model), ()), EXACT_PASSES
+    bound = bind_dimensions(model, dims)
+    signatures = input_signatures(bound)
+    for each in signatures:
+        if None in each.shape:
+            sizes = ["any" if size is None else size for size in each.shape]
+            raise ModelError(f"input {each.name!r} has shape {sizes}; bind its sizes (--dim)")
+    return _imported(bound, signatures), PASSES
+
+
+def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
+    """The inputs of the graph that ``prepared_graph`` gives."""
+    graph, _ = prepared_graph(model, dims)
+    return tuple(
+        TensorSignature(name, graph.types[name].shape, str(graph.types[name].dtype))
+        for name in graph.inputs
+    )
 
 
 def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Graph:

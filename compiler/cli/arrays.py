@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.runtime.errors import InputError, ModuleError
-from dovetail.runtime.module import Module, write_whole
+from dovetail.runtime.module import Module, TensorSignature, write_whole
 
-__all__ = ["random_inputs", "read_dimensions", "read_inputs", "write_outputs"]
+__all__ = ["random_arrays", "random_inputs", "read_dimensions", "read_inputs", "write_outputs"]
 
 DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 """What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
@@ -57,13 +57,18 @@ def read_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
 
 
 def random_inputs(module: Module) -> dict[str, NDArray[np.generic]]:
-    """Inputs for ``module`` from a fixed seed: 0 to 1 in floats, every value in integers.
+    """Inputs for ``module``, as ``random_arrays`` makes them."""
+    return random_arrays(module.inputs)
+
+
+def random_arrays(signatures: Sequence[TensorSignature]) -> dict[str, NDArray[np.generic]]:
+    """Inputs from a fixed seed: 0 to 1 in floats, every value in integers.
 
     Dimensions of any size are 1.
     """
     rng = np.random.default_rng(0)
     inputs: dict[str, NDArray[np.generic]] = {}
-    for tensor in module.inputs:
+    for tensor in signatures:
         shape = tuple(1 if size < 0 else size for size in tensor.shape)
         if "float" in tensor.dtype:
             inputs[tensor.name] = rng.random(shape, np.float32).astype(tensor.dtype)

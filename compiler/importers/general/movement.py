@@ -137,6 +137,8 @@ def convert_split(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     sizes = integers_at(ctx, inputs, 1) or node.integers("split", ())
     if not sizes:
         count = node.integer("num_outputs", len(node.outputs))
+        if count != len(node.outputs):
+            raise ValueError(f"{count} parts for {len(node.outputs)} outputs")
         part = -(-size // count)
         sizes = tuple(min(part, max(0, size - part * n)) for n in range(count))
     if sum(sizes) != size:

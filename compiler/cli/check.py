@@ -1,0 +1,65 @@
+"""The command ``dovetail check``."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from .arrays import random_arrays, read_dimensions, read_inputs
+from .output import clear_errors, human, print_json, progress, table
+
+__all__ = ["check"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of a symbolic dimension.")
+@click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code.")
+@click.option("--cpu-level", default="native", help="The CPU the code is for.")
+@click.option("--tolerance", default=1e-4, show_default=True, help="Of relative differences.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def check(
+    model: Path,
+    inputs: tuple[str, ...],
+    dims: tuple[str, ...],
+    threads: int,
+    cpu_level: str,
+    tolerance: float,
+    as_json: bool,
+) -> None:
+    """Compare machine code of MODEL with the graph interpreter, kernel by kernel.
+
+    Each kernel runs on what the interpreter gives for its operands, so that a difference belongs
+    to it alone.  Differences are relative to the tensor's largest magnitude.
+    """
+    from ..backends.llvm.compile import LlvmOptions
+    from ..check import check_model
+    from ..errors import CompilerError
+    from ..importers.onnx import load_onnx
+    from ..native import signature_of
+    from ..options import cache_directory
+
+    sizes = read_dimensions(dims)
+    options = LlvmOptions(cpu_level, threads, cache=cache_directory())
+    with progress(f"checking {model.name}"):
+        loaded = load_onnx(model)
+        arrays = read_inputs(inputs) or random_arrays(signature_of(loaded, sizes))
+        done = check_model(loaded, arrays, sizes, options)
+    if as_json:
+        print_json({"worst": done.worst, **asdict(done)})
+    else:
+        rows: list[tuple[object, ...]] = [
+            (", ".join(each.origins) or f"output {each.tensor}", each.elements, each.unequal,
+             f"{each.largest:.3g}", f"{each.relative:.3g}")
+            for each in (*done.kernels, *done.outputs)
+        ]  # fmt: skip
+        headings = {"nodes": "left"} | dict.fromkeys(
+            ("elements", "unequal", "largest", "relative"), "right"
+        )
+        human.print(table(f"{model.name} against the interpreter", headings, rows))
+    if done.worst > tolerance:
+        raise CompilerError(
+            f"a relative difference of {done.worst:.3g}; tolerated are {tolerance:g}"
+        )
