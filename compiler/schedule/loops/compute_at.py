@@ -115,7 +115,7 @@ class ComputeAt:
                     lambda each: isinstance(each, For) and each.variable == self.loop,
                 )
                 assert inside_loop is not None
-                within = _reads(inside_loop.stmt, self.buffer, intrinsics)
+                within = _reads(inside_loop.body.stmt, self.buffer, intrinsics)
                 if within == 0:
                     raise ScheduleError(f"{what}: the loop does not read it")
                 if within != _reads(stmt, self.buffer, intrinsics):

@@ -12,7 +12,7 @@ from ...loops.expressions import (
     Variable,
 )
 from ...loops.intrinsic import Intrinsic
-from ...loops.ir import Allocate, Block, For, Function, If, Let, Stmt, Store, Update, block
+from ...loops.ir import Allocate, Block, For, Function, Invoke, Let, Stmt, Store, block
 from ...loops.rewrite import (
     bodies,
     loads,
@@ -104,10 +104,9 @@ class Inline:
                 raise ScheduleError(
                     f"{what}: {access.buffer.name}, from which it is computed, is written later"
                 )
-            if access.reads and access.buffer.name == self.buffer:
-                name = access.statement
-                if not isinstance(name, Store | Update | For | If | Let):
-                    raise ScheduleError(f"{what}: an intrinsic reads it")
+            used = access.reads and access.buffer.name == self.buffer
+            if used and isinstance(access.statement, Invoke):
+                raise ScheduleError(f"{what}: an intrinsic reads it")
 
 
 def _own(stmt: Stmt, intrinsics: Intrinsics) -> list[Access]:

@@ -14,6 +14,7 @@ from dovetail.compiler.loops.expressions import (
     BinaryFunction,
     Bitcast,
     Buffer,
+    Cast,
     Constant,
     Expr,
     Load,
@@ -23,7 +24,18 @@ from dovetail.compiler.loops.expressions import (
     as_index,
 )
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.ir import For, Function, If, LoopKind, Stmt, Store, loops
+from dovetail.compiler.loops.ir import (
+    Allocate,
+    For,
+    Function,
+    If,
+    Invoke,
+    LoopKind,
+    Region,
+    Stmt,
+    Store,
+    loops,
+)
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.rewrite import map_statement, walk
 from dovetail.compiler.loops.text import to_text
@@ -206,6 +218,7 @@ def test_a_broken_rule_is_named(body: str, message: str) -> None:
 Y = Buffer("y", (4,), DType.FLOAT32)
 N = Buffer("n", (4,), DType.INT32)
 ZERO = Constant(0.0, DType.FLOAT32)
+YES = Constant(True, DType.BOOL)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +240,15 @@ ZERO = Constant(0.0, DType.FLOAT32)
         (
             Store(Y, (as_index(0),), Binary(BinaryFunction.SHL, ZERO, ZERO)),
             "shl of float32; required integers",
+        ),
+        (
+            Store(Y, (as_index(0),), Cast(DType.FLOAT32, Binary(BinaryFunction.ADD, YES, YES))),
+            "add of bool; cast to an integer",
+        ),
+        (Allocate(replace(Y, name="t", shape=(-1,)), Store(Y, (as_index(0),), ZERO)), "negative"),
+        (
+            Invoke("any", (Region(Y, (as_index(0), as_index(0)), (1, 1)),)),
+            "the region of y has a wrong rank",
         ),
         (
             Store(Y, (as_index(0),), Bitcast(DType.FLOAT32, Constant(1, DType.INT64))),

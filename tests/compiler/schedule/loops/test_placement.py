@@ -261,6 +261,96 @@ def test_every_reduction_can_be_factored(function: str, dtypes: tuple[str, ...])
             ComputeAt("t", "p"),
             "dimension 0 is not written at a loop variable of its own",
         ),
+        (
+            "square",
+            """
+  alloc t: int32[8] local:
+    t[0] = x[0, 0]
+    for j in 7:
+      t[j + 1] = t[j] + x[0, j]
+    for p in 6:
+      for q in 8:
+        y[p, q] = t[q]""",
+            Inline("t"),
+            "required one store that writes it, found 2 writes",
+        ),
+        (
+            "square",
+            """
+  alloc t: int32[8] local:
+    for j in 8:
+      t[j] = t[7 - j]
+    for p in 6:
+      for q in 8:
+        y[p, q] = t[q]""",
+            Inline("t"),
+            "its value depends on it",
+        ),
+        (
+            "square",
+            """
+  alloc t: int32[8] local:
+    for j in 8:
+      t[j] = x[0, j]
+    invoke sum(t[0 : 8], y[0 : 6, 0 : 8])""",
+            Inline("t"),
+            "found 2 writes|an intrinsic reads it",
+        ),
+        (
+            "square",
+            CHAIN.replace("t[5 - p, q] + t[p, 0]", "x[p, q]"),
+            ComputeAt("t", "p"),
+            "the loop does not read it",
+        ),
+        (
+            "square",
+            """
+  alloc t: int32[6] local:
+    for i in 6:
+      t[i] = x[i, 0]
+    for p in 6:
+      y[p, 0] = t[p]
+      for q in 7:
+        y[p, q + 1] = t[p]""",
+            ComputeAt("t", "q"),
+            "it is read outside the loop too",
+        ),
+        (
+            "square",
+            """
+  for z in 6:
+    y[z, 0] = x[z, 0]
+  alloc t: int32[6] local:
+    for i in 6:
+      t[i] = x[i, 0]
+    for p in 6:
+      y[p, 1] = x[p, 0]""",
+            ComputeAt("t", "z"),
+            "the loop is not where the buffer is",
+        ),
+        (
+            "square",
+            """
+  alloc t: int32[8] local:
+    for i in 8:
+      t[i] = select(0 < i, t[max(i - 1, 0)], 0:int32) + x[0, i]
+    for p in 6:
+      for q in 8:
+        y[p, q] = t[q]""",
+            ComputeAt("t", "p"),
+            "it is written from other elements of itself",
+        ),
+        (
+            "sum",
+            """
+  for i in 6:
+    y[i] = 0:int32
+  for o in 3:
+    for l in 4:
+      y[o * 2] add= x[o, l]""",
+            Rfactor("l", "o"),
+            "not shown that all of the box",
+        ),
         ("square", CHAIN, ComputeAt("t", "z"), "f has no loop 'z'"),
         ("sum", SUM, Rfactor("l", "i"), "there is more than one update in i"),
         ("sum", SUM, Rfactor("o", "l"), "the first is not in the second"),

@@ -247,6 +247,52 @@ PARTLY = """
             CacheWrite("y", "", Scope.LOCAL),
             "not shown that one iteration writes all of the box",
         ),
+        (
+            "square",
+            """
+  for i in 6:
+    for j in 8:
+      y[i, 7 - j] = x[i, j]
+      y[i, j] = x[i, j]""",
+            CacheWrite("y", "j", Scope.LOCAL),
+            "not shown that one iteration writes all of the box",
+        ),
+        (
+            "map",
+            """
+  for i in 12:
+    y[i] = 0.0:float32
+  for j in 12:
+    if x[j] < 0.0:float32:
+      y[j] = x[j]
+    y[j] add= 1.0:float32""",
+            CacheWrite("y", "j", Scope.LOCAL),
+            "not shown that the box holds anything before it",
+        ),
+        (
+            "square",
+            """
+  alloc t: int32[8] local:
+    for l in 8:
+      t[l] = 0:int32
+    invoke any(t[0 : 8])
+    for i in 6:
+      for j in 8:
+        y[i, j] = t[j]""",
+            SetLayout("t", ((0, 4),)),
+            "an intrinsic uses it; set the layout before tensorize",
+        ),
+        (
+            "square",
+            """
+  for i in 6:
+    alloc t: int32[8] local:
+      for l in 8:
+        t[l] = x[i, l]
+        y[i, l] = t[l]""",
+            Pipeline("i", "t"),
+            "the loop does not begin by writing it, or does no more",
+        ),
         ("sum", SUM, Lift("acc", "k"), "it is allocated in the loops i"),
         ("sum", SUM, Lift("t", "i"), "f has no allocation of 't'; there are: acc"),
         ("sum", SUM, Lift("acc", "i", 1), "axis 1; required 0 to 0"),

@@ -48,7 +48,32 @@ ZERO = Intrinsic(
         """
     ),
 )
-TABLE = by_name(DOT, OUTER, ZERO)
+SQUARE = Intrinsic(
+    "square",
+    parse(
+        """
+        function "square"
+          input a: int32[4]
+          output c: int32[]
+          for k in 4:
+            c[] add= a[k] * a[k]
+        """
+    ),
+)
+IDLE = Intrinsic(
+    "idle",
+    parse(
+        """
+        function "idle"
+          input a: int32[4]
+          input b: int32[4]
+          output c: int32[]
+          for k in 4:
+            c[] add= a[k]
+        """
+    ),
+)
+TABLE = by_name(DOT, OUTER, ZERO, SQUARE, IDLE)
 
 MATMUL = """
   for i in 6:
@@ -105,7 +130,7 @@ def test_what_is_tensorized_may_be_parallel_outside() -> None:
 @pytest.mark.parametrize(
     ("body", "loop", "name", "message"),
     [
-        (SUM, "l", "dot8", "no such intrinsic; there are: dot4, outer, zero"),
+        (SUM, "l", "dot8", "no such intrinsic; there are: dot4, outer, zero, square, idle"),
         (SUM, "o", "dot4", "loop o has the extent 2; required 4"),
         (SUM.replace("4 + l]", "4 - l + 3]"), "l", "dot4", "the values computed differ"),
         (
@@ -127,6 +152,13 @@ def test_what_is_tensorized_may_be_parallel_outside() -> None:
             "l",
             "dot4",
             "y is written and is another operand too",
+        ),
+        (SUM, "l", "square", "a is more than one box of a buffer"),
+        (
+            SUM.replace(" * x[5 - i, o * 4 + l]", ""),
+            "l",
+            "idle",
+            "its meaning does not use b",
         ),
         (SUM, "i", "zero", "loop i has the extent 6; required 2"),
     ],
