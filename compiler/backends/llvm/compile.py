@@ -10,7 +10,8 @@ from .functions import Signature
 from .jit import LoadedCode
 from .module import CompiledModule, CompiledProgram
 from .optimize import Effort, to_object
-from .pool import RUN, run_address
+from .pool import run_address
+from .pool_text import RUN
 from .program import Program, main_text, memory_bytes
 from .target import CpuTarget
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...errors import CompilerError
 from .build import LlvmOptions, build_functions
 from .optimize import Effort, to_object
-from .pool import POOL_TEXT
+from .pool_text import FIELD_BYTES, POOL_TEXT, START, THREAD_BYTES
 from .program import ALIGNMENT, Program, main_text, memory_bytes
 from .target import CpuTarget
 
@@ -137,16 +137,16 @@ def _entry_text(program: Program, name: str, memory: int, threads: int) -> str:
     if threads > 1:
         pool = "@pool"
         pool_text = f"""
-@pool = internal global [{448 + 32 * threads} x i8] zeroinitializer, align 64
+@pool = internal global [{FIELD_BYTES + THREAD_BYTES * threads} x i8] zeroinitializer, align 64
 @once = internal global i32 0
-declare i64 @dovetail_pool_start(ptr, i64)
+declare i64 @{START}(ptr, i64)
 """
         start = f"""
   %pair = cmpxchg ptr @once, i32 0, i32 1 seq_cst seq_cst
   %first = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %first, label %threads, label %ready
 threads:
-  %started = call i64 @dovetail_pool_start(ptr @pool, i64 {threads})
+  %started = call i64 @{START}(ptr @pool, i64 {threads})
   br label %ready
 ready:"""
     return f"""{pool_text}

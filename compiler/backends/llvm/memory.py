@@ -151,7 +151,7 @@ def _load_strided(context: Context, place: Place, offset: Linear) -> Value:
 def _masked_load(context: Context, place: Place, base: Value, lanes: int, mask: Value) -> Value:
     kind = _kind(place)
     name = f"llvm.masked.load.{intrinsic_suffix(kind, lanes)}.p0"
-    pointer = _address(context, place, base)
+    pointer = _address(context, place, base, True)
     vector = llvm_type(kind, lanes)
     context.e.module.declare(name, vector, ("ptr", mask.type, vector))
     text = f"ptr align {place.buffer.dtype.bytes} {pointer}, {mask.typed}, {vector} poison"
@@ -222,7 +222,7 @@ def _store(context: Context, place: Place, offset: Value, held: Value) -> None:
 
 def _masked_store(context: Context, place: Place, base: Value, held: Value, mask: Value) -> None:
     name = f"llvm.masked.store.{intrinsic_suffix(held.dtype, held.lanes)}.p0"
-    pointer = _address(context, place, base)
+    pointer = _address(context, place, base, True)
     context.e.module.declare(name, "void", (held.type, "ptr", mask.type))
     text = f"{held.typed}, ptr align {place.buffer.dtype.bytes} {pointer}, {mask.typed}"
     context.e.line(f"call void @{name}({text})")
@@ -249,11 +249,13 @@ def _active(context: Context, lanes: int) -> Value:
     return constant(True, DType.BOOL, lanes) if context.mask is None else context.mask
 
 
-def _address(context: Context, place: Place, offset: Value) -> str:
+def _address(context: Context, place: Place, offset: Value, masked: bool = False) -> str:
+    """masked: the first lane may be inactive, and outside the buffer."""
     if offset.constant == 0:
         return place.pointer
     kind = memory_type(place.buffer.dtype)
-    text = f"getelementptr inbounds {kind}, ptr {place.pointer}, {offset.typed}"
+    opcode = "getelementptr" if masked else "getelementptr inbounds"
+    text = f"{opcode} {kind}, ptr {place.pointer}, {offset.typed}"
     return context.e.op(text, DType.INT64).ref
 
 

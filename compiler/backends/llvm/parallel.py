@@ -13,7 +13,7 @@ from ...loops.ir import For, Invoke, Stmt, Store, Update
 from ...loops.rewrite import loads, variables, walk
 from .context import Context, Place
 from .emitter import Emitter
-from .pool import RUN
+from .pool_text import RUN
 from .values import Value, memory_type
 
 __all__ = ["parallel"]

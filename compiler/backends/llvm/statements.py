@@ -5,7 +5,7 @@ from typing import assert_never
 
 from ...dtypes import DType
 from ...errors import GraphError
-from ...loops.expressions import Binary, Buffer, Expr, Scope
+from ...loops.expressions import Binary, Buffer, Expr
 from ...loops.expressions import BinaryFunction as B
 from ...loops.ir import (
     Allocate,
@@ -20,24 +20,18 @@ from ...loops.ir import (
     Update,
     While,
 )
+from .allocation import allocated
 from .context import Context, Place
 from .expressions import evaluate, evaluate_scalar
 from .intrinsics import prepare
 from .memory import load, locate, store
 from .parallel import parallel
 from .reductions import accumulate, add_product, reduce_lanes, update_scattered
-from .values import Linear, Operand, Value, constant, memory_type
+from .values import Linear, Operand, Value, constant
 from .vectorize import chunks, vectorizable
 
 __all__ = ["emit"]
 
-_STACK_BUFFER_BYTES = 16 << 10
-_STACK_BYTES = 64 << 10
-_REGISTER_BYTES = 256 << 10
-"""Of one buffer, of one function, and of one with buffers in registers: what is larger lives in the
-workspace."""
-
-_ALIGNMENT = 64
 _MOST_UNROLLED = 8192
 """Iterations of all unrolled loops around a statement: beyond it a loop runs serially."""
 
@@ -239,38 +233,16 @@ def _under_mask(context: Context, mask: Value, body: Stmt) -> None:
 
 
 def _allocate(context: Context, stmt: Allocate) -> None:
-    """On the stack if it is small, else in the workspace, where siblings share memory."""
-    buffer = stmt.buffer
-    if buffer.scope is Scope.SHARED:
-        raise GraphError(
-            f"{context.function}: {buffer.name} is in memory shared by a GPU's threads; a CPU "
-            "has global, local and register"
-        )
-    lanes = context.lanes
-    size = buffer.elements * buffer.dtype.bytes * lanes
-    most = _REGISTER_BYTES if buffer.scope is Scope.REGISTER else _STACK_BYTES
-    small = size <= _STACK_BUFFER_BYTES or buffer.scope is Scope.REGISTER
     used = context.workspace_used
-    if small and context.stack_bytes + size <= most:
-        context.stack_bytes += size
-        kind = memory_type(buffer.dtype)
-        pointer = context.e.slot(
-            buffer.elements * lanes, kind, min(_ALIGNMENT, max(size & -size, 1))
-        )
-    else:
-        offset = constant(used, DType.INT64)
-        text = f"getelementptr inbounds i8, ptr {context.workspace}, {offset.typed}"
-        pointer = context.e.op(text, DType.INT64).ref
-        context.workspace_used += -(-size // _ALIGNMENT) * _ALIGNMENT
-        context.workspace_bytes = max(context.workspace_bytes, context.workspace_used)
-    before = context.places.get(buffer.name)
-    context.places[buffer.name] = Place(buffer, pointer, lanes)
+    name = stmt.buffer.name
+    before = context.places.get(name)
+    context.places[name] = allocated(context, stmt.buffer)
     emit(context, stmt.body)
     context.workspace_used = used
     if before is None:
-        del context.places[buffer.name]
+        del context.places[name]
     else:
-        context.places[buffer.name] = before
+        context.places[name] = before
 
 
 def _invoke(context: Context, stmt: Invoke) -> None:
