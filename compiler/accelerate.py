@@ -24,7 +24,7 @@ from .importers.onnx import import_onnx
 from .options import CompileOptions
 from .passes import Pipeline
 from .target import Target
-from .tensor.lower import Activation
+from .tensor.activation import Activation
 from .trace import Trace
 
 __all__ = ["compile_accelerated", "require_acceleratable"]

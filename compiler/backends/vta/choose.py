@@ -11,7 +11,8 @@ from dovetail.isa.memories import Memory
 from ...options import Overlap
 from ...schedule.defaults import Limits, default_schedule
 from ...schedule.primitives import Pipeline
-from ...tensor.lower import Activation, LoweredLayer
+from ...tensor.activation import Activation
+from ...tensor.stages import LoweredLayer
 from .cascade import Cascade
 from .model import unit_cycles
 from .place import Item, NoRoomError

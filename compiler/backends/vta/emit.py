@@ -12,7 +12,9 @@ from ...graph.fuse import Partition
 from ...graph.ir import Graph
 from ...options import Overlap
 from ...schedule.primitives import Schedule
-from ...tensor.lower import Activation, LoweredLayer, lower, plan_activations
+from ...tensor.activation import Activation, plan_activations
+from ...tensor.lower import lower
+from ...tensor.stages import LoweredLayer
 from .check import check
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial

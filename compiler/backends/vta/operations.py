@@ -16,8 +16,10 @@ from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 
+from ...tensor.activation import Activation
 from ...tensor.ir import Loop, LoopKind, Stage
-from ...tensor.lower import ADDEND, Activation, LoweredLayer
+from ...tensor.pointwise import ADDEND
+from ...tensor.stages import LoweredLayer
 from ...tensor.tiles import tile_loops
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap

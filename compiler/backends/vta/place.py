@@ -8,7 +8,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
-from ...tensor.lower import Activation, LoweredLayer
+from ...tensor.activation import Activation
+from ...tensor.stages import LoweredLayer
 from .model import unit_of
 
 __all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]

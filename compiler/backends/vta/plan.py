@@ -9,7 +9,8 @@ from dovetail.isa.memories import Unit
 from ...errors import DoesNotFitError
 from ...options import Overlap
 from ...schedule.primitives import Schedule
-from ...tensor.lower import Activation, LoweredLayer
+from ...tensor.activation import Activation
+from ...tensor.stages import LoweredLayer
 from .cascade import Cascade
 from .choose import Chooser
 from .place import Item, NoRoomError, activation_items, place

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
+from ...tensor.activation import Activation
 from ...tensor.ir import Affine
-from ...tensor.lower import Activation
 from .windows import Window, load_parts, store_part
 
 __all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]

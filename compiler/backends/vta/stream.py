@@ -10,8 +10,9 @@ from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
 from ...schedule.primitives import Bind, Cache, Pipeline, Reorder, Schedule, Split
+from ...tensor.activation import Activation
 from ...tensor.ir import Kernel, LoopKind, Ref, Stage, Total
-from ...tensor.lower import ADDEND, Activation
+from ...tensor.pointwise import ADDEND
 from .model import Traffic, unit_cycles
 from .windows import SLOTS, Window, localized, windows_of
 

@@ -8,8 +8,10 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from ...schedule.primitives import Pipeline
+from ...tensor.activation import Activation
 from ...tensor.ir import Kernel, Ref, Scope, Total
-from ...tensor.lower import ADDEND, Activation, LoweredLayer
+from ...tensor.pointwise import ADDEND
+from ...tensor.stages import LoweredLayer
 from .cascade import Cascade, sized
 from .model import Traffic, unit_cycles
 from .rows import Reader, RowRing

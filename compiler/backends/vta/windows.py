@@ -7,8 +7,8 @@ from functools import partial
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
+from ...tensor.activation import Activation
 from ...tensor.ir import Affine, Kernel, LoopKind, Ref, Stage
-from ...tensor.lower import Activation
 from ...tensor.rewrite import map_refs
 from ...tensor.tiles import tile_loops
 from .image import Span, cut, load_windows

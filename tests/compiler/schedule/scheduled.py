@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dovetail.compiler.schedule.primitives import Cache, Schedule
 from dovetail.compiler.tensor.interpreter import Arrays, run_kernel
 from dovetail.compiler.tensor.ir import Kernel, Ref
-from dovetail.compiler.tensor.lower import LoweredLayer
+from dovetail.compiler.tensor.stages import LoweredLayer
 
 from ..tensor.layers import Array, Network, from_blocked
 

@@ -20,7 +20,7 @@ from dovetail.compiler.schedule.primitives import (
     from_record,
 )
 from dovetail.compiler.tensor.ir import Kernel, LoopKind
-from dovetail.compiler.tensor.lower import LoweredLayer
+from dovetail.compiler.tensor.stages import LoweredLayer
 from dovetail.compiler.tensor.tiles import tile_loops
 from dovetail.compiler.tensor.verify import verify
 

@@ -23,9 +23,11 @@ from dovetail.compiler.schedule.primitives import (
     from_record,
 )
 from dovetail.compiler.schedule.trace import replay
+from dovetail.compiler.tensor.activation import plan_activations
 from dovetail.compiler.tensor.interpreter import Arrays, run_kernel
 from dovetail.compiler.tensor.ir import LoopKind
-from dovetail.compiler.tensor.lower import LoweredLayer, lower, plan_activations
+from dovetail.compiler.tensor.lower import lower
+from dovetail.compiler.tensor.stages import LoweredLayer
 from dovetail.compiler.tensor.tiles import tile_loops
 from dovetail.compiler.tensor.verify import verify
 

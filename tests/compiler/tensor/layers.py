@@ -22,9 +22,11 @@ from dovetail.compiler.graph.ops import (
     Reshape,
     TensorType,
 )
+from dovetail.compiler.tensor.activation import Activation, plan_activations
 from dovetail.compiler.tensor.interpreter import run_kernel
 from dovetail.compiler.tensor.ir import Kernel
-from dovetail.compiler.tensor.lower import Activation, LoweredLayer, lower, plan_activations
+from dovetail.compiler.tensor.lower import lower
+from dovetail.compiler.tensor.stages import LoweredLayer
 
 Array = NDArray[Any]
 

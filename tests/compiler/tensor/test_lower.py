@@ -17,9 +17,10 @@ from dovetail.compiler.graph.ops import (
     Reshape,
     TensorType,
 )
+from dovetail.compiler.tensor.activation import Activation, plan_activations
 from dovetail.compiler.tensor.interpreter import run_kernel
 from dovetail.compiler.tensor.ir import Scope
-from dovetail.compiler.tensor.lower import Activation, lower, plan_activations
+from dovetail.compiler.tensor.lower import lower
 
 from ..graph.graphs import convolution, image_builder
 from .layers import KINDS, Network, from_blocked, lower_graph, networks, to_blocked

@@ -5,7 +5,8 @@ import pytest
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.fuse import fuse
 from dovetail.compiler.schedule.defaults import Limits, default_schedule
-from dovetail.compiler.tensor.lower import lower, plan_activations
+from dovetail.compiler.tensor.activation import plan_activations
+from dovetail.compiler.tensor.lower import lower
 from dovetail.compiler.tensor.parse import parse_text
 from dovetail.compiler.tensor.verify import verify
 

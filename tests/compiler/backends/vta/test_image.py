@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.backends.vta.image import load_windows
+from dovetail.compiler.tensor.activation import Activation
 from dovetail.compiler.tensor.image import Image
-from dovetail.compiler.tensor.lower import Activation
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import encode, legality_problem
 from dovetail.isa.semantics import load

@@ -9,8 +9,9 @@ import pytest
 from dovetail.compiler.backends.vta.constants import DramMap
 from dovetail.compiler.backends.vta.place import NoRoomError, Ring, activation_items, place
 from dovetail.compiler.errors import DoesNotFitError
+from dovetail.compiler.tensor.activation import Activation
 from dovetail.compiler.tensor.ir import Affine, Buffer, Fold, Kernel, Product, Ref, Scope, Stage
-from dovetail.compiler.tensor.lower import Activation, LoweredLayer
+from dovetail.compiler.tensor.stages import LoweredLayer
 from dovetail.isa.memories import Memory
 
 from .programs import TINY

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.compiler.backends.vta.rows import Reader, RowBuffer, RowRing, mirror_rows
-from dovetail.compiler.tensor.lower import Activation
+from dovetail.compiler.tensor.activation import Activation
 from dovetail.isa.footprint import scratchpad_writes
 from dovetail.isa.memories import Memory
 

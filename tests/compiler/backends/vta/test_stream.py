@@ -19,8 +19,10 @@ from dovetail.compiler.graph.fuse import fuse
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.simplify import simplify
 from dovetail.compiler.importers.onnx import import_onnx
+from dovetail.compiler.tensor.activation import Activation, plan_activations
 from dovetail.compiler.tensor.ir import Affine
-from dovetail.compiler.tensor.lower import Activation, LoweredLayer, lower, plan_activations
+from dovetail.compiler.tensor.lower import lower
+from dovetail.compiler.tensor.stages import LoweredLayer
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
