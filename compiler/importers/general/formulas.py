@@ -251,7 +251,7 @@ class Term:
         operator = Slice(starts, steps, self.shape)
         return Term(self.context, self.context.emit(operator, self.tensor))
 
-    def pad(self, widths: Sequence[tuple[int, int]], value: Scalar = 0) -> Term:
+    def pad(self, widths: Sequence[tuple[int, int]], value: Term | Scalar = 0) -> Term:
         """``widths``: elements of ``value`` before and after, of each dimension."""
         if not any(before or after for before, after in widths):
             return self

@@ -5,6 +5,7 @@ import onnx
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.operators.elementwise import BinaryFunction, Bitcast
 from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
 from .contractions import convolution_attributes, convolve, matmul
@@ -19,6 +20,9 @@ OUTPUTS: dict[int, DType] = {
     onnx.TensorProto.INT16: DType.INT16,
     onnx.TensorProto.UINT16: DType.UINT16,
 }
+
+FEWEST_CHANNELS = 8
+"""For convolutions of bytes, which fill up to 16 channels."""
 
 
 def saturated(x: Term, dtype: DType) -> Term:
@@ -116,21 +120,60 @@ def _is_nought(zero: Term) -> bool:
     return context.known(zero.tensor) and not context.value(zero.tensor).any()
 
 
+def _are_bytes(x: Term, zero: Term | None, w: Term, w_zero: Term | None) -> bool:
+    """Whether products can be of bytes as they are: constant weights of int8 around 0."""
+    scalar = zero is None or zero.tensor.type.elements == 1
+    known = w.context.known(w.tensor) and (w_zero is None or _is_nought(w_zero))
+    return scalar and known and w.dtype == DType.INT8 and x.dtype in (DType.UINT8, DType.INT8)
+
+
+def _unsigned(x: Term, zero: Term | None) -> tuple[Term, Term]:
+    """uint8 and its zero point, which is 128 more where ``x`` is int8."""
+    offset = x.constant(0, DType.INT32) if zero is None else zero.cast(DType.INT32).reshape()
+    if x.dtype == DType.UINT8:
+        return x, offset
+    flipped = x.binary(BinaryFunction.XOR, -128)
+    raised = Term(x.context, x.context.emit(Bitcast(DType.UINT8), flipped.tensor))
+    return raised, offset + 128
+
+
+def _product(a: Term, a_zero: Term | None, b: Term, b_zero: Term | None) -> Term:
+    """``(a - a_zero) @ (b - b_zero)`` in int32; of bytes, ``a @ b - a_zero * sum(b)``."""
+    if b.rank == 2 and _are_bytes(a, a_zero, b, b_zero):
+        raised, offset = _unsigned(a, a_zero)
+        return matmul(raised, b, DType.INT32) - offset * b.cast(DType.INT32).sum(0)
+    a = _centred(a, a_zero, a.rank - 2)
+    return matmul(a, _centred(b, b_zero, b.rank - 1), DType.INT32)
+
+
 def convert_matmul_integer(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``(a - a_zero_point) @ (b - b_zero_point)`` in int32."""
     a, b = (term(context, node, inputs, place) for place in range(2))
     a_zero, b_zero = (optional_term(context, inputs, place) for place in (2, 3))
-    a = _centred(a, a_zero, a.rank - 2)
-    return (matmul(a, _centred(b, b_zero, b.rank - 1), DType.INT32).tensor,)
+    return (_product(a, a_zero, b, b_zero).tensor,)
+
+
+def _convolution(node: OnnxNode, x: Term, zero: Term | None, w: Term, w_zero: Term | None) -> Term:
+    """The convolution of differences from zero points, in int32."""
+    strides, dilations, pads = convolution_attributes(node, x, w)
+    groups = node.integer("group", 1)
+    dense = groups == 1 and min(w.shape[:2]) >= FEWEST_CHANNELS
+    if dense and _are_bytes(x, zero, w, w_zero):
+        raised, offset = _unsigned(x, zero)
+        raised = raised.pad([(0, 0), (0, 0), *pads], offset.cast(DType.UINT8))
+        none = ((0, 0),) * len(pads)
+        total = convolve(raised, w, strides, dilations, none, 1, DType.INT32)
+        sums = w.cast(DType.INT32).sum(*range(1, w.rank))
+        return total - (offset * sums).reshape(-1, *(1,) * len(pads))
+    x, w = _centred(x, zero), _centred(w, w_zero, 0)
+    return convolve(x, w, strides, dilations, pads, groups, DType.INT32)
 
 
 def convert_conv_integer(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The convolution of differences from zero points, in int32."""
     x, w = (term(context, node, inputs, place) for place in range(2))
-    attributes = convolution_attributes(node, x, w)
-    x = _centred(x, optional_term(context, inputs, 2))
-    w = _centred(w, optional_term(context, inputs, 3), 0)
-    return (convolve(x, w, *attributes, node.integer("group", 1), DType.INT32).tensor,)
+    zeros = [optional_term(context, inputs, place) for place in (2, 3)]
+    return (_convolution(node, x, zeros[0], w, zeros[1]).tensor,)
 
 
 def _requantized(total: Term, scale: Term, zero: Term) -> Term:
@@ -144,7 +187,7 @@ def convert_qlinear_matmul(context: ImportContext, node: OnnxNode, inputs: Input
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (
         term(context, node, inputs, place) for place in range(8)
     )
-    total = matmul(_centred(a, a_zero, a.rank - 2), _centred(b, b_zero, b.rank - 1), DType.INT32)
+    total = _product(a, a_zero, b, b_zero)
     a_scale, b_scale, y_scale = (each.cast(DType.FLOAT32) for each in (a_scale, b_scale, y_scale))
     if a_scale.rank == 1 and a_scale.shape[0] > 1:
         a_scale = a_scale.reshape(-1, 1)
@@ -159,14 +202,7 @@ def convert_qlinear_conv(context: ImportContext, node: OnnxNode, inputs: Inputs)
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (
         term(context, node, inputs, place) for place in range(8)
     )
-    attributes = convolution_attributes(node, x, w)
-    total = convolve(
-        _centred(x, x_zero),
-        _centred(w, w_zero, 0),
-        *attributes,
-        node.integer("group", 1),
-        DType.INT32,
-    )
+    total = _convolution(node, x, x_zero, w, w_zero)
     ones = (1,) * (x.rank - 2)
     bias = optional_term(context, inputs, 8)
     if bias is not None:

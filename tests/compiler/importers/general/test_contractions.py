@@ -109,23 +109,30 @@ def integers(low: int, high: int, *shape: int, dtype: type = np.uint8) -> NDArra
 def test_integer_products() -> None:
     a, b = integers(0, 256, 4, 9), integers(-128, 128, 9, 5, dtype=np.int8)
     compare("MatMulInteger", [a, b, np.array(7, np.uint8), np.array(-3, np.int8)], opset=10)
+    b = integers(-128, 128, 9, 32, dtype=np.int8)
+    for columns in (b, integers(-128, 128, 12, 32, dtype=np.int8)):
+        a = integers(0, 256, 4, len(columns))
+        zeros = [np.array(7, np.uint8), np.array(0, np.int8)]
+        compare("MatMulInteger", [a, columns, *zeros], opset=10, constant=(1, 3))
     x, w = integers(0, 256, 1, 3, 6, 5), integers(0, 256, 4, 3, 3, 3)
     zeros = [np.array(128, np.uint8), np.array(3, np.uint8)]
     compare("ConvInteger", [x, w, *zeros], opset=10, pads=[1, 1, 1, 1])
 
 
-def test_quantised_convolutions_are_equal_to_the_last_bit() -> None:
-    scales = RNG.uniform(0.001, 0.01, 6).astype(np.float32)
+@pytest.mark.parametrize("channels", [4, 12])
+@pytest.mark.parametrize("outputs", [6, 16])
+def test_quantised_convolutions_are_equal_to_the_last_bit(channels: int, outputs: int) -> None:
+    scales = RNG.uniform(0.001, 0.01, outputs).astype(np.float32)
     inputs = [
-        integers(0, 256, 1, 4, 7, 7),
+        integers(0, 256, 1, channels, 7, 7),
         np.array(0.02, np.float32),
         np.array(120, np.uint8),
-        integers(-127, 128, 6, 4, 3, 3, dtype=np.int8),
+        integers(-127, 128, outputs, channels, 3, 3, dtype=np.int8),
         scales,
-        np.zeros(6, np.int8),
+        np.zeros(outputs, np.int8),
         np.array(0.05, np.float32),
         np.array(100, np.uint8),
-        integers(-1000, 1000, 6, dtype=np.int32),
+        integers(-1000, 1000, outputs, dtype=np.int32),
     ]
     compare("QLinearConv", inputs, opset=13, constant=range(1, 9), pads=[1, 1, 1, 1])
 
