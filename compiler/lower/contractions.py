@@ -26,6 +26,7 @@ from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
 from ..loops.rewrite import fold, own_expressions, walk
 from .dots import Dots, find_dots
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
+from .rows import combined_lanes
 from .tiling import Machine, Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
@@ -249,9 +250,8 @@ class _Contraction:
     ) -> Stmt:
         """The sum of a register's lanes, stored."""
         places = tuple(Variable(name) for name, _ in unrolled)
-        total: Expr = Load(register, (*places, zero()))
-        for lane in range(1, lanes):
-            total = Binary(self.function, total, Load(register, (*places, index(lane))))
+        values = [Load(register, (*places, index(lane))) for lane in range(lanes)]
+        total = combined_lanes(self.function, values)
         where = tuple(_affine(axis, labels) for axis in self.operator.output)
         return loops(unrolled, self.result.store(where, total), LoopKind.UNROLLED)
 

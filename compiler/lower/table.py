@@ -11,6 +11,7 @@ from .movement import MOVEMENT
 from .operand import Anchor, Element
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
+from .rows import ROWS
 from .selection import SELECTION
 from .sorting import SORTING
 from .windows import WINDOWS
@@ -26,6 +27,7 @@ ANCHORS: Mapping[type[Any], Anchor] = {
     **INDEXING_ANCHORS,
     **RECURRENT,
     **REDUCTIONS,
+    **ROWS,
     **SELECTION,
     **SORTING,
     **WINDOWS,

@@ -22,6 +22,7 @@ from ...graph.operators.indexing import (
 )
 from ...graph.operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...graph.operators.reductions import Reduce, ReduceFunction
+from ...graph.operators.rows import SoftmaxRows
 from .context import ImportContext, OnnxNode, Tensor
 
 __all__ = ["Inputs", "Term", "concatenate", "einsum", "optional_term", "term"]
@@ -298,6 +299,8 @@ class Term:
 
     def softmax(self, axis: int) -> Term:
         """``exp(x - max) / sum(exp(x - max))`` along ``axis``."""
+        if axis % self.rank == self.rank - 1 and self.dtype.bytes >= 4 and self.shape[-1]:
+            return Term(self.context, self.context.emit(SoftmaxRows(), self.tensor))
         weights = (self - self.max(axis, keep=True)).exp()
         return weights / weights.sum(axis, keep=True)
 

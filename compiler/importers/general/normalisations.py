@@ -4,6 +4,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.operators.rows import SoftmaxRows
 from ...graph.operators.windows import WindowFunction, WindowReduce
 from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
@@ -158,6 +159,8 @@ def convert_log_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) 
 
 def log_softmax(x: Term, axis: int) -> Term:
     """``x - max - log(sum(exp(x - max)))``."""
+    if axis % x.rank == x.rank - 1 and x.dtype.bytes >= 4 and x.shape[-1]:
+        return Term(x.context, x.context.emit(SoftmaxRows(logarithm=True), x.tensor))
     shifted = x - x.max(axis, keep=True)
     return shifted - shifted.exp().sum(axis, keep=True).log()
 
