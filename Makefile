@@ -17,7 +17,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-latency benchmark-expected mutants rtl-networks verify-networks lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ benchmark-latency: $(READY) ## Measure whole networks with less and less latency
 
 benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, layer by layer
 	$(BIN)/python benchmarks/accelerator.py $(ARGS)
+
+benchmark-cpu: $(READY) ## Measure float networks on the CPU beside ONNX Runtime
+	$(BIN)/python benchmarks/cpu.py $(ARGS)
 
 rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)

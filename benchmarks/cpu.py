@@ -2,7 +2,10 @@
 
 Engines take turns, each round in a fresh process with one model; latencies are of single runs at
 batch 1, after a few that are not counted.  Prints a table, and with ``--json FILE`` writes the
-figures.  Errors are the largest difference from ONNX Runtime's outputs, over its largest output.
+figures.  The first result is timed with nothing compiled before, and in later rounds with machine
+code in the cache.
+
+Errors are the largest difference from ONNX Runtime's outputs, over its largest output.
 """
 
 import json
@@ -55,16 +58,16 @@ class Measured:
     error: float = 0.0
 
 
-def dovetail(path: Path, threads: int) -> Run:
-    """This project's compiled code."""
+def dovetail(path: Path, threads: int, cache: Path) -> Run:
+    """This project's compiled code, which is kept in ``cache`` from the first round on."""
     from dovetail.compiler.backends.llvm.compile import LlvmOptions
     from dovetail.compiler.executor.executor import Executor
 
-    executor = Executor(onnx.load(path), LlvmOptions(threads=threads))
+    executor = Executor(onnx.load(path), LlvmOptions(threads=threads, cache=cache))
     return lambda inputs: list(executor.run(inputs).values())
 
 
-def onnxruntime(path: Path, threads: int) -> Run:
+def onnxruntime(path: Path, threads: int, cache: Path) -> Run:
     """ONNX Runtime's CPU provider, all optimisations."""
     import onnxruntime
 
@@ -75,7 +78,7 @@ def onnxruntime(path: Path, threads: int) -> Run:
     return lambda inputs: list(session.run(None, inputs))
 
 
-def openvino(path: Path, threads: int) -> Run:
+def openvino(path: Path, threads: int, cache: Path) -> Run:
     """OpenVINO in float32."""
     import openvino
 
@@ -103,7 +106,7 @@ def run_child(engine: str, path: Path, runs: int, threads: int, outputs: Path) -
     """One round, in a process of its own; prints JSON."""
     inputs = random_inputs(path)
     start = time.perf_counter()
-    run = ENGINES[engine](path, threads)
+    run = ENGINES[engine](path, threads, outputs.parent / "cache")
     results = run(inputs)
     compiled = time.perf_counter() - start
     np.savez(outputs, *results)
