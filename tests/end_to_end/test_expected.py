@@ -16,9 +16,9 @@ REAL = {
     "mlperf_tiny/ic_resnet8_int8.onnx": 0,
     "mlperf_tiny/vww_mbv1_int8.onnx": 0,
     "mlperf_tiny/kws_dscnn_int8.onnx": 0,
-    "mobilenet_v2/mobilenet_v2_int8.onnx": 10,
+    "mobilenet_v2/mobilenet_v2_int8.onnx": 16,
 }
-"""Layers whose cycles may be more than ``NEAR`` from those expected."""
+"""Layers whose cycles may be more than ``NEAR`` from those expected: of those that run at once."""
 NEAR = 0.05
 
 

@@ -12,7 +12,7 @@ from dovetail.isa.memories import Unit
 from ...tensor.ir import Kernel, LoopKind, Scope, Stage
 from .sliding import WINDOW
 
-__all__ = ["Traffic", "row_cycles", "unit_cycles", "unit_of"]
+__all__ = ["SETUP_CYCLES", "Traffic", "row_cycles", "unit_cycles", "unit_of"]
 
 
 def unit_cycles(kernel: Kernel) -> dict[Unit, int]:
@@ -47,6 +47,9 @@ def unit_of(stage: Stage) -> Unit:
     return Unit.GEMM if matrix else Unit.VECTOR
 
 
+SETUP_CYCLES = 4
+"""Estimate: acceptance of a LOAD or STORE to its first address."""
+
 FOUR = 4
 """Indices of an activation: block, row, column, lane."""
 
@@ -58,29 +61,36 @@ class Traffic:
     config: HardwareConfig
     read_cycles: float = 0
     read_bursts: float = 0
+    loads: float = 0
     written_cycles: float = 0
     written_bursts: float = 0
+    stores: float = 0
 
-    def read(self, rows: float, row_bytes: int) -> None:
-        """LOADs of ``rows`` rows."""
+    def read(self, rows: float, row_bytes: int, loads: float = 0) -> None:
+        """``loads`` LOADs of together ``rows`` rows."""
         cycles, bursts = row_cycles(row_bytes, self.config)
         self.read_cycles += rows * cycles
         self.read_bursts += rows * bursts
+        self.loads += loads
 
-    def write(self, rows: float, row_bytes: int) -> None:
-        """STOREs of ``rows`` rows."""
+    def write(self, rows: float, row_bytes: int, stores: float = 0) -> None:
+        """``stores`` STOREs of together ``rows`` rows."""
         cycles, bursts = row_cycles(row_bytes, self.config)
         self.written_cycles += rows * cycles
         self.written_bursts += rows * bursts
+        self.stores += stores
 
     @property
     def cycles(self) -> int:
-        """Until the last beat, were nothing to wait for: the memory turns around between each read
-        burst and a write burst.
+        """Of the busiest of LOAD, STORE and the memory, which turns around between each read burst
+        and a write burst; a unit waits for the memory's first beat, and STORE for its answer.
         """
-        turns = 2 * min(self.read_bursts, self.written_bursts)
-        waits = turns * self.config.dram.turnaround_cycles
-        return int(self.read_cycles + self.written_cycles + waits)
+        dram = self.config.dram
+        turns = 2 * min(self.read_bursts, self.written_bursts) * dram.turnaround_cycles
+        first = dram.latency_cycles + SETUP_CYCLES
+        loading = self.read_cycles + self.loads * first
+        storing = self.written_cycles + self.stores * (first + dram.response_cycles)
+        return int(max(self.read_cycles + self.written_cycles + turns, loading, storing))
 
 
 def row_cycles(size: int, config: HardwareConfig) -> tuple[float, float]:

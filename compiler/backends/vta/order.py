@@ -12,7 +12,7 @@ from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 
-from .model import row_cycles
+from .model import SETUP_CYCLES, row_cycles
 
 __all__ = ["Ordered", "order"]
 
@@ -23,9 +23,6 @@ GEMM_CYCLES, VECTOR_CYCLES = 6, 15
 
 AT_ONCE = -(1 << 60)
 """The lowest rank."""
-
-SETUP_CYCLES = 4
-"""Estimate: acceptance of a LOAD or STORE to its first address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,7 @@ def _estimate(
         again = _changes(outer, tiles, moving)
         words += (depth if again > 1 else 1) * prod(shape)
         move = traffic.write if ref.buffer.name == written else traffic.read
-        move(again * shape[0] * shape[1], row)
+        move(again * shape[0] * shape[1], row, again)
     for name, memory in CONSTANTS.items():
         if name in refs:
             axes = refs[name].buffer.shape

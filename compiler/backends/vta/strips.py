@@ -128,9 +128,10 @@ def cascade_sizes(
     if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
         return []
     sizes = [
-        _sized(stripes, first, streamed, height, config)
+        _sized(stripes, first, streamed, height, config, finest=finest)
         for height in HEIGHTS
-        if stripes[-1].output.height % height == 0
+        for finest in (False, True)
+        if stripes[-1].output.height % height == 0 and height <= (1 if finest else height)
     ]
     found: list[Sized] = []
     for each in sorted(sizes, key=lambda each: (each.cycles, each.words)):
@@ -153,8 +154,10 @@ def _sized(
     streamed: Mapping[str, bool],
     height: int,
     config: HardwareConfig,
+    *,
+    finest: bool,
 ) -> Sized:
-    rows = _heights(stripes, height, config)
+    rows = [1] * len(stripes) if finest else _heights(stripes, height, config)
     strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
     made = {each.output.name: first + n for n, each in enumerate(stripes)}
     readers: dict[str, list[Reader]] = {}
@@ -181,7 +184,7 @@ def _sized(
     }
     rings = sized(first, strips, rows, rings)
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    return Sized(tuple(rows), rings, words, _cycles(stripes, strips, rings, config))
+    return Sized(tuple(rows), rings, words, _cycles(stripes, first, strips, rings, config))
 
 
 def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
@@ -206,6 +209,7 @@ def _has_sums(kernel: Kernel) -> bool:
 
 def _cycles(
     stripes: Sequence[Stripes],
+    first: int,
     strips: Sequence[int],
     rings: Mapping[str, RowRing],
     config: HardwareConfig,
@@ -220,9 +224,10 @@ def _cycles(
         x = ring.activation
         row = x.width * config.block
         if not ring.kept and ring.producer is None:
-            traffic.read(x.blocks * x.height * (1 + ring.mirror / ring.depth), row)
-        elif not ring.kept and ring.stored:
-            traffic.write(x.blocks * x.height, row)
+            count = max(reader.strips for reader in ring.readers)
+            traffic.read(x.blocks * x.height * (1 + ring.mirror / ring.depth), row, count)
+        elif not ring.kept and ring.stored and ring.producer is not None:
+            traffic.write(x.blocks * x.height, row, strips[ring.producer - first])
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
