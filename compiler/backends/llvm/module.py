@@ -62,9 +62,11 @@ class CompiledModule:
         for buffer, array in zip(function.outputs, results, strict=True):
             if not array.flags.writeable:
                 raise GraphError(f"{name}: output {buffer.name} is an array that is read only")
-        workspace = _workspace(name, signature.workspace_bytes)
+        size = signature.workspace_bytes
+        workspace = _workspace(name, size) if size else None
+        place = None if workspace is None else workspace.ctypes.data
         pointers = [array.ctypes.data for array in (*given, *results)]
-        self._calls[name](pool_address(self.threads), workspace.ctypes.data, *pointers)
+        self._calls[name](pool_address(self.threads), place, *pointers)
         return results
 
 
@@ -82,6 +84,7 @@ class CompiledProgram:
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)
         self._main = kind(code.address(symbol))
         self._memory = _workspace("program", memory_bytes)
+        self._memory_address = self._memory.ctypes.data
         self._constants = [np.ascontiguousarray(array) for array in program.constants.values()]
         self._constant_pointers = _pointers(self._constants)
         self._lock = threading.Lock()
@@ -103,7 +106,7 @@ class CompiledProgram:
         with self._lock:
             self._main(
                 pool_address(self._threads),
-                self._memory.ctypes.data,
+                self._memory_address,
                 _pointers(given),
                 _pointers(results),
                 self._constant_pointers,
