@@ -38,9 +38,15 @@ class DType(StrEnum):
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy type."""
-        return np.dtype(ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value)
+        return _NUMPY[self]
 
     @property
     def bytes(self) -> int:
         """Bytes an element takes."""
-        return self.numpy.itemsize
+        return _NUMPY[self].itemsize
+
+
+_NUMPY: dict[DType, np.dtype[np.generic]] = {
+    dtype: np.dtype(ml_dtypes.bfloat16 if dtype is DType.BFLOAT16 else dtype.value)
+    for dtype in DType
+}
