@@ -210,6 +210,13 @@ def quantize(
 @click.option(
     "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
 )
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path),
+    metavar="MODEL.onnx",
+    help="The model that MODULE was compiled from: compare its layers with the interpreter.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def run(
@@ -218,6 +225,7 @@ def run(
     inputs: tuple[str, ...],
     output_dir: Path,
     config_name: str | None,
+    checked: Path | None,
     as_json: bool,
 ) -> None:
     """Run MODULE once and write its outputs.
@@ -235,12 +243,19 @@ def run(
         if config_name:
             result = run_file(module, config_name, arrays, device)
         else:
-            result = Module.load(module).run(arrays, device=device)
+            loaded = Module.load(module)
+            result = loaded.run(arrays, device=device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
+    if checked and config_name:
+        raise click.UsageError("--check compares the layers of a model; a program has none")
+    if checked:
+        from .cli.layer_check import check_layers
+
+        figures["checks"] = check_layers(checked, loaded, device, arrays, result.outputs)
     if as_json:
         print_json(figures)
     else:
-        rows: list[tuple[object, ...]] = list(figures.items())
+        rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
 
 

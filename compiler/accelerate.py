@@ -27,7 +27,7 @@ from .target import Target
 from .tensor.activation import Activation
 from .trace import Trace
 
-__all__ = ["compile_accelerated", "require_acceleratable"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
 
 FOR_ACCELERATOR = (DenseToConv(), OwnParts(), EliminateDead())
 """Passes that only graphs for the accelerator go through."""
@@ -48,9 +48,20 @@ def compile_accelerated(
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
-    graph = simplify(imported, trace.observers)
-    graph = Pipeline(FOR_ACCELERATOR, trace.observers).run(graph)
+    return accelerate_graph(prepare_graph(imported, trace), target, config, options, trace)
+
+
+def prepare_graph(imported: Graph, trace: Trace) -> Graph:
+    """The graph of a model as the accelerator's backend takes it."""
+    graph = Pipeline(FOR_ACCELERATOR, trace.observers).run(simplify(imported, trace.observers))
     verify(graph)
+    return graph
+
+
+def accelerate_graph(
+    graph: Graph, target: Target, config: HardwareConfig, options: CompileOptions, trace: Trace
+) -> Module:
+    """The module of a graph that ``prepare_graph`` made."""
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
@@ -60,7 +71,7 @@ def compile_accelerated(
 
 def require_acceleratable(model: onnx.ModelProto) -> None:
     """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator."""
-    graph = Pipeline(FOR_ACCELERATOR).run(simplify(import_onnx(model)))
+    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()))
     partition = fuse(graph)
     host_steps(partition.prefix, graph.inputs[0])
     host_steps(partition.suffix, partition.result)

@@ -15,7 +15,7 @@ from .graph.ir import Graph
 from .native import prepared_graph
 from .segment import Segment, build_program, compile_segment
 
-__all__ = ["Difference", "ModelCheck", "check_model"]
+__all__ = ["Difference", "ModelCheck", "check_model", "compare"]
 
 Array = NDArray[Any]
 
@@ -31,6 +31,7 @@ class Difference:
 
     tensor: str
     origins: tuple[str, ...]
+    dtype: str
     elements: int
     unequal: int
     largest: float
@@ -69,7 +70,7 @@ def check_model(
     segment = compile_segment(graph, options, passes)
     expected = run(graph, inputs)
     found = segment.run(inputs)
-    outputs = tuple(_compare(name, (), found[name], expected[name]) for name in graph.outputs)
+    outputs = tuple(compare(name, (), found[name], expected[name]) for name in graph.outputs)
     return ModelCheck(_check_kernels(segment, inputs, options), outputs)
 
 
@@ -92,13 +93,15 @@ def _check_kernels(
         results = code.run(step.function, operands)
         for name, result in zip(step.outputs, results, strict=True):
             wanted = values[name].reshape(result.shape)
-            differences.append(_compare(name, step.origins, result, wanted))
+            differences.append(compare(name, step.origins, result, wanted))
     return tuple(differences)
 
 
-def _compare(tensor: str, origins: tuple[str, ...], found: Array, expected: Array) -> Difference:
+def compare(tensor: str, origins: tuple[str, ...], found: Array, expected: Array) -> Difference:
+    """How far ``found`` is from ``expected``, of the same shape."""
+    kind = str(expected.dtype)
     if not expected.size:
-        return Difference(tensor, origins, 0, 0, 0.0, 0.0)
+        return Difference(tensor, origins, kind, 0, 0, 0.0, 0.0)
     a, b = found.astype(np.float64), expected.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(all="ignore"):
@@ -108,4 +111,4 @@ def _compare(tensor: str, origins: tuple[str, ...], found: Array, expected: Arra
     scale = float(finite.max()) if finite.size else 0.0
     largest = float(distance.max())
     relative = largest / scale if scale else largest
-    return Difference(tensor, origins, a.size, int((~same).sum()), largest, relative)
+    return Difference(tensor, origins, kind, a.size, int((~same).sum()), largest, relative)
