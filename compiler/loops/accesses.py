@@ -53,6 +53,8 @@ class Access:
     statement: Stmt
     within: frozenset[str]
     """The variables of the dimensions of a region."""
+    lets: frozenset[str]
+    """The variables of lets inside the statement that nothing is put in for."""
     conditional: bool
     """Whether it may not happen although ``bounds`` hold."""
 
@@ -88,6 +90,7 @@ class _Place:
     lets: Mapping[str, Expr]
     allocated: Mapping[str, int]
     conditional: bool
+    opaque: frozenset[str] = frozenset()
 
     def inner(self, bounds: Bounds) -> "_Place":
         if bounds is self.simplifier.bounds:
@@ -144,8 +147,10 @@ class _Collector:
                     changing &= written(body)
                 if variable.dtype in (DType.INT64, DType.BOOL) and not changing:
                     lets = {**lets, variable.name: given}
-                elif variable.dtype is DType.INT64:
-                    place = place.inner(bounds.variable(variable.name, bounds.of(given)))
+                else:
+                    place = replace(place, opaque=place.opaque | {variable.name})
+                    if not variable.dtype.is_float:
+                        place = place.inner(bounds.variable(variable.name, bounds.of(given)))
                 self.statement(body, replace(place, lets=lets))
             case Store(buffer=buffer, indices=indices, value=value):
                 self.reads((*indices, value), stmt, place)
@@ -181,6 +186,7 @@ class _Collector:
                 place.allocated.get(buffer.name),
                 stmt,
                 within,
+                place.opaque,
                 place.conditional,
             )
         )

@@ -107,7 +107,9 @@ class _System:
         self.orders = orders
         self.common = {loop.variable for loop in common_loops(first, second)}
         self.own = {
-            side: {loop.variable for loop in access.loops} - self.common | access.within
+            side: {loop.variable for loop in access.loops} - self.common
+            | access.within
+            | access.lets
             for side, access in self.sides.items()
         }
         self.ranges: dict[_Key, Interval] = {}

@@ -60,7 +60,7 @@ def _dimension(found: Sequence[Access], axis: int, size: int, outer: Bounds) -> 
 def _parts(access: Access, axis: int, outer: Bounds) -> tuple[Linear, Linear | None]:
     """The terms of outer variables, and the others; None for the others when they are unbounded."""
     form = access.index[axis]
-    inner = {loop.variable for loop in access.loops} | access.within
+    inner = {loop.variable for loop in access.loops} | access.within | access.lets
     fixed = Linear(form.constant, {})
     moving = Linear(0, {})
     for atom, factor in form.terms.items():

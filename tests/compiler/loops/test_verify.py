@@ -203,6 +203,19 @@ def test_a_program_that_keeps_the_rules_is_accepted(body: str) -> None:
             "      for i in 2:\n        y[0, c[]] = 0.0:float32\n        c[] add= 7",
             "index c.. of y, dimension 1, may be -9223372036854775808",
         ),
+        (
+            "  alloc c: int64[8] local:\n    for j in 8:\n      c[j] = 0\n"
+            "    for i in 4 parallel:\n      if (0 <= c[i]) & (c[i] < 3):\n"
+            "        let v: int64 = c[i]:\n          c[i] = 9\n"
+            "          if (0 <= v) & (v < 3):\n            y[i + v, 0] = x[i, 0]",
+            "same element of y",
+        ),
+        (
+            "  for i in 4 parallel:\n    let v: int32 = cast(int32, n[i]):\n"
+            "      if (0 <= cast(int64, v)) & (cast(int64, v) < 3):\n"
+            "        y[i + cast(int64, v), 0] = x[i, 0]",
+            "same element of y",
+        ),
         ("  for f in 48 parallel:\n    y[f // 7, f % 6] = 0.0:float32", "same element of y"),
         (
             "  for o in 3 parallel:\n    for i in 3:\n      y[o * 2 + i, 0] = 0.0:float32",
