@@ -22,7 +22,7 @@ from .graph.verify import verify
 from .host_steps import host_steps
 from .importers.onnx import import_onnx
 from .options import CompileOptions
-from .passes import Pipeline
+from .passes import Pass, Pipeline
 from .target import Target
 from .tensor.activation import Activation
 from .trace import Trace
@@ -48,12 +48,14 @@ def compile_accelerated(
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
-    return accelerate_graph(prepare_graph(imported, trace), target, config, options, trace)
+    graph = prepare_graph(imported, trace, options.passes)
+    return accelerate_graph(graph, target, config, options, trace)
 
 
-def prepare_graph(imported: Graph, trace: Trace) -> Graph:
-    """The graph of a model as the accelerator's backend takes it."""
-    graph = Pipeline(FOR_ACCELERATOR, trace.observers).run(simplify(imported, trace.observers))
+def prepare_graph(imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = ()) -> Graph:
+    """The graph of a model as the accelerator's backend takes it; ``passes`` are the user's."""
+    graph = simplify(imported, trace.observers)
+    graph = Pipeline((*passes, *FOR_ACCELERATOR), trace.observers).run(graph)
     verify(graph)
     return graph
 

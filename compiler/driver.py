@@ -21,6 +21,7 @@ from .importers.onnx_nodes import CONVERTERS
 from .native import compile_graph, compile_native, is_integer
 from .options import CompileOptions, cache_directory
 from .partition import Part, cut_model, model_inputs
+from .passes import Pipeline
 from .segment import EXACT_PASSES
 from .target import Target, parse_target
 from .trace import Trace
@@ -61,11 +62,12 @@ def _for_cpu(
 ) -> Module:
     machine = LlvmOptions(options.cpu_level, options.threads, cache=cache_directory())
     if dims or not is_integer(model):
-        return compile_native(model, dims, trace, machine)
+        return compile_native(model, dims, trace, machine, options.passes)
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
     graph = simplify(imported, trace.observers)
+    graph = Pipeline(options.passes, trace.observers).run(graph)
     verify(graph)
     return compile_graph(graph, EXACT_PASSES, trace, machine)
 

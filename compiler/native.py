@@ -31,6 +31,7 @@ from .graph.simplify import simplify
 from .graph.slices import slice_graph
 from .graph.text import to_text
 from .graph.types import TensorType
+from .graph.verify import verify
 from .importers.general.context import NeedsValueError, Tensor
 from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
@@ -38,7 +39,7 @@ from .importers.onnx import import_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .loops.expressions import Buffer
 from .options import cache_directory
-from .passes import Pipeline
+from .passes import Pass, Pipeline
 from .segment import EXACT_PASSES, PASSES, build_program
 from .trace import Trace
 
@@ -61,10 +62,12 @@ def compile_native(
     dims: Mapping[str, int],
     trace: Trace,
     options: LlvmOptions | None = None,
+    passes: tuple[Pass[Graph], ...] = (),
 ) -> Module:
     """Compile a model for CPUs.
 
-    dims: sizes of symbolic dimensions.
+    dims: sizes of symbolic dimensions.  passes: over the imported graph; a model that is compiled
+    as it runs has none.
     Raises ModelError for a malformed model or a dimension that it does not have,
     UnsupportedOperatorError for what there is no code for.
     """
@@ -78,6 +81,9 @@ def compile_native(
     except NeedsValueError:
         return _specialising(model, signatures, options)
     trace.step("import", lambda: to_text(graph))
+    if passes:
+        graph = Pipeline(passes, trace.observers).run(graph)
+        verify(graph)
     return compile_graph(graph, PASSES, trace, options)
 
 
@@ -90,7 +96,7 @@ def compile_graph(
         for node in graph.nodes
         if isinstance(node.operator, Quantize) and node.inputs[0] in graph.inputs
     ]
-    graph = passes.run(graph)
+    graph = Pipeline(passes.passes, trace.observers).run(graph)
     trace.step("prepare", lambda: to_text(graph))
     options = options or LlvmOptions()
     steps, program = build_program(graph, options.threads)

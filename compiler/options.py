@@ -4,6 +4,11 @@ import os
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .graph.ir import Graph
+    from .passes import Pass
 
 __all__ = ["CompileOptions", "Overlap", "cache_directory"]
 
@@ -29,6 +34,7 @@ class CompileOptions:
     program.
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
+    passes: of one's own, over the graph, after it was imported and simplified.
     threads: that code for CPUs runs on.
     cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
     """
@@ -37,6 +43,7 @@ class CompileOptions:
     verify: bool = False
     time: bool = False
     overlap: Overlap = Overlap.LAYERS
+    passes: "tuple[Pass[Graph], ...]" = ()
     threads: int = 1
     cpu_level: str = "native"
 
