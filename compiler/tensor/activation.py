@@ -7,6 +7,9 @@ in blocks, with the halo its readers need.  Channels beyond C hold anything; the
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import UnsupportedOperatorError
 from ..graph.fuse import Layer, Partition
 from ..graph.ir import Graph
@@ -25,6 +28,8 @@ class Activation:
     image: when its words are windows of an image's rows; then ``channels`` are bytes of a window.
     first_block, whole_channels: of a part of a tensor called ``name`` with that many channels: the
     block of the tensor that is the part's first.
+    places: of each channel, its lane counted over all blocks, where they do not follow each other:
+    parts of a concatenation each begin a block.
     """
 
     name: str
@@ -37,11 +42,18 @@ class Activation:
     image: Image | None = None
     first_block: int = 0
     whole_channels: int | None = None
+    places: tuple[int, ...] | None = None
 
     @property
     def blocks(self) -> int:
         """Channel blocks."""
-        return -(-self.channels // self.lanes)
+        lanes = self.places[-1] + 1 if self.places else self.channels
+        return -(-lanes // self.lanes)
+
+    @property
+    def channel_places(self) -> NDArray[np.int64]:
+        """The lane of each channel, counted over all blocks."""
+        return np.array(self.places if self.places else range(self.channels), np.int64)
 
     @property
     def rows(self) -> int:
@@ -86,6 +98,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
     names = (partition.source, *(layer.output for layer in partition.layers), *partition.views)
     roots = dict.fromkeys(partition.root(name)[0] for name in names)
     activations = {name: _plain(graph, name, lanes) for name in roots}
+    _spread_parts(graph, partition, activations)
     first = _image(graph, partition, lanes)
     if first:
         activations[first.name] = first
@@ -119,17 +132,64 @@ def _part(
     """The activation ``name``, part of another."""
     root, first = partition.root(name)
     whole, channels = activations[root], graph.types[name].shape[3]
-    if first % whole.lanes:
+    places = whole.channel_places[first : first + channels]
+    start = int(places[0])
+    if start % whole.lanes or places[-1] - start != channels - 1:
         raise UnsupportedOperatorError(
-            f"tensor {name!r} begins at channel {first} of {root!r}; required a multiple of "
-            f"{whole.lanes}: the accelerator joins and parts channels in blocks of that many"
+            f"tensor {name!r}, channels {first} to {first + channels - 1} of {root!r}, does not "
+            f"begin a block of {whole.lanes} lanes; required a part that does, and is one"
         )
     return replace(
         whole,
         channels=channels,
-        first_block=first // whole.lanes,
-        whole_channels=whole.channels,
+        first_block=start // whole.lanes,
+        whole_channels=whole.blocks * whole.lanes,
+        places=None,
     )
+
+
+def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Activation]) -> None:
+    """Let the parts of each concatenation begin blocks, and layers keep the places of channels.
+
+    Raises UnsupportedOperatorError for operands of a sum whose channels have different places.
+    """
+    for root, whole in activations.items():
+        leaves = sorted(
+            (partition.root(layer.output)[1], graph.types[layer.output].shape[3])
+            for layer in partition.layers
+            if layer.output != root and partition.root(layer.output)[0] == root
+        )
+        if all(first % whole.lanes == 0 for first, _ in leaves):
+            continue
+        places: list[int] = []
+        for _, channels in leaves:
+            start = -(-(places[-1] + 1) // whole.lanes) * whole.lanes if places else 0
+            places += range(start, start + channels)
+        activations[root] = replace(whole, places=tuple(places))
+    for layer in partition.layers:
+        operator = layer.nodes[0].operator
+        added = [name for name in _summed(layer) if name != layer.output]
+        spread = {activations[partition.root(name)[0]].places for name in added}
+        if not isinstance(operator, Conv2d) or operator.groups > 1:
+            spread |= {activations[partition.root(layer.inputs[0])[0]].places}
+        elif spread:
+            spread.add(None)
+        whole_inputs = all(partition.root(name)[0] == name for name in layer.inputs)
+        if spread <= {None} or not whole_inputs:
+            continue
+        if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
+            raise UnsupportedOperatorError(
+                f"node {layer.name!r}: the channels of its operands or its result do not lie "
+                "alike: some are parts, of sizes that are no multiple of "
+                f"{activations[partition.source].lanes}"
+            )
+        (places_,) = spread
+        activations[layer.output] = replace(activations[layer.output], places=places_)
+    if activations[partition.root(partition.result)[0]].places:
+        raise UnsupportedOperatorError(
+            f"the result {partition.result!r} has parts of sizes that are no multiple of "
+            f"{activations[partition.source].lanes}"
+        )
 
 
 def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:

@@ -20,17 +20,15 @@ def lower_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     if x.image:
         weights = _weights_of_windows(weights, x.image)
-    out_channels, kernel_h, kernel_w, in_channels = weights.shape
+    out_channels, kernel_h, kernel_w, _ = weights.shape
     lanes = x.lanes
     # Lanes without a channel have weights that count as 0.
     shape = (output.blocks * lanes, kernel_h, kernel_w, x.blocks * lanes)
     padded = np.full(shape, operator.weight_zero_point, np.int8)
-    padded[:out_channels, :, :, :in_channels] = weights
+    padded[:out_channels, :, :, x.channel_places] = weights
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, x.blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
-    finish, constants = requantized(
-        graph, layer, _folded_bias(weights, bias, operator), lanes, "c", "l"
-    )
+    finish, constants = requantized(graph, layer, _folded_bias(weights, bias, operator), output)
     constants["weights"] = tiles
     shape = (output.blocks, output.height, output.width, lanes)
     acc = Buffer("acc", shape, "int32", Scope.ACC)
@@ -78,17 +76,16 @@ def lower_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activatio
     operator = node.operator
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
-    channels, kernel_h, kernel_w, _ = weights.shape
+    _, kernel_h, kernel_w, _ = weights.shape
     # Rows of up to three taps are the last but one of four words, which are read together.
     row, first = (4, 3 - kernel_w) if kernel_w <= 3 else (kernel_w, 0)
     count = -(-kernel_h * row // 4) * 4
     padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
-    rows = padded[:channels, : kernel_h * row].reshape(channels, kernel_h, row)
-    rows[:, :, first : first + kernel_w] = weights[..., 0]
+    rows = padded[:, : kernel_h * row].reshape(-1, kernel_h, row)
+    rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
+    padded[:, : kernel_h * row] = rows.reshape(len(padded), -1)
     taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
-    finish, constants = requantized(
-        graph, layer, _folded_bias(weights, bias, operator), x.lanes, "c", "l"
-    )
+    finish, constants = requantized(graph, layer, _folded_bias(weights, bias, operator), output)
     constants["taps"] = np.ascontiguousarray(taps)
     place = var("ky") * row + var("kx") + first
     tap = Ref(Buffer("taps", taps.shape, "int8", Scope.TAP), (var("c"), place, var("l")))

@@ -62,25 +62,26 @@ def outer_loops(output: Activation, lane: str = "l") -> tuple[Loop, ...]:
     )
 
 
-def _blocked(values: Array, lanes: int, fill: float = 0) -> Array:
-    """One value a channel as [blocks, lanes]."""
-    padded = np.full(-(-len(values) // lanes) * lanes, fill, values.dtype)
-    padded[: len(values)] = values
-    return padded.reshape(-1, lanes)
+def _blocked(values: Array, output: Activation, fill: float = 0) -> Array:
+    """One value a channel of ``output`` as [blocks, lanes]."""
+    padded = np.full(output.blocks * output.lanes, fill, values.dtype)
+    padded[output.channel_places] = values
+    return padded.reshape(-1, output.lanes)
 
 
 def requantized(
-    graph: Graph, layer: Layer, bias: Array, lanes: int, block: str, lane: str
+    graph: Graph, layer: Layer, bias: Array, output: Activation
 ) -> tuple[Requantized, dict[str, Array]]:
+    """The finish of a sum for each channel, indexed by ``c`` and ``l``, and its constants."""
     node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
     operator = node.operator
     assert isinstance(operator, Requantize)
     constants = {
-        "bias": _blocked(bias.astype(np.int32), lanes),
-        "scale": _blocked(graph.constants[node.inputs[1]].astype(np.float32), lanes, 1),
+        "bias": _blocked(bias.astype(np.int32), output),
+        "scale": _blocked(graph.constants[node.inputs[1]].astype(np.float32), output, 1),
     }
     return finish_of(
-        constants, block, lane, operator.zero_point, operator.low, operator.high
+        constants, "c", "l", operator.zero_point, operator.low, operator.high
     ), constants
 
 
