@@ -79,7 +79,7 @@ def _check_kernels(
 ) -> tuple[Difference, ...]:
     graph: Graph = segment.graph
     values = run(graph, inputs)
-    steps, program = build_program(graph, options.threads)
+    steps, program = build_program(graph, options)
     code = compile_functions(program.functions, options)
     differences = []
     for step in steps:

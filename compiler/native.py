@@ -99,7 +99,7 @@ def compile_graph(
     graph = Pipeline(passes.passes, trace.observers).run(graph)
     trace.step("prepare", lambda: to_text(graph))
     options = options or LlvmOptions()
-    steps, program = build_program(graph, options.threads)
+    steps, program = build_program(graph, options)
     trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{sum(map(len, code.objects))} bytes")

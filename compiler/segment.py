@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .backends.llvm.compile import LlvmOptions, compile_program
 from .backends.llvm.module import CompiledProgram
 from .backends.llvm.program import Call, Origin, Place, Program
+from .backends.llvm.target import CpuTarget
 from .dtypes import DType
 from .graph.block_channels import BlockChannels
 from .graph.expand_convolutions import ExpandConvolutions
@@ -26,6 +27,7 @@ from .loops.ir import Function, Store, loops
 from .loops.text import to_text
 from .loops.verify import verify
 from .lower.group import lower_group
+from .lower.tiling import Machine
 from .options import CompileOptions
 from .passes import Pipeline
 from .schedule.loops.threads import over_threads
@@ -84,18 +86,19 @@ def compile_segment(
     """
     graph = passes.run(graph)
     options = options or LlvmOptions()
-    steps, program = build_program(graph, options.threads)
+    steps, program = build_program(graph, options)
     return Segment(graph, steps, compile_program(program, options))
 
 
-def build_program(graph: Graph, threads: int = 1) -> tuple[tuple[Step, ...], Program]:
+def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...], Program]:
     """The calls that compute a graph, and the program of them."""
-    building = _Building(graph, threads)
+    building = _Building(graph, options.threads)
+    machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes)
     for nodes in group_nodes(graph):
         if len(nodes) == 1 and isinstance(nodes[0].operator, Reshape):
             building.aliases[nodes[0].output] = nodes[0].inputs[0]
             continue
-        lowered = lower_group(graph, nodes)
+        lowered = lower_group(graph, nodes, machine=machine)
         origins = tuple(dict.fromkeys(node.origin for node in nodes))
         building.step(lowered.function, lowered.inputs, lowered.outputs, origins)
     return building.finish()

@@ -27,7 +27,7 @@ from ..loops.rewrite import fold, own_expressions, walk
 from .dots import Dots, find_dots
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .rows import combined_lanes
-from .tiling import Machine, Tiling, choose_tiling
+from .tiling import Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
 
@@ -57,7 +57,7 @@ def contract(
     dots = find_dots(operator, operands)
     if dots is None:
         return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
-    tiling = choose_tiling(dots.packs, Machine())
+    tiling = choose_tiling(dots.packs, scope.machine.of_dots())
     nest = _Contraction(
         dots.packs, operands, results[0], scope, tiling, BinaryFunction.ADD, 0, dots
     )
@@ -73,7 +73,7 @@ def combine(
     neutral: int | float | bool,
 ) -> Stmt:
     """A contraction with another function in place of the sum, and its neutral value."""
-    tiling = choose_tiling(operator, Machine())
+    tiling = choose_tiling(operator, scope.machine)
     return _Contraction(operator, operands, result, scope, tiling, function, neutral).nest()
 
 

@@ -15,6 +15,7 @@ from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
 from .operand import Indices, Operand, Result, Scope, zero
 from .table import ANCHORS, ELEMENTS
+from .tiling import Machine
 from .transposed import tile_transposed
 
 __all__ = ["Lowered", "lower_group"]
@@ -32,12 +33,14 @@ class Lowered:
     outputs: tuple[str, ...]
 
 
-def lower_group(graph: Graph, nodes: Sequence[Node], name: str = "group") -> Lowered:
-    """The loop program of ``nodes``, which are in the order of the graph.
+def lower_group(
+    graph: Graph, nodes: Sequence[Node], name: str = "group", machine: Machine | None = None
+) -> Lowered:
+    """The loop program of ``nodes``, which are in the order of the graph, for a CPU.
 
     Raises UnsupportedOperatorError for an operator that has no lowering.
     """
-    return _Lowering(graph, nodes, name).run()
+    return _Lowering(graph, nodes, name, Scope(machine or Machine())).run()
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ class _Lowering:
     graph: Graph
     nodes: Sequence[Node]
     name: str
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope
     inputs: dict[str, Buffer] = field(default_factory=dict)
     outputs: dict[str, Buffer] = field(default_factory=dict)
     producers: dict[str, Node] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from ..dtypes import DType
 from ..graph.types import TensorType
 from ..loops.expressions import Buffer, Constant, Expr, Select, Variable
 from ..loops.ir import Stmt
+from .tiling import Machine
 
 __all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "over", "zero"]
 
@@ -71,6 +72,8 @@ class Scope:
     statement: what its argument builds, in which operands' values that are used twice have names.
     """
 
+    machine: Machine = field(default_factory=Machine)
+    """The CPU that the function is for."""
     counts: dict[str, int] = field(default_factory=dict)
     statement: Callable[[Callable[[], Stmt]], Stmt] = field(default=lambda build: build())
 

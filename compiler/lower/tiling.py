@@ -35,6 +35,15 @@ class Machine:
     cache_bytes: int = 40
     """That come from the second-level cache in a cycle."""
 
+    @staticmethod
+    def of_vectors(vector_bytes: int) -> "Machine":
+        """An x86-64 CPU with vectors of 64, 32 or 16 bytes: AVX-512 has 32 registers, others 16."""
+        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16)
+
+    def of_dots(self) -> "Machine":
+        """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
+        return replace(self, registers=max(self.registers * self.vector_bytes // 64, 4))
+
 
 @dataclass(frozen=True, slots=True)
 class Tiling:

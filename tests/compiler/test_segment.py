@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.backends.llvm.compile import LlvmOptions
+from dovetail.compiler.backends.llvm.target import CpuTarget
+from dovetail.compiler.errors import TargetError
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Unary, UnaryFunction
@@ -48,3 +50,18 @@ def test_functions_of_a_few_halves_need_no_library(size: int, function: str) -> 
     inputs = {"x": np.linspace(-0.9, 0.9, size, dtype=np.float16)}
     found = compile_segment(graph).run(inputs)
     np.testing.assert_allclose(found[y], run(graph, inputs)[y], rtol=1e-3)
+
+
+@pytest.mark.parametrize("level", ["avx2", "x86-64"])
+@pytest.mark.parametrize("seed", range(3, 60, 8))
+def test_narrower_vectors_give_the_same_results(seed: int, level: str) -> None:
+    try:
+        CpuTarget.at_level(level).require_host()
+    except TargetError as error:
+        pytest.skip(str(error))
+    graph = random_graph(seed)
+    inputs = random_inputs(graph, seed)
+    expected = run(graph, inputs)
+    found = compile_segment(graph, LlvmOptions(level=level)).run(inputs)
+    for name in graph.outputs:
+        np.testing.assert_allclose(found[name], expected[name], rtol=2e-5, atol=2e-5, err_msg=name)

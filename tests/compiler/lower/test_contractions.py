@@ -22,6 +22,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.rewrite import walk
 from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.lower.tiling import Machine, choose_tiling
 
 from .single import interpreted
 
@@ -46,6 +47,16 @@ def test_a_product_of_matrices_is_numpys(m: int, k: int, n: int) -> None:
     a, b = numbers(m, k), numbers(k, n)
     (found,) = interpreted(matrices(m, k, n), a, b)
     np.testing.assert_array_equal(found, a @ b)
+
+
+@pytest.mark.parametrize("vector_bytes", [64, 32, 16])
+def test_tiles_fit_the_registers(vector_bytes: int) -> None:
+    machine = Machine.of_vectors(vector_bytes)
+    for m, n in ((1, 1000), (7, 64), (128, 768), (196, 256), (3, 5)):
+        tiling = choose_tiling(matrices(m, 64, n), machine)
+        rows, columns = tiling.tiles.get(0, 1), tiling.tiles.get(2, 1)
+        assert tiling.lanes == min(vector_bytes // 4, n)
+        assert rows * columns + min(rows, columns) + 1 <= machine.registers
 
 
 def test_lanes_may_lie_along_the_sum() -> None:
