@@ -230,12 +230,17 @@ class _Source:
             self.choose(COMPARES), Variable(name), as_index(self.draw(st.integers(0, size)))
         )
 
-    def index(self, size: int, scope: Loops) -> Expr:
-        """An expression of the variables in scope whose values are 0 to ``size - 1``."""
+    def index(self, size: int, scope: Loops, gather: bool = True) -> Expr:
+        """An expression of the variables in scope whose values are 0 to ``size - 1``.
+
+        With ``gather`` it may be an element of a buffer, wrapped.
+        """
+        integers = [each for each in self.readable if not each.dtype.is_float]
         fitting = [name for name, extent in scope if extent <= size]
         kinds = ["constant"]
         kinds += ["variable", "variable", "variable", "mirrored"] if fitting else []
         kinds += ["wrapped", "clamped", "divided"] if scope else []
+        kinds += ["gathered"] if gather and integers else []
         match self.choose(kinds):
             case "variable":
                 return Variable(self.choose(fitting))
@@ -248,6 +253,10 @@ class _Source:
             case "clamped":
                 name, _ = self.choose(scope)
                 return Binary(BinaryFunction.MIN, Variable(name), as_index(size - 1))
+            case "gathered":
+                source = self.choose(integers)
+                place = tuple(self.index(extent, scope, False) for extent in source.shape)
+                return Cast(DType.INT64, Load(source, place)) % size
             case "divided":
                 name, extent = self.choose(scope)
                 return Variable(name) // -(-extent // size)
