@@ -203,12 +203,17 @@ class _Source:
         return Constant(number / 4 if dtype.is_float else number, dtype)
 
     def cast(self, value: Expr, dtype: DType) -> Expr:
-        """A conversion that fits: floats become integers by way of their test against 0."""
+        """A conversion that fits: floats become integers by way of their test against 0.
+
+        Integers of 64 bits become floats of which sums are exact in float64.
+        """
         if value.dtype is dtype:
             return value
         if value.dtype.is_float and not dtype.is_float:
             zero = Constant(0.0, value.dtype)
             return Cast(dtype, Binary(BinaryFunction.LT, zero, value))
+        if dtype.is_float and not value.dtype.is_float and value.dtype.bytes == 8:
+            value = value % 1024
         return Cast(dtype, value)
 
     def padded(self, dtype: DType, scope: Loops) -> Expr:
