@@ -17,8 +17,8 @@ __all__ = ["CONTROL", "stack"]
 
 Values = tuple[Value | None, ...]
 
-MOST_ITERATIONS = 100_000
-"""Of one loop; more are taken for a loop without end."""
+MOST_ITERATIONS = 10_000
+"""Of one loop, as each becomes code of its own."""
 
 
 def stack(ctx: ImportContext, elements: list[Tensor], axis: int) -> Tensor:
@@ -48,7 +48,7 @@ def convert_loop(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     while step < limit and (not tested or bool(ctx.value(going).reshape(-1)[0])):
         if step == MOST_ITERATIONS:
             raise UnsupportedOperatorError(
-                f"{node}: more than {MOST_ITERATIONS} iterations; required fewer"
+                f"{node}: more than {MOST_ITERATIONS} iterations; required at most as many"
             )
         number = ctx.constant(np.asarray(step, np.int64))
         results = _body(ctx, body, (number, going, *carried))
@@ -97,6 +97,10 @@ def _scan(
 ) -> tuple[list[list[Tensor]], Values]:
     own = [normalise_axis(axis, x.type.rank) for axis, x in zip(axes, sources, strict=True)]
     size = sources[0].type.shape[own[0]]
+    if size > MOST_ITERATIONS:
+        raise UnsupportedOperatorError(
+            f"node {ctx.origin!r}: {size} iterations; required at most {MOST_ITERATIONS}"
+        )
     states = len(carried)
     collected: list[list[Tensor]] = [[] for _ in range(len(body.output) - states)]
     for step in range(size):

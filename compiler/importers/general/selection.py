@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...dtypes import DType
+from ...errors import UnsupportedOperatorError
 from ...graph.operators.elementwise import BinaryFunction
 from ...graph.operators.indexing import GatherElements, ScatterElements, ScatterFunction
 from ...graph.operators.movement import Concatenate, Iota
@@ -36,6 +37,9 @@ from .reductions import reduce
 __all__ = ["SELECTION"]
 
 Inputs = tuple[Tensor | None, ...]
+
+MOST_COLUMNS = 4096
+"""Of slices that are sorted, as each column takes a sort."""
 
 
 def convert_non_max_suppression(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
@@ -116,6 +120,11 @@ def _whole(ctx: ImportContext, size: int) -> Tensor:
 def _sorted_rows(ctx: ImportContext, rows: Tensor) -> Tensor:
     """The order of rows: stable sorts by each column, the last column first."""
     size, width = rows.type.shape
+    if width > MOST_COLUMNS:
+        raise UnsupportedOperatorError(
+            f"node {ctx.origin!r}: distinct slices of {width} elements; required at most "
+            f"{MOST_COLUMNS}"
+        )
     order = ctx.emit(Iota((size,), 0))
     for column in reversed(range(width)):
         keys = reshape(ctx, slice_axis(ctx, rows, 1, column, 1), (size,))
