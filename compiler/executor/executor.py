@@ -19,6 +19,7 @@ from ..errors import ModelError
 from ..graph.ir import GraphBuilder
 from ..graph.slices import slice_graph
 from ..importers.general.context import OptionalValue, Tensor, TensorSequence, Value
+from ..importers.general.element_types import ELEMENT_TYPES
 from ..importers.general.model import import_model
 from ..segment import Segment, compile_segment
 from .values import Argument, arguments_key, flatten, restore
@@ -71,6 +72,7 @@ class Executor:
             raise ModelError(f"no input {unknown[0]}; the model's are {sorted(map(repr, names))}")
         if not all(isinstance(name, str) for name in inputs):
             raise ModelError("an input has a name that is no UTF-8 text")
+        self._check_types(inputs)
         self.kernel_calls = 0
         key = arguments_key(inputs)
         arrays: dict[str, Array] = {}
@@ -83,6 +85,17 @@ class Executor:
         except MemoryError as error:
             raise ModelError(f"the model needs more memory than there is: {error}") from None
         return {name: restore(value, results) for name, value in final.outputs}
+
+    def _check_types(self, inputs: Mapping[str, Argument]) -> None:
+        """Arrays must have the element types that the model declares."""
+        for value in self.model.graph.input:
+            wanted = ELEMENT_TYPES.get(value.type.tensor_type.elem_type)
+            found = inputs.get(value.name)
+            if wanted is None or found is None or isinstance(found, list | tuple):
+                continue
+            kind = np.asarray(found).dtype
+            if kind != wanted.numpy and kind.kind not in "OUS":
+                raise ModelError(f"input {value.name!r} is {kind}; required {wanted}")
 
     def _follow(self, key: tuple[object, ...], arrays: Mapping[str, Array]) -> _Final | None:
         """Where the questions asked before lead; None at an answer that is new."""

@@ -171,5 +171,7 @@ def test_inputs_that_the_model_does_not_have_or_lacks_are_named() -> None:
         executor.run({"z": np.zeros(1, np.float32)})
     with pytest.raises(ModelError, match="input 'x' is not given"):
         executor.run({})
+    with pytest.raises(ModelError, match="input 'x' is float64; required float32"):
+        executor.run({"x": np.zeros(1)})
     with pytest.raises(UnsupportedOperatorError, match="'x' holds text"):
         executor.run({"x": np.asarray(["a"])})
