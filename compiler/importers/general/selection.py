@@ -186,7 +186,8 @@ def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
         within = node.integer("min_gram_length", 1) <= length <= node.integer("max_gram_length", 1)
         if not len(grams) or not within:
             continue
-        skips = range(node.integer("max_skip_count", 0) + 1) if length > 1 else range(1)
+        most = min(node.integer("max_skip_count", 0), rows.type.shape[1])
+        skips = range(most + 1) if length > 1 else range(1)
         for skip in skips:
             found = _occurrences(ctx, rows, grams, skip + 1)
             if found is not None:

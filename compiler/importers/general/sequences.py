@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...errors import UnsupportedOperatorError
 from ...graph.operators.movement import Concatenate
 from ..onnx_state import OnnxNode
 from .build import normalise_axis, reshape, slice_axis
@@ -21,6 +22,9 @@ from .control import stack
 __all__ = ["SEQUENCES"]
 
 Values = tuple[Value | None, ...]
+
+MOST_ELEMENTS = 10_000
+"""Of a sequence, as each is a tensor of its own."""
 
 
 def _sequence(value: Value | None) -> TensorSequence:
@@ -79,12 +83,16 @@ def convert_split_to_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values
     axis = normalise_axis(node.integer("axis", 0), x.type.rank)
     size, split = x.type.shape[axis], optional(inputs, 1)
     if split is None:
-        sizes = [1] * size
+        sizes = [1] * min(size, MOST_ELEMENTS + 1)
     else:
         given = ctx.value(split)
         part = int(given.reshape(-1)[0]) if given.ndim == 0 else 0
         whole = [min(part, size - start) for start in range(0, size, part)] if part else []
         sizes = whole or [int(n) for n in given.reshape(-1)]
+    if len(sizes) > MOST_ELEMENTS:
+        raise UnsupportedOperatorError(
+            f"{node}: a sequence of {len(sizes)} elements; required at most {MOST_ELEMENTS}"
+        )
     elements = []
     for number, own in enumerate(sizes):
         each = slice_axis(ctx, x, axis, sum(sizes[:number]), own)
