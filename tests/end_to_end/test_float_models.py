@@ -52,6 +52,36 @@ def test_mnist_finds_its_ten_digits(shared_models: Path) -> None:
         assert scores.argmax() == digit
 
 
+def test_ultraface_finds_the_faces_of_a_photograph(shared_models: Path) -> None:
+    """Boxes above a score of 0.7 that overlap by less than a third: those ONNX Runtime has."""
+    images = pytest.importorskip("PIL.Image", reason="needs Pillow, of the extra profile")
+    model = load(shared_models, "ultraface/ultraface_rfb_320.onnx")
+    picture = images.open(shared_models / "ultraface" / "1.jpg").convert("RGB").resize((320, 240))
+    image = (np.asarray(picture, np.float32).transpose(2, 0, 1)[None] - 127) / 128
+    scores, boxes = check(Executor(model), {"input": image})
+    wanted_scores, wanted_boxes = reference(model, {"input": image})
+    found, wanted = faces(scores[0], boxes[0]), faces(wanted_scores[0], wanted_boxes[0])
+    assert len(found) > 3
+    assert np.allclose(found, wanted, atol=1e-4)
+
+
+def faces(scores: Array, boxes: Array) -> Array:
+    """The best boxes [left, top, right, bottom] that do not overlap much."""
+    order = np.argsort(-scores[:, 1])
+    kept: list[Array] = []
+    for box in boxes[order[scores[order, 1] > 0.7]]:
+        if all(overlap(box, other) < 1 / 3 for other in kept):
+            kept.append(box)
+    return np.array(kept)
+
+
+def overlap(a: Array, b: Array) -> float:
+    """Intersection over union."""
+    low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
+    inner = float(np.prod(np.maximum(high - low, 0)))
+    return inner / float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - inner)
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
