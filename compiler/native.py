@@ -171,12 +171,14 @@ def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) ->
         if not isinstance(value, Tensor) or value.narrow is not None:
             raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
     names = []
+    exported: dict[str, str] = {}
     for name, value in outputs:
         assert isinstance(value, Tensor)
         if value.name in builder.constants:
             names.append(builder.constant(name, builder.constants[value.name]))
         else:
-            names.append(builder.export(value.name, name))
+            names.append(builder.export(exported.get(value.name, value.name), name))
+            exported[value.name] = name
     found = slice_graph(builder, names)
     return Graph(
         tuple(each.name for each in signatures), found.outputs, found.nodes, found.constants,

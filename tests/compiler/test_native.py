@@ -97,6 +97,14 @@ def test_a_bound_dimension_is_compiled() -> None:
         compile(proto, "vta", dims={"N": 3})
 
 
+def test_one_tensor_may_be_two_outputs() -> None:
+    proto = model()
+    proto.graph.node.append(helper.make_node("Identity", ["y"], ["again"]))
+    proto.graph.output.append(helper.make_tensor_value_info("again", FLOAT, [2, 5]))
+    found = compile(proto, "cpu").run({"x": np.ones((2, 8), np.float32)}, device="cpu").outputs
+    np.testing.assert_array_equal(found["again"], found["y"])
+
+
 @pytest.mark.parametrize("level", ["x86-64", "avx2"])
 def test_code_for_lower_levels_and_threads_gives_the_same(level: str) -> None:
     proto = model()
