@@ -56,7 +56,7 @@ class DramTiming:
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
-    Every size but ``token_max`` is a power of two.
+    Every size but ``token_max`` and ``multiplier_bits`` is a power of two.
 
     block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs
         each cycle (4..64).
@@ -69,6 +69,8 @@ class HardwareConfig:
         bus_bytes``, which is at most 4096.
     store_slots: bursts that STORE buffers (2..16).
     token_max: largest value of a token counter (1..255).
+    multiplier_bits: wider operand of the FPGA's multipliers (18..32); from 25 on, the matrix core
+        puts two products in each.  Neither results nor cycles depend on it.
     clock_hz: clock the timing figures are quoted at.
     """
 
@@ -88,6 +90,7 @@ class HardwareConfig:
     burst_beats: int = 16
     store_slots: int = 4
     token_max: int = 15
+    multiplier_bits: int = 18
     clock_hz: int = 100_000_000
     dram: DramTiming = DramTiming()
 
@@ -116,6 +119,7 @@ class HardwareConfig:
             "burst_beats": (INSTRUCTION_BYTES // self.bus_bytes, 256),
             "store_slots": (2, 16),
             "token_max": (1, 255),
+            "multiplier_bits": (18, 32),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -165,8 +169,10 @@ class HardwareConfig:
 
     @property
     def identity(self) -> str:
-        """Everything a program depends on (not the clock, nor the DRAM timing), as text."""
-        skip = {"name", "clock_hz", "dram"}
+        """Everything a program depends on (not the clock, nor the DRAM timing, nor the FPGA's
+        multipliers), as text.
+        """
+        skip = {"name", "multiplier_bits", "clock_hz", "dram"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

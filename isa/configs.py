@@ -35,6 +35,7 @@ ZYNQ7020 = HardwareConfig(
     tap_depth=256,
     tab_depth=512,
     acc_banks=2,
+    multiplier_bits=25,
 )
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.

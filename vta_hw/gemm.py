@@ -10,6 +10,13 @@ from dovetail.isa.memories import Memory
 
 from . import layouts
 from .affine import NestWalker
+from .paired_products import (
+    MULTIPLIER_BITS,
+    high_excess,
+    low_excess,
+    paired_operand,
+    split_product,
+)
 from .pipeline import delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
 
@@ -34,7 +41,8 @@ class Gemm(wiring.Component):
     The weight offset costs no cycle: the inputs are added up beside the products, their sum is
     multiplied by the offset in t+3 and added to every lane's dot product in t+4.
 
-    Resources: ``block**2`` 8x8 multipliers, and one for the weight offset.
+    Resources: ``block**2`` 8x8 multipliers, and one for the weight offset; or, with paired
+    products, ``block**2 / 2`` 25x8 multipliers and two.
 
     Members
     -------
@@ -47,6 +55,7 @@ class Gemm(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._lanes = config.block
+        self._paired = config.multiplier_bits >= MULTIPLIER_BITS
         self._acc_bits = (config.acc_depth - 1).bit_length()
         acc_width = 8 * config.word_bytes(Memory.ACC)
         super().__init__(
@@ -103,36 +112,71 @@ class Gemm(wiring.Component):
         ]
         return ~accumulate & (walker.index_zero | ~reduction).all(), offset
 
-    def _offset_product(self, m: Module, offset: Value) -> Value:
-        """``offset`` times the sum of the inputs, which every lane adds: complete in cycle t+4."""
+    def _input_sums(self, m: Module, offset: Value) -> list[Value]:
+        """What each output lane adds to its products: ``offset`` times the sum of the inputs, and
+        what puts halves of paired products right; complete in cycle t+4.
+        """
         lanes = self._lanes
         words = [self.act.data.word_select(i, 8).as_signed() for i in range(lanes)]
+        total = self._grouped_sum(m, words, "inputs")
+        offset = delays(m, offset, "offset", 3)[-1]
+        if not self._paired:
+            return [delayed(m, total * offset, "offset_product")] * lanes
+        low = self._grouped_sum(m, [low_excess(word) for word in words], "low_excess")
+        high = self._grouped_sum(m, [high_excess(word) for word in words], "high_excess")
+        return [
+            delayed(m, total * (offset - 128) - low, "offset_low"),
+            delayed(m, total * offset + high, "offset_high"),
+        ] * (lanes // 2)
+
+    def _grouped_sum(self, m: Module, values: list[Value], name: str) -> Signal:
+        """The sum of ``values`` two cycles later."""
         groups = [
-            delayed(m, sum(words[k : k + LANE_GROUP]), f"inputs{k}")
-            for k in range(0, lanes, LANE_GROUP)
+            delayed(m, sum(values[k : k + LANE_GROUP]), f"{name}{k}")
+            for k in range(0, len(values), LANE_GROUP)
         ]
-        total = delayed(m, sum(groups), "inputs")
-        return delayed(m, total * delays(m, offset, "offset", 3)[-1], "offset_product")
+        return delayed(m, sum(groups), name)
 
     def _multiply(self, m: Module, offset: Value) -> list[Value]:
         """The dot product of each output lane: a register that is complete in cycle t+5."""
         lanes = self._lanes
-        offset_product = self._offset_product(m, offset)
+        input_sums = self._input_sums(m, offset)
         act = delayed(m, self.act.data, "act2")
         wgt = delayed(m, self.wgt.data, "wgt2")
+        inputs = [act.word_select(i, 8).as_signed() for i in range(lanes)]
+        rows = [
+            [wgt.word_select(o * lanes + i, 8).as_signed() for i in range(lanes)]
+            for o in range(lanes)
+        ]
         sums = []
-        for o in range(lanes):
-            products = []
-            for i in range(lanes):
-                weight = wgt.word_select(o * lanes + i, 8).as_signed()
-                product = weight * act.word_select(i, 8).as_signed()
-                products.append(delayed(m, product, f"product{o}_{i}"))
+        for o, products in enumerate(self._products(m, rows, inputs)):
             partial = [
                 delayed(m, sum(products[k : k + LANE_GROUP]), f"partial{o}_{k}")
                 for k in range(0, lanes, LANE_GROUP)
             ]
-            sums.append(delayed(m, sum(partial) + offset_product, f"sum{o}"))
+            sums.append(delayed(m, sum(partial) + input_sums[o], f"sum{o}"))
         return sums
+
+    def _products(
+        self, m: Module, rows: list[list[Value]], inputs: list[Value]
+    ) -> list[list[Value]]:
+        """Of each row of weights its products with the inputs, or halves of paired products."""
+        if not self._paired:
+            return [
+                [
+                    delayed(m, weight * act, f"product{o}_{i}")
+                    for i, (weight, act) in enumerate(zip(row, inputs, strict=True))
+                ]
+                for o, row in enumerate(rows)
+            ]
+        products: list[list[Value]] = [[] for _ in rows]
+        for o in range(0, len(rows), 2):
+            for i, act in enumerate(inputs):
+                operand = paired_operand(rows[o][i], rows[o + 1][i])
+                halves = split_product(delayed(m, operand * act, f"product{o}_{i}"))
+                for lane, half in enumerate(halves, o):
+                    products[lane].append(half)
+        return products
 
     def _accumulate(
         self,

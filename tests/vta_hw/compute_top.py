@@ -1,5 +1,7 @@
 """The compute units under test: GEMM, VECTOR and their memories, wired as in the accelerator."""
 
+from dataclasses import replace
+
 from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -19,7 +21,7 @@ from dovetail.vta_hw.scratchpad import (
 )
 from dovetail.vta_hw.vector import Vector
 
-__all__ = ["CONFIG", "REQUANTIZE_LANES", "ComputeTop", "make_compute_top"]
+__all__ = ["CONFIG", "REQUANTIZE_LANES", "ComputeTop", "make_compute_top", "make_paired_top"]
 
 CONFIG = find_config("tiny")
 REQUANTIZE_LANES = 8
@@ -110,3 +112,8 @@ class ComputeTop(wiring.Component):
 def make_compute_top() -> ComputeTop:
     """The compute units of the smallest configuration."""
     return ComputeTop(CONFIG)
+
+
+def make_paired_top() -> ComputeTop:
+    """As ``make_compute_top``, with two products in each multiplier of the matrix core."""
+    return ComputeTop(replace(CONFIG, multiplier_bits=25))

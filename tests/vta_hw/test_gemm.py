@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.isa.instructions import Gemm
 
-from .compute_top import CONFIG, make_compute_top
+from .compute_top import CONFIG, make_compute_top, make_paired_top
 from .rtl import parameters, simulate, start_clock
 from .unit_driver import run_units
 
@@ -90,3 +90,7 @@ def test_single_tiles_back_to_back_see_every_earlier_sum() -> None:
 
 def test_long_accumulations_into_one_word_run_at_one_tile_a_cycle() -> None:
     simulate(make_compute_top, extreme_values, seed=4)
+
+
+def test_paired_products_equal_the_semantics_in_every_cycle() -> None:
+    simulate(make_paired_top, random_sequences, seed=5)
