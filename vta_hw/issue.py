@@ -1,6 +1,8 @@
 """Deciding which instructions start: tokens, memory banks, and what is in flight.
 
-The rules are those of docs/timing.md, "Accepting an instruction".
+The rules are those of docs/timing.md, "Accepting an instruction".  All that a choice depends on is
+in registers, flags of counters included, and the units decide beside each other: only one bit a
+unit, whether it is accepted, passes from one to the next.
 """
 
 from dataclasses import dataclass
@@ -49,7 +51,7 @@ IN_FLIGHT = {
 class _Flying:
     """What a unit has in flight.
 
-    held: by role, whether each bank is held.  oldest: the entry that ends next.
+    held: by role, whether each bank is held (registers).  oldest: the entry that ends next.
     """
 
     held: dict[str, Value]
@@ -104,29 +106,33 @@ class Issue(wiring.Component):
         flying = {unit: self._track(m, unit, heads[unit], claims[unit]) for unit in Unit}
         tokens = self._tokens(m, heads, flying)
         hazard = self._hazard(m, heads[Unit.VECTOR].instruction, flying[Unit.VECTOR].oldest)
-        taken: dict[str, Value] = {}
+        # Ready but for the other units' choice in this cycle, all units beside each other.
+        ready: dict[Unit, Value] = {}
         for unit in PRIORITY:
-            control, claim = controls[unit], claims[unit]
+            control = controls[unit]
             blocked: Value = hazard if unit is Unit.VECTOR else Const(0)
-            for role, banks in claim.items():
-                busy = taken.get(role, 0)
-                for other in Unit:
-                    if other is not unit and role in flying[other].held:
-                        busy = busy | flying[other].held[role]
-                blocked = blocked | (banks & busy).any()
-            accept = self.accept[unit]
+            for other in Unit:
+                if other is not unit:
+                    blocked = blocked | _overlap(claims[unit], flying[other].held)
             could = self.enable & self.head_valid[unit] & control.free
+            permitted = could & tokens[unit]
+            ready[unit] = Signal(name=f"ready_{unit.name.lower()}")
             m.d.comb += [
-                accept.eq(could & tokens[unit] & ~blocked),
+                ready[unit].eq(permitted & ~blocked),
                 self.stall_token[unit].eq(could & ~tokens[unit]),
-                self.stall_port[unit].eq(could & tokens[unit] & blocked),
-                control.start.eq(accept),
+                self.stall_port[unit].eq(permitted & ~self.accept[unit]),
+                control.start.eq(self.accept[unit]),
                 control.instruction.eq(heads[unit].instruction),
                 self.done[unit].eq(control.done),
                 self.busy[unit].eq(control.busy),
             ]
-            for role, banks in claim.items():
-                taken[role] = taken.get(role, 0) | (banks & accept.replicate(len(banks)))
+        for place, unit in enumerate(PRIORITY):
+            claimed: Value = Const(0)
+            for higher in PRIORITY[:place]:
+                if claims[unit].keys() & claims[higher].keys():
+                    overlap = _overlap(claims[unit], claims[higher])
+                    claimed = claimed | (overlap & self.accept[higher])
+            m.d.comb += self.accept[unit].eq(ready[unit] & ~claimed)
         return m
 
     def _claims(self, instruction: Value) -> dict[str, Value]:
@@ -160,11 +166,10 @@ class Issue(wiring.Component):
         for role in claims:
             counts = []
             for bank in range(ROLES[role]):
-                count = Signal(range(IN_FLIGHT[unit] + 1), name=f"{unit.name.lower()}_{role}{bank}")
                 up = self.accept[unit] & claims[role][bank]
                 down = self.done[unit] & old[role][bank]
-                m.d.sync += count.eq(count + up - down)
-                counts.append(count != 0)
+                name = f"{unit.name.lower()}_{role}{bank}"
+                counts.append(_count(m, name, IN_FLIGHT[unit], up, down))
             held[role] = Cat(*counts)
         return _Flying(held, old)
 
@@ -179,20 +184,15 @@ class Issue(wiring.Component):
                     continue
                 pair = f"{source.name.lower()}_{target.name.lower()}"
                 limit = self._token_max
-                count = Signal(range(limit + 1), name=f"count_{pair}")
-                credit = Signal(range(limit + 1), name=f"credit_{pair}", init=limit)
                 waits = heads[target].instruction.wait[source]
                 will_post = heads[source].instruction.post[target]
                 takes = self.accept[target] & waits
                 gives = self.accept[source] & will_post
                 posts = self.done[source] & flying[source].oldest.post[target]
-                m.d.sync += [
-                    count.eq(count + posts - takes),
-                    credit.eq(credit + takes - gives),
-                ]
-                there, room = ~waits | (count != 0), ~will_post | (credit != 0)
-                enough[target] = enough.get(target, 1) & there
-                enough[source] = enough.get(source, 1) & room
+                count = _count(m, f"count_{pair}", limit, posts, takes)
+                credit = _count(m, f"credit_{pair}", limit, takes, gives, init=limit)
+                enough[target] = enough.get(target, 1) & (~waits | count)
+                enough[source] = enough.get(source, 1) & (~will_post | credit)
         return enough
 
     def _hazard(self, m: Module, head: Value, ending: Value) -> Value:
@@ -201,17 +201,30 @@ class Issue(wiring.Component):
         for role, field in (("act_write_banks", None), ("acc_banks", "destination")):
             counts = []
             for bank in range(ROLES[role]):
-                count = Signal(
-                    range(IN_FLIGHT[Unit.VECTOR] + 1), name=f"vector_writes_{role}{bank}"
-                )
                 up = self.accept[Unit.VECTOR] & head[role][bank]
                 down = self.done[Unit.VECTOR] & ending[role][bank]
                 if field:
                     up, down = up & head[field], down & ending.writes_acc
-                m.d.sync += count.eq(count + up - down)
-                counts.append(count != 0)
+                name = f"vector_writes_{role}{bank}"
+                counts.append(_count(m, name, IN_FLIGHT[Unit.VECTOR], up, down))
             writes[role] = Cat(*counts)
         reads_acc = head.acc_banks & head.source.replicate(4)
         return (head.act_read_banks & writes["act_write_banks"]).any() | (
             reads_acc & writes["acc_banks"]
         ).any()
+
+
+def _overlap(claims: dict[str, Value], others: dict[str, Value]) -> Value:
+    """Whether a bank is in both."""
+    return Cat(*(claims[role] & others[role] for role in claims if role in others)).any()
+
+
+def _count(m: Module, name: str, most: int, up: Value, down: Value, *, init: int = 0) -> Signal:
+    """Count ``up`` and ``down``, from ``init``, never below 0 nor above ``most``; return a register
+    that says whether the count is above 0.
+    """
+    count = Signal(range(most + 1), name=name, init=init)
+    some = Signal(name=f"{name}_some", init=init > 0)
+    m.d.sync += count.eq(count + up - down)
+    m.d.sync += some.eq(up | (count > 1) | ((count == 1) & ~down))
+    return some
