@@ -19,6 +19,7 @@ from .graph.fold_scales import FoldScales
 from .graph.groups import group_nodes
 from .graph.ir import Graph
 from .graph.memory import plan_memory
+from .graph.merge_common import MergeCommon
 from .graph.operators.movement import Reshape
 from .graph.pack_weights import PackWeights
 from .graph.transpose_operands import TransposeOperands
@@ -37,7 +38,14 @@ __all__ = ["EXACT_PASSES", "PASSES", "Segment", "Step", "build_program", "compil
 Array = NDArray[Any]
 
 PASSES: Pipeline[Graph] = Pipeline(
-    (FoldScales(), BlockChannels(), ExpandConvolutions(), PackWeights(), TransposeOperands())
+    (
+        MergeCommon(),
+        FoldScales(),
+        BlockChannels(),
+        ExpandConvolutions(),
+        PackWeights(),
+        TransposeOperands(),
+    )
 )
 """What a graph goes through before it becomes groups."""
 
