@@ -11,6 +11,10 @@ __all__ = ["TensorType"]
 DTYPES = {str(each): each for each in DType}
 
 
+MOST_ELEMENTS = 1 << 40
+"""Of a tensor: far more than any memory holds, and no product of sizes overflows."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """Shape and element type."""
@@ -21,13 +25,16 @@ class TensorType:
     def __init__(self, shape: tuple[int, ...], dtype: DType | str) -> None:
         """``dtype`` may be given by its NumPy name.
 
-        Raises GraphError for a negative dimension or an element type that the IR does not have.
+        Raises GraphError for a negative dimension, too many elements, or an element type that the
+        IR does not have.
         """
         found = DTYPES.get(str(dtype))
         if found is None:
             raise GraphError(f"element type {dtype}; required one of {', '.join(DType)}")
         if any(size < 0 for size in shape):
             raise GraphError(f"shape {shape}; required dimensions of at least 0")
+        if max(prod(shape), *shape, 0) > MOST_ELEMENTS:
+            raise GraphError(f"shape {shape}; required at most 2**40 elements")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", found)
 

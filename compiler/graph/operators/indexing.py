@@ -130,6 +130,7 @@ class GatherNd:
         require_inputs(self, inputs, 2)
         x, indices = inputs
         require(self, indices.dtype == DType.INT64, indices, "indices of int64")
+        require(self, self.batch >= 0, f"{self.batch} batch dimensions", "0 or more")
         fits = indices.rank > self.batch and self.batch + indices.shape[-1] <= x.rank
         require(self, fits, f"{x} and {indices}", "as many dimensions as an index is long")
         fits = x.shape[: self.batch] == indices.shape[: self.batch]

@@ -8,6 +8,7 @@ import pytest
 
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph, Node
+from dovetail.compiler.graph.operators.indexing import GatherNd
 from dovetail.compiler.graph.ops import (
     Add,
     AveragePool2d,
@@ -31,6 +32,7 @@ from dovetail.compiler.graph.ops import (
 from .graphs import image_builder, kinds
 
 IMAGE = TensorType((1, 6, 5, 8), "int8")
+INDICES = TensorType((2, 1), "int64")
 PLAIN = ((1, 1), (0, 0, 0, 0))
 
 
@@ -52,6 +54,8 @@ PLAIN = ((1, 1), (0, 0, 0, 0))
         (lambda: Dequantize(1.0, 300), r"a zero point in -128..127"),
         (lambda: Shift128("int4"), "int8 or uint8"),
         (lambda: TensorType((1, -1), "int8"), "required dimensions of at least 0"),
+        (lambda: TensorType((1 << 31, 1 << 31), "int8"), r"at most 2\*\*40 elements"),
+        (lambda: GatherNd(-1).result((INDICES, INDICES)), "found -1 batch dimensions"),
         (lambda: TensorType((1,), "complex64"), "element type complex64; required one of bool"),
     ],
 )
