@@ -22,10 +22,11 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
+from dovetail.isa.latency import compute_latency
+from dovetail.isa.memories import Unit
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult
-from dovetail.vta_sim.timing import GEMM_LATENCY, VECTOR_LATENCY
 
 VTA_MILLISECONDS = {
     (56, 64, 64, 3, 1): 5.70,
@@ -112,10 +113,10 @@ def _layers(
     module: Module, result: RunResult, config: HardwareConfig, published: dict[str, float]
 ) -> list[Layer]:
     busy = {unit: [0] * len(module.details["layers"]) for unit in ("GEMM", "VECTOR")}
+    latency = compute_latency(config)
     for entry in result.timeline:
         if entry.unit in busy:
-            latency = GEMM_LATENCY if entry.unit == "GEMM" else VECTOR_LATENCY
-            busy[entry.unit][entry.layer] += entry.end - entry.start - latency
+            busy[entry.unit][entry.layer] += entry.end - entry.start - latency[Unit[entry.unit]]
     layers = []
     figures = profile_layers(result, module.details["layers"], config)
     for each, gemm, vector in zip(figures, busy["GEMM"], busy["VECTOR"], strict=True):

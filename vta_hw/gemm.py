@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import GEMM_LEVELS
-from dovetail.isa.memories import Memory
+from dovetail.isa.latency import compute_latency
+from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
@@ -30,8 +31,8 @@ LANE_GROUP = 4
 class Gemm(wiring.Component):
     """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int8 products, int32 sums that wrap.
 
-    An iteration issued in cycle ``t`` writes ACC in ``t + LATENCY``.  One iteration a cycle,
-    always: also across instructions, and for one ACC word again and again.
+    An iteration issued in cycle ``t`` writes ACC in ``t + compute_latency(config)[GEMM]``.  One
+    iteration a cycle, always: also across instructions, and for one ACC word again and again.
 
     By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums, ACC is read;
     t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  The sums of the two
@@ -51,10 +52,9 @@ class Gemm(wiring.Component):
     acc_write : Out(WritePort)
     """
 
-    LATENCY = 5
-
     def __init__(self, config: HardwareConfig) -> None:
         self._lanes = config.block
+        self._latency = compute_latency(config)[Unit.GEMM]
         self._paired = config.multiplier_bits >= MULTIPLIER_BITS
         self._acc_bits = (config.acc_depth - 1).bit_length()
         acc_width = 8 * config.word_bytes(Memory.ACC)
@@ -73,15 +73,15 @@ class Gemm(wiring.Component):
         m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS)
         first, offset = self._issue(m, walker)
         # The result's way beside the data, one register a cycle.
-        valid = delays(m, walker.valid, "valid", self.LATENCY, reset=True)
-        last = delays(m, walker.last, "last", self.LATENCY)
-        address = delays(m, walker.acc[: self._acc_bits], "address", self.LATENCY)
-        overwrite = delays(m, first, "overwrite", self.LATENCY)
+        valid = delays(m, walker.valid, "valid", self._latency, reset=True)
+        last = delays(m, walker.last, "last", self._latency)
+        address = delays(m, walker.acc[: self._acc_bits], "address", self._latency)
+        overwrite = delays(m, first, "overwrite", self._latency)
         self._accumulate(m, self._multiply(m, offset), valid, address, overwrite)
         m.d.comb += [
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
-            self.control.done.eq(valid[self.LATENCY] & last[self.LATENCY]),
+            self.control.done.eq(valid[self._latency] & last[self._latency]),
         ]
         return m
 
@@ -187,7 +187,7 @@ class Gemm(wiring.Component):
         overwrite: list[Value],
     ) -> None:
         """Read ACC in cycle t+3, choose the sum so far in t+4, add and write in t+5."""
-        read, choose, write = self.LATENCY - 2, self.LATENCY - 1, self.LATENCY
+        read, choose, write = self._latency - 2, self._latency - 1, self._latency
         m.d.comb += [
             self.acc_read.enable.eq(valid[read]),
             self.acc_read.address.eq(address[read]),

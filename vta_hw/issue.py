@@ -13,12 +13,11 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Unit
 
 from . import layouts
-from .gemm import Gemm
 from .ports import UnitControl
-from .vector import Vector
 
 __all__ = ["QUEUED", "Issue"]
 
@@ -37,14 +36,6 @@ QUEUED = {
 PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
 ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 """What a unit can hold, and how many banks each has at most."""
-
-IN_FLIGHT = {
-    Unit.LOAD: 2,
-    Unit.GEMM: Gemm.LATENCY + 2,
-    Unit.VECTOR: Vector.LATENCY + 2,
-    Unit.STORE: 2,
-}
-"""Room for the instructions of a unit that are in flight: one accepted a cycle, until its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +73,9 @@ class Issue(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._token_max = config.token_max
+        # Room for the instructions in flight: one accepted a cycle, until its end.
+        latency = compute_latency(config)
+        self._in_flight = {unit: latency.get(unit, 0) + 2 for unit in Unit}
         ports = {}
         for unit in Unit:
             name = unit.name.lower()
@@ -144,7 +138,7 @@ class Issue(wiring.Component):
         entry = data.StructLayout(
             {"index": 32, "post": 4, "writes_acc": 1, **{role: ROLES[role] for role in claims}}
         )
-        fifo = SyncFIFO(width=entry.size, depth=IN_FLIGHT[unit])
+        fifo = SyncFIFO(width=entry.size, depth=self._in_flight[unit])
         m.submodules[f"in_flight_{unit.name.lower()}"] = fifo
         new, old = Signal(entry), Signal(entry)
         m.d.comb += [
@@ -169,7 +163,7 @@ class Issue(wiring.Component):
                 up = self.accept[unit] & claims[role][bank]
                 down = self.done[unit] & old[role][bank]
                 name = f"{unit.name.lower()}_{role}{bank}"
-                counts.append(_count(m, name, IN_FLIGHT[unit], up, down))
+                counts.append(_count(m, name, self._in_flight[unit], up, down))
             held[role] = Cat(*counts)
         return _Flying(held, old)
 
@@ -206,7 +200,7 @@ class Issue(wiring.Component):
                 if field:
                     up, down = up & head[field], down & ending.writes_acc
                 name = f"vector_writes_{role}{bank}"
-                counts.append(_count(m, name, IN_FLIGHT[Unit.VECTOR], up, down))
+                counts.append(_count(m, name, self._in_flight[Unit.VECTOR], up, down))
             writes[role] = Cat(*counts)
         reads_acc = head.acc_banks & head.source.replicate(4)
         return (head.act_read_banks & writes["act_write_banks"]).any() | (

@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
 from dovetail.isa.instructions import Finish, Fold, Multiplier
-from dovetail.isa.memories import Memory
+from dovetail.isa.latency import compute_latency
+from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
@@ -25,7 +26,8 @@ class Vector(wiring.Component):
     """Read a word a cycle, fold each reduction in every lane, finish, write a word a reduction.
 
     The last element of a reduction is issued in cycle ``t``, its result written in ``t +
-    LATENCY``, whatever the operation.  The pipeline after the fold is that of ``VectorLane``.
+    compute_latency(config)[VECTOR]``, whatever the operation.  The pipeline after the fold is that
+    of ``VectorLane``.
 
     Members
     -------
@@ -41,10 +43,10 @@ class Vector(wiring.Component):
     act_write, acc_write : Out(WritePort)
     """
 
-    LATENCY = LOOKED_UP
-
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
+        self._latency = compute_latency(config)[Unit.VECTOR]
+        assert self._latency == LOOKED_UP
         act, acc = (8 * config.word_bytes(memory) for memory in (Memory.ACT, Memory.ACC))
         super().__init__(
             {
@@ -69,25 +71,25 @@ class Vector(wiring.Component):
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
         ends = walker.valid & (walker.index_last | ~folded).all()
         begins, slides, skipped = self._window(m, walker, current, folded, ends)
-        result = delays(m, ends, "result", self.LATENCY, reset=True)
-        written = delays(m, ends & ~skipped, "written", self.LATENCY, reset=True)
-        last = delays(m, walker.last, "last", self.LATENCY)
+        result = delays(m, ends, "result", self._latency, reset=True)
+        written = delays(m, ends & ~skipped, "written", self._latency, reset=True)
+        last = delays(m, walker.last, "last", self._latency)
         par = delays(m, walker.par, "par", PARAMETERS_READ)
-        destination = delays(m, walker.destination, "destination", self.LATENCY)
-        to_acc = delays(m, current.destination, "to_acc", self.LATENCY)[-1]
+        destination = delays(m, walker.destination, "destination", self._latency)
+        to_acc = delays(m, current.destination, "to_acc", self._latency)[-1]
         m.d.comb += [
             self.par.enable.eq(result[PARAMETERS_READ]),
             self.par.address.eq(par[PARAMETERS_READ]),
             self.tab.enable.eq(result[FINISHED]),
-            self.act_write.enable.eq(written[self.LATENCY] & ~to_acc),
-            self.acc_write.enable.eq(written[self.LATENCY] & to_acc),
+            self.act_write.enable.eq(written[self._latency] & ~to_acc),
+            self.acc_write.enable.eq(written[self._latency] & to_acc),
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
-            self.control.done.eq(result[self.LATENCY] & last[self.LATENCY]),
+            self.control.done.eq(result[self._latency] & last[self._latency]),
         ]
         for side in SIDES:
             port = getattr(self, f"{side}_write")
-            m.d.comb += port.address.eq(destination[self.LATENCY])
+            m.d.comb += port.address.eq(destination[self._latency])
         self._lanes(m, walker, current, self._settings(m, walker, current, begins, slides))
         return m
 

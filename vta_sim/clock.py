@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.sdram import COLUMN_BYTES, SdramTiming
 from dovetail.isa.table import InstructionTable
@@ -16,7 +17,6 @@ from .native.machine_code import Library, build
 from .plans import MOST_BURSTS, UNITS, make_plans
 from .port import Port, Transfer
 from .sdram import CLOSED, Sdram
-from .timing import GEMM_LATENCY, VECTOR_LATENCY
 
 __all__ = ["run_clock"]
 
@@ -26,7 +26,6 @@ LATER_ENDS = 2 * UNITS * FLIGHTS
 
 @cache
 def _library() -> Library:
-    assert max(GEMM_LATENCY, VECTOR_LATENCY) + 2 <= FLIGHTS
     return build([run_machine])
 
 
@@ -70,6 +69,8 @@ def _make(
     watchdog: int,
 ) -> Machine:
     plans = make_plans(table, config)
+    latency = compute_latency(config)
+    assert max(latency.values()) + 2 <= FLIGHTS
     known, pairs = len(table.units), UNITS * UNITS
 
     def cycles(count: int, value: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -78,6 +79,7 @@ def _make(
     issue = Issue(
         plans=plans,
         token_max=config.token_max,
+        latency=np.array([latency.get(unit, 0) for unit in Unit], np.int64),
         dispatched=cycles(known, -1),
         accepted=cycles(known, -1),
         ended=cycles(known, -1),

@@ -8,11 +8,9 @@ from dovetail.isa.memories import Unit
 from .bursts import NEVER
 from .native.language import Int64s, Record
 from .plans import UNITS, Plans
-from .timing import GEMM_LATENCY, VECTOR_LATENCY
 
 __all__ = [
     "FLIGHTS",
-    "LATENCY",
     "RING",
     "Issue",
     "accept",
@@ -28,8 +26,6 @@ __all__ = [
 LOAD, GEMM = int(Unit.LOAD), int(Unit.GEMM)
 VECTOR, STORE = int(Unit.VECTOR), int(Unit.STORE)
 ALL = (1 << UNITS) - 1
-LATENCY = {GEMM: GEMM_LATENCY, VECTOR: VECTOR_LATENCY}
-"""Cycles from the last issue to the end."""
 RING = 256
 """Tokens, or credits, of one pair of units, at most."""
 FLIGHTS = 64
@@ -40,10 +36,11 @@ class Issue(Record):
     """The instructions dispatched so far, and what keeps each unit's next one from starting.
 
     Per instruction: dispatched, accepted, ended (cycles; -1 for not known), waited_token,
-    waited_port. Per unit: queued, accepts: instructions dispatched and accepted; free_at: the first
-    cycle in which it can accept, NEVER while that is not known; next_at, could, ready: cycle of its
-    next accept, and from when it waits, for a token and then for a bank. stale: mask of the units
-    for which these three are to be worked out anew. now: cycle of the last accept.
+    waited_port. Per unit: latency: cycles from the last issue to the end, of GEMM and VECTOR;
+    queued, accepts: instructions dispatched and accepted; free_at: the first cycle in which it can
+    accept, NEVER while that is not known; next_at, could, ready: cycle of its next accept, and from
+    when it waits, for a token and then for a bank. stale: mask of the units for which these three
+    are to be worked out anew. now: cycle of the last accept.
 
     tokens, credits: for each pair ``poster * UNITS + taker``, the cycles from which its tokens, or
     its credits, can be used: a ring of ``RING``, of which number ``*_first`` up to ``*_last`` are
@@ -53,6 +50,7 @@ class Issue(Record):
 
     plans: Plans
     token_max: int
+    latency: Int64s
     count: int
     known_ends: int
     dispatched: Int64s
@@ -78,10 +76,6 @@ class Issue(Record):
     flight_end: Int64s
     flight_held: Int64s
     flight_writes: Int64s
-
-
-def _latency(unit: int) -> int:
-    return GEMM_LATENCY if unit == GEMM else VECTOR_LATENCY
 
 
 def head(s: Issue, unit: int) -> int:
@@ -166,8 +160,9 @@ def accept(s: Issue, unit: int, cycle: int) -> int:
     if issues:
         s.free_at[unit] = cycle + issues
         _forget(s, unit, cycle)
-        _fly(s, unit, index, cycle + issues + _latency(unit))
-        _give(s, unit, index, cycle + issues + _latency(unit))
+        ends = cycle + issues + s.latency[unit]
+        _fly(s, unit, index, ends)
+        _give(s, unit, index, ends)
     else:
         s.free_at[unit] = NEVER
         s.flights[unit] = 0

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Unit
 
-from .issue import LATENCY
 from .machine import SimResult
 
 __all__ = ["TraceEntry", "Wait", "trace"]
@@ -48,9 +49,10 @@ class TraceEntry:
         return max(self.waited, key=lambda wait: self.waited[wait], default=Wait.NOTHING)
 
 
-def trace(result: SimResult) -> tuple[TraceEntry, ...]:
+def trace(result: SimResult, config: HardwareConfig) -> tuple[TraceEntry, ...]:
     """One entry for each instruction that was dispatched, in program order."""
     entries = []
+    latency = compute_latency(config)
     free = dict.fromkeys(Unit, 0)
     for index, code in enumerate(result.units):
         if code < 0:
@@ -69,5 +71,5 @@ def trace(result: SimResult) -> tuple[TraceEntry, ...]:
         present = {wait: cycles for wait, cycles in waited.items() if cycles}
         entries.append(TraceEntry(index, unit, fetched, queued, start, end, present))
         if end >= 0:
-            free[unit] = end - LATENCY[unit] if unit in LATENCY else end + 1
+            free[unit] = end - latency[unit] if unit in latency else end + 1
     return tuple(entries)

@@ -11,14 +11,13 @@ from dovetail.isa.config import DramTiming
 from dovetail.isa.configs import find_config
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.latency import compute_latency
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw.device import RtlDevice
-from dovetail.vta_hw.gemm import Gemm as GemmUnit
 from dovetail.vta_hw.simulate import RtlJob, run_program, run_programs
-from dovetail.vta_hw.vector import Vector as VectorUnit
 from dovetail.vta_hw.verilog import HardwareError
 
 CONFIG = find_config("tiny")
@@ -87,8 +86,13 @@ def test_times_and_counters_are_those_of_the_rules() -> None:
     assert result.accepted[load] == result.dispatched[load] + 1
     assert result.accepted[weights] == result.ended[load] + 1
     assert result.accepted[gemm] == result.ended[weights] + 1
-    assert result.ended[gemm] == result.accepted[gemm] + GEMM_TILES + GemmUnit.LATENCY
-    assert result.ended[vector] == result.accepted[vector] + 2 + VectorUnit.LATENCY
+    assert (
+        result.ended[gemm]
+        == result.accepted[gemm] + GEMM_TILES + compute_latency(CONFIG)[Unit.GEMM]
+    )
+    assert (
+        result.ended[vector] == result.accepted[vector] + 2 + compute_latency(CONFIG)[Unit.VECTOR]
+    )
     # Two words: read in a + 1 and a + 2, offered from a + 4, taken then, accepted a cycle later.
     first_beat = result.accepted[store] + 5 + TIMING.latency_cycles
     assert result.ended[store] == first_beat + 1 + TIMING.response_cycles

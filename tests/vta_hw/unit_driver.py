@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from dovetail.isa.footprint import Touch, scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Gemm, Instruction, Vector, encode
-from dovetail.isa.memories import Memory
+from dovetail.isa.latency import compute_latency
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw import layouts
-from dovetail.vta_hw.gemm import Gemm as GemmUnit
-from dovetail.vta_hw.vector import Vector as VectorUnit
 
 from .compute_top import CONFIG
 
@@ -172,8 +171,8 @@ async def run_units(
     await load_memories(dut, state)
     drivers = []
     units: tuple[tuple[str, int, int, Sequence[Instruction]], ...] = (
-        ("gemm", GemmUnit.LATENCY, layouts.GEMM.size, gemm),
-        ("vector", VectorUnit.LATENCY, layouts.VECTOR.size, vector),
+        ("gemm", compute_latency(CONFIG)[Unit.GEMM], layouts.GEMM.size, gemm),
+        ("vector", compute_latency(CONFIG)[Unit.VECTOR], layouts.VECTOR.size, vector),
     )
     for prefix, latency, bits, program in units:
         gaps = rng.integers(0, most_gap + 1, len(program)) * rng.integers(0, 2, len(program))

@@ -24,6 +24,7 @@ from dovetail.isa.instructions import (
     decode,
     legality_problem,
 )
+from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
@@ -32,8 +33,6 @@ from .reference_memory import Burst, ReferenceMemory, bursts_of, completing_beat
 
 __all__ = ["Reference", "ReferenceResult"]
 
-GEMM_LATENCY = 5
-VECTOR_LATENCY = 14
 PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
 ROLES = ("act_read_banks", "act_write_banks", "acc_banks")
 CYCLE_LIMIT = 1_000_000
@@ -278,7 +277,7 @@ class Reference:
         elif unit is Unit.STORE:
             busy, ends = True, self.store_step(flight, now)
         else:
-            latency = GEMM_LATENCY if unit is Unit.GEMM else VECTOR_LATENCY
+            latency = compute_latency(self.config)[unit]
             busy = now <= last_issue(self.flights[unit][-1])
             ends = now == last_issue(flight) + latency
         self.counters[f"{unit.name.lower()}_busy"] += busy
