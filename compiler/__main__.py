@@ -38,6 +38,9 @@ def main() -> None:
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
+@click.option(
+    "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def compile_command(
@@ -48,6 +51,7 @@ def compile_command(
     dims: tuple[str, ...],
     threads: int,
     cpu_level: str,
+    most_work: float | None,
     as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
@@ -60,6 +64,7 @@ def compile_command(
     with progress(f"compiling {model.name}"):
         options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
         options = replace(options, dump=dump) if dump else options
+        options = replace(options, most_work=int(most_work)) if most_work else options
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     if module.target == "cpu":

@@ -60,7 +60,12 @@ def compile_model(
 def _for_cpu(
     model: onnx.ModelProto, dims: Mapping[str, int], options: CompileOptions, trace: Trace
 ) -> Module:
-    machine = LlvmOptions(options.cpu_level, options.threads, cache=cache_directory())
+    machine = LlvmOptions(
+        options.cpu_level,
+        options.threads,
+        cache=cache_directory(),
+        most_work=options.most_work,
+    )
     if dims or not is_integer(model):
         return compile_native(model, dims, trace, machine, options.passes)
     imported = import_onnx(model)

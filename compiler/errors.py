@@ -11,6 +11,7 @@ __all__ = [
     "ScheduleError",
     "TargetError",
     "UnsupportedOperatorError",
+    "WorkLimitError",
 ]
 
 
@@ -44,3 +45,7 @@ class TargetError(CompilerError):
 
 class DoesNotFitError(CompilerError):
     """A layer needs more of a scratchpad than the configuration has."""
+
+
+class WorkLimitError(CompilerError):
+    """A model's machine code would do more than the user allows."""

@@ -38,7 +38,7 @@ from .importers.general.signatures import InputSignature, bind_dimensions, input
 from .importers.onnx import import_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .loops.expressions import Buffer
-from .options import cache_directory
+from .options import MOST_WORK, cache_directory
 from .passes import Pass, Pipeline
 from .segment import EXACT_PASSES, PASSES, build_program
 from .trace import Trace
@@ -114,7 +114,10 @@ def load_native(module: Module) -> NativeModule:
     try:
         if "model" in module.sections:
             options = LlvmOptions(
-                str(module.details["cpu_level"]), module.details["threads"], cache=cache_directory()
+                str(module.details["cpu_level"]),
+                module.details["threads"],
+                cache=cache_directory(),
+                most_work=module.details.get("most_work", MOST_WORK),
             )
             return Executor(onnx.load_model_from_string(module.sections["model"]), options)
         return _load(module)
@@ -201,7 +204,11 @@ def _specialising(
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
         for each in signatures
     )
-    details = {"cpu_level": options.level, "threads": options.threads}
+    details = {
+        "cpu_level": options.level,
+        "threads": options.threads,
+        "most_work": options.most_work,
+    }
     return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
 
 

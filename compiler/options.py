@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from .graph.ir import Graph
     from .passes import Pass
 
-__all__ = ["CompileOptions", "Overlap", "cache_directory"]
+__all__ = ["MOST_WORK", "CompileOptions", "Overlap", "cache_directory"]
+
+MOST_WORK = 10**15
+"""Elements that a run of machine code may read and write, unless the user says otherwise: vector
+code takes about an hour for as many, code that is not in vectors days.
+"""
 
 
 class Overlap(Enum):
@@ -37,6 +42,7 @@ class CompileOptions:
     passes: of one's own, over the graph, after it was imported and simplified.
     threads: that code for CPUs runs on.
     cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
+    most_work: elements that a run of it may read and write in its loops.
     """
 
     dump: Path | None = None
@@ -46,11 +52,12 @@ class CompileOptions:
     passes: "tuple[Pass[Graph], ...]" = ()
     threads: int = 1
     cpu_level: str = "native"
+    most_work: int = MOST_WORK
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":
         """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``,
-        ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``.
+        ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``, ``DOVETAIL_MOST_WORK=<number>``.
         """
         folder = os.environ.get("DOVETAIL_DUMP")
         return cls(
@@ -58,6 +65,7 @@ class CompileOptions:
             verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
             time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
             overlap=Overlap(os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS),
+            most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
         )
 
 

@@ -12,6 +12,7 @@ from .backends.llvm.module import CompiledProgram
 from .backends.llvm.program import Call, Origin, Place, Program
 from .backends.llvm.target import CpuTarget
 from .dtypes import DType
+from .errors import WorkLimitError
 from .graph.block_channels import BlockChannels
 from .graph.expand_convolutions import ExpandConvolutions
 from .graph.expand_integers import ExpandIntegers
@@ -27,6 +28,7 @@ from .loops.expressions import Buffer, Variable
 from .loops.ir import Function, Store, loops
 from .loops.text import to_text
 from .loops.verify import verify
+from .loops.work import work
 from .lower.group import lower_group
 from .lower.tiling import Machine
 from .options import CompileOptions
@@ -99,7 +101,11 @@ def compile_segment(
 
 
 def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...], Program]:
-    """The calls that compute a graph, and the program of them."""
+    """The calls that compute a graph, and the program of them.
+
+    Raises UnsupportedOperatorError for an operator that has no lowering, WorkLimitError for loops
+    that come to more than ``options`` allow.
+    """
     building = _Building(graph, options.threads)
     machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes)
     for nodes in group_nodes(graph):
@@ -109,6 +115,7 @@ def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...],
         lowered = lower_group(graph, nodes, machine=machine)
         origins = tuple(dict.fromkeys(node.origin for node in nodes))
         building.step(lowered.function, lowered.inputs, lowered.outputs, origins)
+    building.require_work(options.most_work)
     return building.finish()
 
 
@@ -139,6 +146,19 @@ class _Building:
             self.functions[text] = replace(function, name=f"kernel{len(self.functions)}")
         name = self.functions[text].name
         self.steps.append(Step(name, tuple(inputs), tuple(outputs), origins))
+
+    def require_work(self, allowed: int) -> None:
+        """Raise WorkLimitError when the calls come to more."""
+        works = {each.name: work(each) for each in self.functions.values()}
+        found = sum(works[step.function] for step in self.steps)
+        if found > allowed:
+            most = max(self.steps, key=lambda step: works[step.function])
+            raise WorkLimitError(
+                f"the loops come to {found:.2g} reads and writes of elements, "
+                f"{works[most.function]:.2g} of them in {', '.join(most.origins)}; allowed are "
+                f"{allowed:.2g}; allow more (--most-work, DOVETAIL_MOST_WORK) or check the "
+                "attributes and shapes there"
+            )
 
     def root(self, name: str) -> str:
         """The tensor whose memory ``name`` is."""

@@ -108,7 +108,8 @@ def _merge(
         Store(to_places, (start + step,), places[(place,)]),
         If(chosen, Store(left, (), left[()] + 1), Store(right, (), right[()] + 1)),
     )
-    walk = loops(((step.name, end - start),), Let(chosen, take_left, Let(place, source, move)))
+    count = _least(index(2 * width), index(size) - start)
+    walk = loops(((step.name, count),), Let(chosen, take_left, Let(place, source, move)))
     body = block(Store(left, (), start), Store(right, (), middle), walk)
     body = Let(end, _least(middle + width, index(size)), body)
     body = Let(middle, _least(start + width, index(size)), body)

@@ -5,10 +5,12 @@ import pytest
 
 from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.backends.llvm.target import CpuTarget
-from dovetail.compiler.errors import TargetError
+from dovetail.compiler.errors import TargetError, WorkLimitError
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Unary, UnaryFunction
+from dovetail.compiler.graph.operators.windows import WindowFunction, WindowReduce
+from dovetail.compiler.graph.slices import slice_graph
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.schedule.loops import threads
 from dovetail.compiler.segment import compile_segment
@@ -65,3 +67,17 @@ def test_narrower_vectors_give_the_same_results(seed: int, level: str) -> None:
     found = compile_segment(graph, LlvmOptions(level=level)).run(inputs)
     for name in graph.outputs:
         np.testing.assert_allclose(found[name], expected[name], rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_more_work_than_allowed_is_refused_by_the_name_of_the_node() -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((64, 64), "float32"))
+    y = builder.node(Unary(UnaryFunction.EXP), (x,), "y", "small")
+    windows = WindowReduce((1,), (1 << 40,), (1,), (1,), ((1 << 40, 0),), WindowFunction.MAX)
+    z = builder.node(windows, (y,), "z", "large")
+    with pytest.raises(WorkLimitError, match=r"of them in large; allowed are 1e\+15; allow more"):
+        compile_segment(builder.build((z,)))
+    small = slice_graph(builder, (y,))
+    compile_segment(small, LlvmOptions(most_work=10**5))
+    with pytest.raises(WorkLimitError, match=r"of them in small; allowed are 1e\+03"):
+        compile_segment(small, LlvmOptions(most_work=1000))

@@ -8,13 +8,18 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dovetail.compiler import compile
+from dovetail.compiler.backends.llvm.build import LlvmOptions
 from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.options import CompileOptions
 from dovetail.isa.errors import DovetailError
 from tests.conformance.backend import Case
 
 from .mutate import mutant
 
 __all__ = ["Mutants", "run_mutant"]
+
+MOST_WORK = 2 * 10**9
+"""Of a run: some seconds."""
 
 MOST_ELEMENTS = 1_000_000
 """Of an input that is made up for a model."""
@@ -49,9 +54,9 @@ def run_mutant(seed: int) -> None:
     try:
         inputs = _inputs(model, seed)
         if inputs is None:
-            compile(model, "cpu")
+            compile(model, "cpu", CompileOptions(most_work=MOST_WORK))
         else:
-            Executor(model).run(inputs)
+            Executor(model, LlvmOptions(most_work=MOST_WORK)).run(inputs)
     except DovetailError:
         pass
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...loops.ir import Function
+from ...options import MOST_WORK
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
@@ -30,13 +31,14 @@ class LlvmOptions:
     """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
 
     threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
-    cache: the folder machine code is kept in; None for none.
+    cache: the folder machine code is kept in; None for none.  most_work: as in CompileOptions.
     """
 
     level: str = "native"
     threads: int = 1
     jobs: int | None = None
     cache: Path | None = None
+    most_work: int = MOST_WORK
 
 
 def build_functions(
