@@ -7,6 +7,7 @@ CONFIG ?= tiny
 PROGRAMS ?= 200
 SEED ?= 1
 MUTANTS ?= 10000
+FAULTS ?= 10000
 BOARD ?= ulx3s-85f
 ARGS ?=
 
@@ -17,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +85,9 @@ benchmark-latency: $(READY) ## Measure whole networks with less and less latency
 benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, layer by layer
 	$(BIN)/python benchmarks/accelerator.py $(ARGS)
 
+benchmark-boards: $(READY) ## Inferences a second on the boards beside published entries
+	$(BIN)/python benchmarks/boards.py $(ARGS)
+
 benchmark-cpu: $(READY) ## Measure float networks on the CPU beside ONNX Runtime
 	$(BIN)/python benchmarks/cpu.py $(ARGS)
 
@@ -92,6 +96,12 @@ rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the
 
 verify-networks: $(READY) ## Compare full-size networks on the simulator with ONNX Runtime: ARGS
 	$(BIN)/python -m tests.end_to_end $(ARGS)
+
+board-networks: $(READY) ## Run networks on the emulated boards and compare with the simulator
+	$(BIN)/python -m tests.bitstreams $(ARGS)
+
+faults: $(READY) ## Damage the emulated board's link; no result may be wrong: FAULTS, SEED
+	$(BIN)/python -m tests.bitstreams.faults --faults $(FAULTS) --seed $(SEED) --jobs $(JOBS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog

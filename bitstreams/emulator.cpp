@@ -3,8 +3,9 @@
 //
 // BYTES: of the SDRAM; it holds noise at first when GARBAGE is 1.  DIVISOR: cycles of a serial bit.
 // DROP, FLIP: of every million bytes on the line, either way, how many are lost or damaged.
-// Prints the terminal's name.  SIGUSR1 resets the board.  Ends when its standard input is closed,
-// and with status 3 when the SDRAM's timing is violated.
+// Prints the terminal's name, and at the end the number of bytes lost or damaged.  SIGUSR1 resets
+// the board, SIGUSR2 takes its power away for a moment.  Ends when its standard input is closed, and
+// with status 3 when the SDRAM's timing is violated.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +26,7 @@
 
 namespace {
 
-volatile std::sig_atomic_t reset_asked = 0;
+volatile std::sig_atomic_t reset_asked = 0, power_asked = 0;
 
 // Loses and damages bytes.
 class Faults {
@@ -35,27 +36,35 @@ class Faults {
     bool pass(uint8_t& byte) {
         if (!drop_ && !flip_) return true;
         const uint32_t draw = random_() % 1000000;
+        if (draw >= drop_ + flip_) return true;
+        ++count_;
         if (draw < drop_) return false;
-        if (draw < drop_ + flip_) byte ^= 1 << random_() % 8;
+        byte ^= 1 << random_() % 8;
         return true;
     }
+    uint64_t count() const { return count_; }
 
   private:
     std::mt19937_64 random_;
     uint32_t drop_, flip_;
+    uint64_t count_ = 0;
 };
 
 class Board {
   public:
     Board(int line, size_t bytes, int divisor, bool garbage, uint64_t seed, Faults faults)
         : top_(std::make_unique<Vemulation_top>(&context_)),
-          line_(line), divisor_(divisor), memory_(bytes), faults_(faults) {
-        if (garbage) {
-            std::mt19937_64 random(seed);
-            for (auto& byte : memory_) byte = random();
-        }
+          line_(line), divisor_(divisor), memory_(bytes), noise_(seed), faults_(faults) {
+        if (garbage) forget();
         top_->receive = 1;
         reset();
+    }
+
+    uint64_t faults() const { return faults_.count(); }
+
+    // Memory holds noise.
+    void forget() {
+        for (auto& byte : memory_) byte = noise_();
     }
 
     void reset() {
@@ -137,8 +146,9 @@ class Board {
 
     void run() {
         while (exchange()) {
-            if (reset_asked) {
-                reset_asked = 0;
+            if (power_asked) forget();
+            if (reset_asked || power_asked) {
+                reset_asked = power_asked = 0;
                 reset();
             }
             if (quiet()) continue;
@@ -156,6 +166,7 @@ class Board {
     std::unique_ptr<Vemulation_top> top_;
     int line_, divisor_;
     std::vector<uint8_t> memory_;
+    std::mt19937_64 noise_;
     Faults faults_;
     std::deque<uint8_t> incoming_, outgoing_;
     uint32_t sending_ = 0, taking_ = 0;
@@ -186,11 +197,13 @@ int main(int argc, char** argv) {
     tcsetattr(far, TCSANOW, &settings);
     fcntl(line, F_SETFL, O_NONBLOCK);
     std::signal(SIGUSR1, [](int) { reset_asked = 1; });
+    std::signal(SIGUSR2, [](int) { power_asked = 1; });
     std::printf("%s\n", ptsname(line));
     std::fflush(stdout);
     const uint64_t seed = std::strtoull(argv[4], nullptr, 10);
     Board board(line, std::strtoull(argv[1], nullptr, 10), std::atoi(argv[2]), std::atoi(argv[3]) != 0, seed,
                 Faults(seed, std::atoi(argv[5]), std::atoi(argv[6])));
     board.run();
+    std::printf("%llu\n", static_cast<unsigned long long>(board.faults()));
     return 0;
 }

@@ -39,6 +39,8 @@ class Emulator:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.faults = 0
+        """Bytes that were lost or damaged, once it has ended."""
         assert self._process.stdout is not None
         self.port = self._process.stdout.readline().strip()
         if not self.port:
@@ -48,9 +50,14 @@ class Emulator:
         """Reset the board, in the middle of whatever it does."""
         self._process.send_signal(signal.SIGUSR1)
 
+    def cycle_power(self) -> None:
+        """Reset it, and leave noise in its memory."""
+        self._process.send_signal(signal.SIGUSR2)
+
     def stop(self) -> str:
         """End it; return what it complained of."""
-        _, complaint = self._process.communicate(timeout=10)
+        count, complaint = self._process.communicate(timeout=10)
+        self.faults = int(count or 0)
         return complaint.strip()
 
     def __enter__(self) -> "Emulator":

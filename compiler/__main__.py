@@ -11,6 +11,7 @@ import click
 from .cli.arrays import read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
 from .cli.check import check
+from .cli.devices import devices
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 from .cli.profile.command import profile
 
@@ -321,38 +322,9 @@ def verilog(config_name: str, output: Path) -> None:
     human.print(f"{output}: top module dovetail_{config.name}, {text.count(chr(10)):,} lines")
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-@clear_errors
-def devices(as_json: bool) -> None:
-    """List devices and configurations."""
-    from dovetail.isa.configs import CONFIGS
-    from dovetail.runtime.targets import DEVICES
-
-    listed = {name: text for name, (_, _, text) in DEVICES.items()}
-    configs = {
-        name: {
-            "macs_per_cycle": config.macs_per_cycle,
-            "bus_bits": 8 * config.bus_bytes,
-            "clock_mhz": config.clock_hz / 1e6,
-            "act_words": config.act_depth,
-            "wgt_tiles": config.wgt_depth,
-            "acc_words": config.acc_depth,
-        }
-        for name, config in CONFIGS.items()
-    }
-    if as_json:
-        print_json({"devices": listed, "configs": configs})
-        return
-    human.print(table("Devices", {"name": "left", "what": "left"}, list(listed.items())))
-    headings = {"configuration": "left"} | dict.fromkeys(next(iter(configs.values())), "right")
-    human.print(
-        table("Configurations", headings, [(n, *values.values()) for n, values in configs.items()])
-    )
-
-
 main.add_command(bitstream)
 main.add_command(check)
+main.add_command(devices)
 main.add_command(profile)
 
 if __name__ == "__main__":

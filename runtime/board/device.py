@@ -117,10 +117,10 @@ class BoardDevice:
             for place, (name, _) in enumerate(COUNTERS)
         }
         code, index = link.read_registers(OFFSETS["ERROR_CODE"], 2)
-        self._require_settings(link)
         dram = launch.dram.copy()
         for start, size in launch.reads or ((0, dram.size),):
             dram[start : start + size] = np.frombuffer(link.read_memory(start, size), np.uint8)
+        self._require_settings(link)
         return LaunchResult(
             finished=bool(status >> Status.DONE & 1),
             error_code=code,

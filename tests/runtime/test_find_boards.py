@@ -1,0 +1,76 @@
+"""What answers at a serial port is named."""
+
+import os
+import pty
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from dovetail.isa.configs import find_config
+from dovetail.isa.link import RESPONSE, Frame, FrameDecoder, encode_frame
+from dovetail.isa.registers import IDENTITY, VERSION
+from dovetail.runtime.board import find
+from dovetail.runtime.board.find import find_boards
+
+TINY = find_config("tiny")
+
+
+@pytest.fixture
+def line() -> Iterator[tuple[int, str]]:
+    keeper, far = pty.openpty()
+    yield keeper, os.ttyname(far)
+    os.close(far)
+    os.close(keeper)
+
+
+def answer_with(keeper: int, registers: tuple[int, ...]) -> None:
+    """Answer the first request there with ``registers``."""
+
+    def serve() -> None:
+        decoder, frames = FrameDecoder(), list[Frame]()
+        while not frames:
+            frames = decoder.feed(os.read(keeper, 256))
+        data = b"".join(value.to_bytes(4, "little") for value in registers)
+        first = frames[0]
+        answer = replace(
+            first, operation=first.operation | RESPONSE, length=len(data), argument=0, data=data
+        )
+        os.write(keeper, encode_frame(answer))
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def test_a_board_with_a_bitstream_says_its_configuration(line: tuple[int, str]) -> None:
+    keeper, port = line
+    answer_with(keeper, (IDENTITY, VERSION, TINY.fingerprint))
+    (board,) = find_boards([("ulx3s", port)])
+    assert (board.device, board.config) == (f"board:ulx3s@{port}", "tiny")
+    assert board.state == "ready, for modules of vta:tiny"
+
+
+@pytest.mark.parametrize(
+    ("registers", "state"),
+    [
+        ((1, 2, TINY.fingerprint), "another bitstream: identity 0x00000001, version 2"),
+        ((IDENTITY, VERSION, 7), "of a configuration without a name, 0x00000007"),
+    ],
+)
+def test_another_bitstream_is_no_board_of_a_named_configuration(
+    line: tuple[int, str], registers: tuple[int, ...], state: str
+) -> None:
+    keeper, port = line
+    answer_with(keeper, registers)
+    (board,) = find_boards([("ulx3s", port)])
+    assert (board.config, board.state) == (None, state)
+
+
+def test_a_silent_port_is_listed_as_such(
+    line: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find, "PATIENCE", 0.02)
+    (board,) = find_boards([("ulx3s", line[1])], baud=1_000_000)
+    assert board.device == f"board:ulx3s@{line[1]},1000000"
+    assert board.config is None
+    assert "does not answer" in board.state
