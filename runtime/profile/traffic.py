@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
-from dovetail.isa.footprint import distinct, scratchpad_reads, scratchpad_writes
+from dovetail.isa.footprint import distinct, dram_rows, scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
@@ -36,13 +36,10 @@ def dram_traffic(
             _spread(found["fetch"], entry.queued - beats, entry.queued, INSTRUCTION_BYTES, cycles)
         if entry.end < 0:
             continue
-        if isinstance(instruction, Load):
-            size = instruction.words * config.word_bytes(instruction.memory)
-            _spread(found["load"], entry.start, entry.end, size, cycles)
-        elif isinstance(instruction, Store):
-            words = instruction.count_x * instruction.count_y * instruction.count_z
-            size = words * config.word_bytes(Memory.ACT)
-            _spread(found["store"], entry.start, entry.end, size, cycles)
+        if isinstance(instruction, Load | Store):
+            size = sum(size for _, size in dram_rows(instruction, config))
+            name = "load" if isinstance(instruction, Load) else "store"
+            _spread(found[name], entry.start, entry.end, size, cycles)
     width = cycles / bins
     return {name: series / width for name, series in found.items()}
 

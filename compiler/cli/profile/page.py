@@ -130,8 +130,10 @@ def _layers(profile: Profile) -> str:
     rows = []
     for number, layer in enumerate(profile.layers):
         mine = [e for e in profile.timeline if e.layer == number and e.start >= 0]
-        begin = min((e.start for e in mine), default=0)
-        end = max((e.end for e in mine), default=0)
+        # Constants may be loaded long before.
+        computing = [e for e in mine if e.unit in ("GEMM", "VECTOR")] or mine
+        begin = min((e.start for e in computing), default=0)
+        end = max((e.end for e in computing), default=0)
         indices = [e.index for e in mine]
         span = f"{min(indices)} to {max(indices)}" if indices else "none"
         swatch = f'<span class="swatch" style="background:{colour_of(number)}"></span>'

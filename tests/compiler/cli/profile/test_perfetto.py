@@ -4,19 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.compiler import compile
-from dovetail.compiler.cli.arrays import random_inputs
-from dovetail.runtime.profile.profile import Profile, make_profile
+from dovetail.runtime.profile.profile import Profile
+
+from .browser import profiled
 
 schema = pytest.importorskip(
     "perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="needs the extra profile"
 )
 
 
-@pytest.fixture(scope="module")
-def profile(digits_model: Path) -> Profile:
-    module = compile(digits_model, target="vta:tiny")
-    return make_profile("digits", module, module.run(random_inputs(module), device="sim"))
+@pytest.fixture(params=["digits", "resnet18"])
+def profile(request: pytest.FixtureRequest, digits_model: Path) -> Profile:
+    if request.param == "digits":
+        return profiled("digits", digits_model, "vta:tiny")
+    found: Profile = request.getfixturevalue("resnet18")
+    return found
 
 
 def test_every_instruction_is_a_slice_of_its_unit(profile: Profile) -> None:
@@ -73,3 +75,24 @@ def test_every_flow_begins_and_ends_once(profile: Profile) -> None:
     ended = [f for p in trace.packet for f in p.track_event.terminating_flow_ids]
     assert sorted(begun) == sorted(ended)
     assert len(set(begun)) == len(begun) == len(token_flows(profile.program))
+
+
+def test_counters_hold_the_bytes_that_were_moved(profile: Profile) -> None:
+    from dovetail.compiler.cli.profile.perfetto import TRAFFIC, perfetto_trace
+
+    trace = schema.Trace()
+    trace.ParseFromString(perfetto_trace(profile))
+    tracks = {
+        p.track_descriptor.uuid: p.track_descriptor
+        for p in trace.packet
+        if p.HasField("track_descriptor")
+    }
+    used = {p.track_event.track_uuid for p in trace.packet if p.HasField("track_event")}
+    assert used <= set(tracks)
+    for name, uuid in TRAFFIC.items():
+        assert tracks[uuid].HasField("counter")
+        samples = [p for p in trace.packet if p.track_event.track_uuid == uuid]
+        moved = sum(p.track_event.double_counter_value for p in samples)
+        moved *= profile.cycles / len(samples)
+        beats = profile.result.counters[f"{name}_beats"] * profile.config.bus_bytes
+        assert moved == pytest.approx(beats)
