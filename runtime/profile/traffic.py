@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import distinct, dram_rows, scratchpad_reads, scratchpad_writes
-from dovetail.isa.instructions import Instruction, Load, Store
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
 from ..result import Timeline
@@ -70,23 +70,25 @@ def occupancy(
     """Part of each scratchpad, 0 to 1, that holds what is still to be read.
 
     A word is in use from the end of the instruction that writes it to the end of the last one that
-    reads it before it is written again.
+    reads it before it is written again.  Each value is the average over its part of the run.
     """
-    edges = {memory: np.zeros(bins + 1) for memory in Memory}
+    edges = {memory: np.zeros(bins + 2, np.int64) for memory in Memory}
     written = {memory: np.full(config.depth(memory), -1, np.int64) for memory in Memory}
     last_read = {memory: np.full(config.depth(memory), -1, np.int64) for memory in Memory}
 
     def close(memory: Memory, words: NDArray[np.int64]) -> None:
         begin, end = written[memory][words], last_read[memory][words]
         used = (begin >= 0) & (end >= begin)
-        np.add.at(edges[memory], _bin(begin[used], cycles, bins), 1)
-        np.add.at(edges[memory], _bin(end[used], cycles, bins) + 1, -1)
+        _add_edges(edges[memory], begin[used], cycles, 1)
+        _add_edges(edges[memory], end[used], cycles, -1)
 
     ended = sorted((e for e in timeline if e.end >= 0), key=lambda e: e.end)
     for entry in ended:
         instruction = program[entry.index]
         for touch in scratchpad_reads(instruction, config, distinct):
             words = touch.addresses
+            if _overwrites(instruction, touch.memory):
+                continue
             last_read[touch.memory][words] = entry.end
         for touch in scratchpad_writes(instruction, config, distinct):
             words = touch.addresses
@@ -97,8 +99,20 @@ def occupancy(
             last_read[touch.memory][words[~again]] = -1
     for memory in Memory:
         close(memory, np.arange(config.depth(memory)))
-    return {memory: np.cumsum(edges[memory])[:bins] / config.depth(memory) for memory in Memory}
+    whole = {memory: config.depth(memory) * cycles for memory in Memory}
+    return {memory: np.cumsum(edges[memory])[:bins] / whole[memory] for memory in Memory}
 
 
-def _bin(cycle: NDArray[np.int64], cycles: int, bins: int) -> NDArray[np.int64]:
-    return np.minimum(cycle * bins // max(cycles, 1), bins - 1)
+def _overwrites(instruction: Instruction, memory: Memory) -> bool:
+    """Whether the instruction needs nothing of what it found in the ``memory`` that it writes."""
+    return memory is Memory.ACC and isinstance(instruction, Gemm) and not instruction.accumulate
+
+
+def _add_edges(edges: NDArray[np.int64], when: NDArray[np.int64], cycles: int, step: int) -> None:
+    """Let the running sum of ``edges`` change by ``step * cycles`` at each of the cycles ``when``.
+
+    A bin that it changes within gets the average.
+    """
+    first, part = np.divmod(when * (len(edges) - 2), cycles)
+    np.add.at(edges, first, step * (cycles - part))
+    np.add.at(edges, first + 1, step * part)

@@ -1,10 +1,12 @@
 """Bytes and words over time, against sums that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Load, Store
+from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.memories import Memory
 from dovetail.runtime.profile.traffic import dram_traffic, occupancy
 from dovetail.runtime.result import TimelineEntry
@@ -34,7 +36,7 @@ def test_words_are_in_use_from_their_write_to_their_last_read() -> None:
     found = occupancy((LOAD, STORE), timeline, CONFIG, 1000, 10)[Memory.ACT]
     # Only the 32 words that are stored were of use.
     expected = np.zeros(10)
-    expected[1:6] = 32 / CONFIG.depth(Memory.ACT)
+    expected[1:6] = np.array([0.01, 1, 1, 1, 0.99]) * 32 / CONFIG.depth(Memory.ACT)
     assert np.allclose(found, expected)
 
 
@@ -48,3 +50,29 @@ def test_words_that_are_written_again_are_in_use_twice() -> None:
     )
     found = occupancy(program, timeline, CONFIG, 1000, 10)[Memory.ACT]
     assert list(np.flatnonzero(found)) == [0, 1, 6, 7]
+
+
+def test_sums_are_in_use_from_the_gemm_that_begins_them() -> None:
+    """One GEMM begins a sum, a second adds to it, VECTOR reads it; then another one begins."""
+    nest = {"act_stride": (0,) * 6, "wgt_stride": (0,) * 6, "acc_stride": (1, 0, 0, 0, 0, 0)}
+    begin = Gemm(act_address=0, wgt_address=0, acc_address=0, extent=(8, 1, 1, 1, 1, 1), **nest)
+    read = Vector(
+        source=Memory.ACC,
+        destination=Memory.ACT,
+        source_address=0,
+        destination_address=0,
+        extent=(1, 8, 1, 1, 1),
+        source_stride=(0, 1, 0, 0, 0),
+        destination_stride=(1, 0, 0, 0),
+    )
+    program = (begin, replace(begin, accumulate=True), read) * 2
+    timeline = tuple(
+        entry(index, unit, start, start + 99)
+        for index, (unit, start) in enumerate(
+            zip(("GEMM", "GEMM", "VECTOR") * 2, (1, 201, 301, 501, 601, 701), strict=True)
+        )
+    )
+    found = occupancy(program, timeline, CONFIG, 1000, 10)[Memory.ACC]
+    expected = np.zeros(10)
+    expected[[1, 2, 3, 6, 7]] = 8 / CONFIG.depth(Memory.ACC)
+    assert np.allclose(found, expected)
