@@ -7,8 +7,9 @@ from typing import Any
 import onnx
 import pytest
 
+from dovetail.isa.latency import compute_latency
+from dovetail.isa.memories import Unit
 from dovetail.runtime.profile.profile import Profile
-from dovetail.vta_sim.timing import GEMM_LATENCY, VECTOR_LATENCY
 
 from .browser import AXIS, opened, profiled
 
@@ -61,7 +62,7 @@ def test_the_timeline_and_the_layers_sum_to_the_counters(found: Profile) -> None
             waited = sum(getattr(e, f"waited_{reason}") for e in mine)
             assert waited == counters[f"{unit}_stall_{reason}"]
         # A compute unit is busy while it issues; its pipeline drains beside the next one.
-        drained = {"gemm": GEMM_LATENCY, "vector": VECTOR_LATENCY}.get(unit, 0)
+        drained = compute_latency(found.config).get(Unit[unit.upper()], 0)
         assert sum(e.end - e.start - drained for e in mine) == counters[f"{unit}_busy"]
 
 
