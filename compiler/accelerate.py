@@ -17,6 +17,7 @@ from .graph.fuse import Partition, fuse
 from .graph.ir import Graph
 from .graph.own_parts import OwnParts
 from .graph.simplify import simplify
+from .graph.split_groups import SplitGroups
 from .graph.text import to_text
 from .graph.verify import verify
 from .host_steps import host_steps
@@ -29,8 +30,8 @@ from .trace import Trace
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
 
-FOR_ACCELERATOR = (DenseToConv(), OwnParts(), EliminateDead())
-"""Passes that only graphs for the accelerator go through."""
+LANES = 16
+"""Channels of a block, where no configuration is known yet."""
 
 
 def compile_accelerated(
@@ -48,14 +49,20 @@ def compile_accelerated(
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
-    graph = prepare_graph(imported, trace, options.passes)
+    graph = prepare_graph(imported, trace, options.passes, config.block)
     return accelerate_graph(graph, target, config, options, trace)
 
 
-def prepare_graph(imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = ()) -> Graph:
-    """The graph of a model as the accelerator's backend takes it; ``passes`` are the user's."""
+def prepare_graph(
+    imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = (), lanes: int = LANES
+) -> Graph:
+    """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
+
+    passes: the user's, which come before those that only graphs for the accelerator go through.
+    """
     graph = simplify(imported, trace.observers)
-    graph = Pipeline((*passes, *FOR_ACCELERATOR), trace.observers).run(graph)
+    own = (DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
     return graph
 

@@ -110,7 +110,7 @@ def _check_accelerated(
     """Programs that end after the first layer, the second, and so on; and the whole."""
     options = CompileOptions()
     trace = Trace(options)
-    graph = prepare_graph(import_onnx(model), trace)
+    graph = prepare_graph(import_onnx(model), trace, (), config.block)
     expected = interpret(graph, inputs)
     layers = fuse(graph).layers
     names = {layer.output: layer.name for layer in layers}

@@ -17,6 +17,7 @@ import numpy as np
 from ..dtypes import DType
 from .bounds import accumulator_bound
 from .ir import Array, Graph, GraphBuilder, Node
+from .operators.assembly import Assemble
 from .operators.contractions import Convolution, contract
 from .operators.elementwise import Binary, BinaryFunction, Bitcast, Cast, Unary, UnaryFunction
 from .operators.indexing import Gather
@@ -130,6 +131,8 @@ class _Expanding:
                 self.plain[node.output] = self.dense(node, operator)
             case Softmax():
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
+            case Assemble():
+                self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
             case Concatenate() | Slice() if any(name in self.images for name in node.inputs):
@@ -318,6 +321,7 @@ class _Expanding:
                     WindowReduce((2, 3), kernel, strides, (1, 1), pads, WindowFunction.MAX), x
                 )
             case AveragePool2d(kernel=kernel, strides=strides):
+                x = self.windows(x, operator, self.graph.types[node.output].shape[1:3])
                 wide = self.centred(x, operator.x_zero_point, DType.INT32)
                 pool = WindowReduce(
                     (2, 3), kernel, strides, (1, 1), ((0, 0), (0, 0)), WindowFunction.ADD
@@ -327,6 +331,29 @@ class _Expanding:
                 return self.saturated(scaled, operator.zero_point, -128, 127)
             case _:
                 assert_never(operator)
+
+    def windows(self, x: str, operator: AveragePool2d, count: tuple[int, ...]) -> str:
+        """The part of an image that a pool's windows lie in, ``count`` down and across."""
+        if operator.size is None and not any(operator.start):
+            return x
+        size = (
+            (each - 1) * stride + taps
+            for each, stride, taps in zip(count, operator.strides, operator.kernel, strict=True)
+        )
+        shape = (1, self.builder.types[x].shape[1], *size)
+        return self.emit(Slice((0, 0, *operator.start), (1, 1, 1, 1), shape), x)
+
+    def assemble(self, node: Node, operator: Assemble) -> str:
+        """The operands' pixels one after the other, then each by its place there."""
+        shapes = [self.graph.types[name].shape[1:3] for name in node.inputs]
+        channels = self.graph.types[node.output].shape[3]
+        rows = [
+            self.emit(Reshape((1, channels, height * width)), self.image(name))
+            for name, (height, width) in zip(node.inputs, shapes, strict=True)
+        ]
+        pixels = self.emit(Concatenate(2), *rows)
+        found = self.emit(Gather(2), pixels, self.constant(operator.order(shapes)))
+        return self.emit(Reshape((1, channels, *operator.size)), found)
 
     def softmax(self, x: str, operator: Softmax) -> str:
         """A table of exponentials; their sum from left to right."""

@@ -6,6 +6,7 @@ Add | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
+Assemble                           ->  a view: the parts' pixels lie where the whole's do
 """
 
 from collections.abc import Mapping
@@ -13,11 +14,34 @@ from dataclasses import dataclass, field
 
 from ..errors import UnsupportedOperatorError
 from .ir import Graph, Node
+from .operators.assembly import Assemble
 from .operators.movement import Slice
-from .ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Requantize, Reshape, Upsample2d
+from .ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Lookup,
+    MaxPool2d,
+    Pair,
+    Requantize,
+    Reshape,
+    Upsample2d,
+)
 from .own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["Layer", "Partition", "fuse"]
+__all__ = ["Layer", "Partition", "View", "fuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of the tensor ``whole``: its channels from ``channel`` on, its pixels from ``start``
+    on, ``steps`` apart.
+    """
+
+    whole: str
+    channel: int = 0
+    start: Pair = (0, 0)
+    steps: Pair = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +66,7 @@ class Partition:
 
     source, result: the tensors that go to the accelerator and come back; int8, NHWC or [1, C].
     aliases: name of a tensor to the name of the one with the same elements.
-    views: name of a tensor to the one it is part of, and its first channel there.
+    views: name of a tensor to the part of another that it is.
     """
 
     prefix: tuple[Node, ...]
@@ -51,15 +75,27 @@ class Partition:
     source: str
     result: str
     aliases: dict[str, str]
-    views: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
 
-    def root(self, name: str) -> tuple[str, int]:
-        """The tensor that ``name`` is part of, perhaps itself, and its first channel there."""
-        first = 0
-        while name in self.views:
-            name, offset = self.views[name]
-            first += offset
-        return name, first
+    def root(self, name: str) -> str:
+        """The tensor that ``name`` is part of, perhaps itself."""
+        return self.view(name).whole
+
+    def view(self, name: str) -> View:
+        """``name`` as part of a tensor that is no part of another; perhaps all of itself."""
+        found = View(name)
+        while found.whole in self.views:
+            outer = self.views[found.whole]
+            found = View(
+                outer.whole,
+                outer.channel + found.channel,
+                (
+                    outer.start[0] + outer.steps[0] * found.start[0],
+                    outer.start[1] + outer.steps[1] * found.start[1],
+                ),
+                (outer.steps[0] * found.steps[0], outer.steps[1] * found.steps[1]),
+            )
+        return found
 
 
 ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
@@ -79,7 +115,7 @@ def fuse(graph: Graph) -> Partition:
     places = [
         i
         for i, n in enumerate(graph.nodes)
-        if isinstance(n.operator, ON_ACCELERATOR)
+        if isinstance(n.operator, (*ON_ACCELERATOR, Assemble))
         or is_channel_concatenation(n, graph.types[n.output])
     ]
     if not places:
@@ -87,7 +123,7 @@ def fuse(graph: Graph) -> Partition:
     first, last = places[0], places[-1] + 1
     prefix, middle, suffix = graph.nodes[:first], graph.nodes[first:last], graph.nodes[last:]
     aliases: dict[str, str] = {}
-    views: dict[str, tuple[str, int]] = {}
+    views: dict[str, View] = {}
     layers: list[Layer] = []
     used: set[str] = set()
     for node in middle:
@@ -99,13 +135,17 @@ def fuse(graph: Graph) -> Partition:
         if is_channel_concatenation(node, graph.types[node.output]):
             start = 0
             for name in node.inputs:
-                views[name] = node.output, start
+                views[name] = View(node.output, start)
                 start += graph.types[name].shape[3]
             continue
         if is_channel_slice(node, graph.types[node.inputs[0]]):
             operator = node.operator
             assert isinstance(operator, Slice)
-            views[node.output] = node.inputs[0], operator.starts[3]
+            views[node.output] = View(node.inputs[0], operator.starts[3])
+            continue
+        if isinstance(node.operator, Assemble):
+            for name, begin in zip(node.inputs, node.operator.starts, strict=True):
+                views[name] = View(node.output, 0, begin, node.operator.steps)
             continue
         if not isinstance(node.operator, ON_ACCELERATOR):
             raise UnsupportedOperatorError(
@@ -121,7 +161,7 @@ def fuse(graph: Graph) -> Partition:
     layers = _with_sums(graph, layers)
     source = layers[0].inputs[0]
     computed = {layer.output for layer in layers}
-    computed |= {whole for whole, _ in views.values()} | views.keys()
+    computed |= {view.whole for view in views.values()} | views.keys()
     for layer in layers:
         for name in layer.inputs:
             if name != source and name not in computed:
@@ -129,7 +169,8 @@ def fuse(graph: Graph) -> Partition:
                     f"node {layer.name!r} reads {name!r}, which the host computes beside {source!r}"
                 )
     result = layers[-1].output
-    if is_channel_concatenation(middle[-1], graph.types[middle[-1].output]):
+    joined = is_channel_concatenation(middle[-1], graph.types[middle[-1].output])
+    if joined or isinstance(middle[-1].operator, Assemble):
         result = middle[-1].output
     return Partition(prefix, tuple(layers), suffix, source, result, aliases, views)
 

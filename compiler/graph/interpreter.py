@@ -15,6 +15,7 @@ from .ops import (
     Add,
     AveragePool2d,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     Dequantize,
     Lookup,
@@ -75,6 +76,8 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
     match operator:
         case Conv2d():
             return _conv2d(operator, *inputs)
+        case ConvTranspose2d():
+            return _conv_transpose2d(operator, *inputs)
         case Dense(zero_point=zero_point, weight_zero_point=weight_zero_point):
             shifted = x.astype(np.float64) - zero_point
             weights = inputs[1].astype(np.float64) - weight_zero_point
@@ -90,7 +93,11 @@ def evaluate(operator: Operator, inputs: list[Array]) -> Array:
         case Upsample2d(factors=(down, across)):
             return x.repeat(down, axis=1).repeat(across, axis=2)
         case AveragePool2d():
-            windows = _windows(x.astype(np.int64), operator.kernel, operator.strides, (0,) * 4, 0)
+            row, column = operator.start
+            x = x[:, row:, column:].astype(np.int64)
+            windows = _windows(x, operator.kernel, operator.strides, (0, 0, 0, 0), 0)
+            height, width = operator.size or windows.shape[1:3]
+            windows = windows[:, :height, :width]
             total = (windows - operator.x_zero_point).sum(axis=(4, 5)).astype(F32)
             rounded = np.rint(total * F32(operator.scale)) + operator.zero_point
             return np.clip(rounded, -128, 127).astype(np.int8)
@@ -129,11 +136,33 @@ def _conv2d(operator: Conv2d, x: Array, weights: Array, bias: Array) -> Array:
     windows = _windows(shifted, span, operator.strides, operator.pads, 0)
     windows = windows[..., :: operator.dilations[0], :: operator.dilations[1]]
     factors = weights.astype(np.float64) - operator.weight_zero_point
-    if operator.groups == 1:
-        total = np.tensordot(windows, factors, axes=((3, 4, 5), (3, 1, 2)))
-    else:
+    if factors.shape[3] == 1 and operator.groups == len(factors):
         total = np.einsum("nhwcyx,cyx->nhwc", windows, factors[..., 0])
-    return (total + bias).astype(np.int32)
+        return (total + bias).astype(np.int32)
+    parts = zip(
+        np.split(windows, operator.groups, 3), np.split(factors, operator.groups), strict=True
+    )
+    sums = [np.tensordot(part, kernel, axes=((3, 4, 5), (3, 1, 2))) for part, kernel in parts]
+    return (np.concatenate(sums, axis=3) + bias).astype(np.int32)
+
+
+def _conv_transpose2d(operator: ConvTranspose2d, x: Array, weights: Array, bias: Array) -> Array:
+    """A convolution by the turned kernel of ``x`` with its rows and columns apart."""
+    _, height, width, channels = x.shape
+    (down, across), (kernel_h, kernel_w) = operator.strides, weights.shape[1:3]
+    top, left, bottom, right = operator.pads
+    size = (
+        (height - 1) * down + kernel_h - top - bottom + operator.added[0],
+        (width - 1) * across + kernel_w - left - right + operator.added[1],
+    )
+    shape = (1, (height - 1) * down + 1, (width - 1) * across + 1, channels)
+    apart = np.full(shape, operator.zero_point, x.dtype)
+    apart[:, ::down, ::across] = x
+    down, across = operator.added
+    pads = (kernel_h - 1, kernel_w - 1, kernel_h - 1 + down, kernel_w - 1 + across)
+    plain = Conv2d((1, 1), pads, operator.groups, operator.zero_point, operator.weight_zero_point)
+    result = _conv2d(plain, apart, weights[:, ::-1, ::-1], bias)
+    return result[:, top : top + size[0], left : left + size[1]]
 
 
 def _add(operator: Add, a: Array, b: Array) -> Array:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..errors import GraphError
 from .operators.protocol import TensorOperator
-from .ops import Operator, Reshape, TensorType, result_types
+from .ops import Operator, Reshape, TensorType
+from .type_rules import result_types
 
 __all__ = ["Array", "Graph", "GraphBuilder", "Node"]
 

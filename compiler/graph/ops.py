@@ -1,4 +1,4 @@
-"""The operators of the graph IR: attributes, type rules, what each means.
+"""The operators of the graph IR: attributes, and what each means.
 
 Activations are int8, NHWC with N = 1; accumulators int32.  ``interpreter`` gives the meaning of
 each.
@@ -6,12 +6,10 @@ each.
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import assert_never, get_args
+from typing import get_args
 
-from ..dtypes import DType
 from ..errors import GraphError
 from .operators.movement import Reshape, Transpose
-from .operators.protocol import TensorOperator
 from .types import TensorType
 
 __all__ = [
@@ -19,6 +17,7 @@ __all__ = [
     "Add",
     "AveragePool2d",
     "Conv2d",
+    "ConvTranspose2d",
     "Dense",
     "Dequantize",
     "Lookup",
@@ -35,8 +34,6 @@ __all__ = [
     "TensorType",
     "Transpose",
     "Upsample2d",
-    "output_type",
-    "result_types",
 ]
 
 Pair = tuple[int, int]
@@ -50,8 +47,8 @@ class Conv2d:
     """``sum((x - zero_point) * (w - weight_zero_point)) + bias``.
 
     x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O].
-    Padding reads as ``zero_point``.  ``groups`` is 1, or C with O = C (depthwise).  dilations: rows
-    and columns from tap to tap.
+    Padding reads as ``zero_point``.  Output channels are in ``groups`` too, each of which reads its
+    part of the channels.  dilations: rows and columns from tap to tap.
     """
 
     strides: Pair
@@ -73,6 +70,31 @@ class Conv2d:
         """Rows and columns of a window of ``kernel`` taps."""
         down, across = self.dilations
         return (kernel[0] - 1) * down + 1, (kernel[1] - 1) * across + 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTranspose2d:
+    """Each ``x - zero_point`` times the kernel, added up ``strides`` apart, and the bias.
+
+    ``y[r, c] = bias + sum((x[i, j] - zero_point) * (w[r + top - i * strides[0], ...] - ...))``.
+    x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O], OH =
+    (H - 1) * strides[0] + KH - top - bottom + added[0].
+    """
+
+    strides: Pair
+    pads: Pads
+    added: Pair
+    groups: int
+    zero_point: int
+    weight_zero_point: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, min(self.strides) >= 1, "strides of at least 1")
+        _check(self, min(self.pads) >= 0, "pads of at least 0")
+        _check(self, min(self.added) >= 0, "added rows and columns of at least 0")
+        _check(self, self.groups >= 1, "groups of at least 1")
+        _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
+        _check(self, _is_int8(self.weight_zero_point), "a weight zero point in -128..127")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,8 @@ class AveragePool2d:
     """``clip(rint(float32(sum(x - x_zero_point)) * scale) + zero_point)``, without padding.
 
     ``scale`` is float32(input scale / (output scale * window size)).  int8[1, H, W, C] to int8.
-    ``x_zero_point`` may be any difference of two zero points.
+    ``x_zero_point`` may be any difference of two zero points.  start: row and column of the first
+    window.  size: rows and columns of the result; as many as fit, if none are given.
     """
 
     kernel: Pair
@@ -171,9 +194,13 @@ class AveragePool2d:
     x_zero_point: int
     zero_point: int
     scale: float
+    start: Pair = (0, 0)
+    size: Pair | None = None
 
     def __post_init__(self) -> None:
         _check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
+        _check(self, min(self.start) >= 0, "a first window at 0 or behind")
+        _check(self, self.size is None or min(self.size) >= 1, "a size of at least 1x1")
         _check(self, min(self.strides) >= 1, "strides of at least 1")
         _check(self, -255 <= self.x_zero_point <= 255, "an input zero point in -255..255")
         _check(self, _is_int8(self.zero_point), "a zero point in -128..127")
@@ -253,6 +280,7 @@ class Shift128:
 
 Operator = (
     Conv2d
+    | ConvTranspose2d
     | Dense
     | Requantize
     | Add
@@ -272,116 +300,6 @@ Operator = (
 OPERATORS: dict[str, type[Operator]] = {kind.__name__: kind for kind in get_args(Operator)}
 """Every operator, by name."""
 
-ARITY = {Conv2d: 3, Dense: 3, Requantize: 2, Add: 2, Lookup: 2}
-"""Number of inputs of the operators that have more than one."""
-
-
-def output_type(operator: Operator, inputs: tuple[TensorType, ...]) -> TensorType:
-    """The type of the operator's result.
-
-    Raises GraphError when the inputs do not fit it.
-    """
-    arity = ARITY.get(type(operator), 1)
-    if len(inputs) != arity:
-        raise GraphError(f"{type(operator).__name__}: {len(inputs)} inputs; required {arity}")
-    x = inputs[0]
-    match operator:
-        case Conv2d():
-            return _conv2d_type(operator, x, inputs[1], inputs[2])
-        case Dense():
-            return _dense_type(operator, x, inputs[1], inputs[2])
-        case Requantize():
-            _require(operator, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
-            _exactly(operator, inputs[1], TensorType(x.shape[-1:], DType.FLOAT32))
-            return TensorType(x.shape, DType.INT8)
-        case Add():
-            _require(operator, x.dtype == DType.INT8, x, "int8")
-            _exactly(operator, inputs[1], x)
-            return x
-        case MaxPool2d(kernel=kernel, strides=strides, pads=pads):
-            return _pool_type(operator, x, kernel, strides, pads)
-        case AveragePool2d(kernel=kernel, strides=strides):
-            return _pool_type(operator, x, kernel, strides, (0, 0, 0, 0))
-        case Lookup():
-            _require(operator, x.dtype == DType.INT8, x, "int8")
-            _exactly(operator, inputs[1], TensorType((256,), DType.INT8))
-            return x
-        case Upsample2d(factors=(down, across)):
-            _image(operator, x)
-            _, height, width, channels = x.shape
-            return TensorType((1, height * down, width * across, channels), DType.INT8)
-        case Pad(pads=(top, left, bottom, right)):
-            _image(operator, x)
-            _, height, width, channels = x.shape
-            shape = (1, top + height + bottom, left + width + right, channels)
-            return TensorType(shape, DType.INT8)
-        case Softmax():
-            _require(operator, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., C]")
-            return x
-        case Reshape() | Transpose():
-            return operator.result(inputs)[0]
-        case Quantize():
-            _require(operator, x.dtype == DType.FLOAT32, x, "float32")
-            return TensorType(x.shape, DType.INT8)
-        case Dequantize():
-            _require(operator, x.dtype == DType.INT8, x, "int8")
-            return TensorType(x.shape, DType.FLOAT32)
-        case Shift128(to=to):
-            wanted = DType.UINT8 if to == DType.INT8 else DType.INT8
-            _require(operator, x.dtype == wanted, x, wanted)
-            return TensorType(x.shape, to)
-        case _:
-            assert_never(operator)
-
-
-def result_types(
-    operator: Operator | TensorOperator, inputs: tuple[TensorType, ...]
-) -> tuple[TensorType, ...]:
-    """The types of the operator's results.
-
-    Raises GraphError when the inputs do not fit it.
-    """
-    if isinstance(operator, TensorOperator):
-        return operator.result(inputs)
-    return (output_type(operator, inputs),)
-
-
-def _conv2d_type(
-    operator: Conv2d, x: TensorType, weights: TensorType, bias: TensorType
-) -> TensorType:
-    _image(operator, x)
-    fits = weights.dtype == DType.INT8 and len(weights.shape) == 4
-    _require(operator, fits, weights, "int8[O, KH, KW, C / groups]")
-    out_channels, kernel_height, kernel_width, per_group = weights.shape
-    channels = x.shape[3]
-    _require(operator, per_group * operator.groups == channels, weights, f"C = {channels}")
-    plain = operator.groups in (1, channels) and (operator.groups == 1 or out_channels == channels)
-    _require(operator, plain, weights, "one group, or depthwise with as many outputs as inputs")
-    _exactly(operator, bias, TensorType((out_channels,), DType.INT32))
-    span = operator.span((kernel_height, kernel_width))
-    height, width = _windows(x.shape, span, operator.strides, operator.pads)
-    return TensorType((1, height, width, out_channels), DType.INT32)
-
-
-def _dense_type(
-    operator: Dense, x: TensorType, weights: TensorType, bias: TensorType
-) -> TensorType:
-    _require(operator, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., K]")
-    fits = weights.dtype == DType.INT8 and len(weights.shape) == 2
-    _require(operator, fits, weights, "int8[O, K]")
-    outputs, size = weights.shape
-    _require(operator, size == x.shape[-1], weights, f"K = {x.shape[-1]}")
-    _exactly(operator, bias, TensorType((outputs,), DType.INT32))
-    return TensorType((*x.shape[:-1], outputs), DType.INT32)
-
-
-def _pool_type(
-    operator: Operator, x: TensorType, kernel: Pair, strides: Pair, pads: Pads
-) -> TensorType:
-    _image(operator, x)
-    height, width = _windows(x.shape, kernel, strides, pads)
-    return TensorType((1, height, width, x.shape[3]), DType.INT8)
-
 
 def _is_int8(value: int) -> bool:
     return -128 <= value <= 127
@@ -390,25 +308,3 @@ def _is_int8(value: int) -> bool:
 def _check(operator: Operator, holds: bool, required: str) -> None:
     if not holds:
         raise GraphError(f"{operator}: required {required}")
-
-
-def _require(operator: Operator, holds: bool, found: TensorType, required: str) -> None:
-    if not holds:
-        raise GraphError(f"{type(operator).__name__}: found {found}, required {required}")
-
-
-def _exactly(operator: Operator, found: TensorType, required: TensorType) -> None:
-    _require(operator, found == required, found, str(required))
-
-
-def _image(operator: Operator, x: TensorType) -> None:
-    fits = len(x.shape) == 4 and x.shape[0] == 1 and x.dtype == DType.INT8
-    _require(operator, fits, x, "int8[1, H, W, C]")
-
-
-def _windows(shape: tuple[int, ...], kernel: Pair, strides: Pair, pads: Pads) -> Pair:
-    height = (shape[1] + pads[0] + pads[2] - kernel[0]) // strides[0] + 1
-    width = (shape[2] + pads[1] + pads[3] - kernel[1]) // strides[1] + 1
-    if height < 1 or width < 1:
-        raise GraphError(f"a {kernel[0]}x{kernel[1]} window does not fit {shape[1]}x{shape[2]}")
-    return height, width

@@ -12,6 +12,7 @@ Slices that are not read as they lie are copied too.  Each node is visited once,
 from dataclasses import dataclass
 
 from .ir import Graph, GraphBuilder, Node
+from .operators.assembly import Assemble
 from .operators.movement import Concatenate, Slice
 from .ops import (
     Add,
@@ -26,7 +27,7 @@ from .ops import (
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 
-MADE = (Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+MADE = (Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Assemble)
 """Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
@@ -96,6 +97,8 @@ def _reads(graph: Graph, name: str) -> set[str]:
         found |= set(node.inputs)
         if isinstance(node.operator, Lookup | Requantize):
             pending.append(node.inputs[0])
+        elif isinstance(node.operator, Assemble):
+            pending += node.inputs
         elif isinstance(node.operator, Add):
             pending += [
                 each

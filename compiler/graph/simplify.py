@@ -7,12 +7,14 @@ from .fold_constants import FoldConstants
 from .fold_lookups import FoldLookups
 from .fold_pads import FoldPads
 from .ir import Graph
+from .split_transposed import SplitTransposed
 
 __all__ = ["SIMPLIFY", "simplify"]
 
 SIMPLIFY: tuple[Pass[Graph], ...] = (
     FoldConstants(),
     ConvertLayout(),
+    SplitTransposed(),
     FoldPads(),
     FoldLookups(),
     EliminateDead(),

@@ -23,12 +23,17 @@ from .values import (
 
 __all__ = [
     "add_bias",
+    "bias_of",
     "convert_conv",
     "convert_matmul",
     "convert_qgemm",
     "convert_qlinear_conv",
     "convert_qlinear_matmul",
+    "group_count",
+    "int8_weights",
     "pair",
+    "require_images",
+    "weights_of",
     "window_pads",
 ]
 
@@ -59,7 +64,7 @@ def window_pads(node: OnnxNode, kernel: Pair, shape: tuple[int, ...], strides: P
 
 def convert_conv(state: ImportState, node: OnnxNode) -> None:
     """Conv between dequantised tensors."""
-    x, w = state.real(node, 0), _weights(state, node, 1)
+    x, w = state.real(node, 0), weights_of(state, node, 1)
     state.values[node.outputs[0]] = _conv(state, node, x, w, 2)
 
 
@@ -73,7 +78,7 @@ def convert_qlinear_conv(state: ImportState, node: OnnxNode) -> None:
 
 def convert_matmul(state: ImportState, node: OnnxNode) -> None:
     """MatMul and Gemm between dequantised tensors."""
-    x, w = state.real(node, 0), _weights(state, node, 1)
+    x, w = state.real(node, 0), weights_of(state, node, 1)
     state.values[node.outputs[0]] = _matmul(state, node, x, w, 2)
 
 
@@ -118,7 +123,7 @@ def add_bias(
     return left
 
 
-def _weights(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
+def weights_of(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
     constant = state.value(node, place)
     if not isinstance(constant, RealConstant):
         raise UnsupportedOperatorError(
@@ -128,7 +133,7 @@ def _weights(state: ImportState, node: OnnxNode, place: int) -> RealConstant:
     return constant
 
 
-def _int8_weights(node: OnnxNode, constant: RealConstant, channel_axis: int) -> tuple[Array, int]:
+def int8_weights(node: OnnxNode, constant: RealConstant, channel_axis: int) -> tuple[Array, int]:
     """The weights as int8, and the zero point that is still to be subtracted from each: 0 when all
     weights less theirs are int8.
 
@@ -161,7 +166,7 @@ def _int8_weights(node: OnnxNode, constant: RealConstant, channel_axis: int) -> 
     return stored, int(constant.zero_points[0]) - center
 
 
-def _bias(state: ImportState, node: OnnxNode, place: int, scales: Array, count: int) -> Array:
+def bias_of(state: ImportState, node: OnnxNode, place: int, scales: Array, count: int) -> Array:
     """int64[count]; zeros when there is none."""
     if not node.has(place):
         return np.zeros(count, np.int64)
@@ -201,16 +206,13 @@ def _bias_values(node: OnnxNode, bias: RealConstant, scales: Array, count: int) 
 def _conv(
     state: ImportState, node: OnnxNode, x: Real, w: RealConstant, bias_place: int
 ) -> Accumulated:
-    if w.values.ndim != 4:
-        raise UnsupportedOperatorError(
-            f"{node}: {w.values.ndim - 2} spatial dimensions; required 2"
-        )
-    weights, weight_zero = _int8_weights(node, w, 0)
+    require_images(node, w)
+    weights, weight_zero = int8_weights(node, w, 0)
     name = to_nhwc(state.graph, x.tensor, node.name)
     shape = state.graph.types[name].shape
-    weights, groups = _ungrouped(node, weights, node.integer("group", 1), shape[3], weight_zero)
+    groups = group_count(node, weights, shape[3])
     kernel, strides = (weights.shape[2], weights.shape[3]), pair(node, "strides")
-    bias = _bias(state, node, bias_place, x.scale * w.scales, len(weights))
+    bias = bias_of(state, node, bias_place, x.scale * w.scales, len(weights))
     check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
     operator = Conv2d(
         strides, (0, 0, 0, 0), groups, x.zero_point, weight_zero, pair(node, "dilations")
@@ -227,27 +229,22 @@ def _conv(
     return Accumulated(Integer(out, NCHW_TO_NHWC), x.scale, w.scales)
 
 
-def _ungrouped(
-    node: OnnxNode, weights: Array, groups: int, channels: int, zero_point: int
-) -> tuple[Array, int]:
-    """OIHW weights of one group, or of a depthwise convolution, and the number of groups.
+def require_images(node: OnnxNode, w: RealConstant) -> None:
+    if w.values.ndim != 4:
+        raise UnsupportedOperatorError(
+            f"{node}: {w.values.ndim - 2} spatial dimensions; required 2"
+        )
 
-    A grouped convolution becomes one of all channels whose weights across groups are 0.
-    """
-    out_channels, per_group, height, width = weights.shape
-    if groups < 1 or channels != groups * per_group or out_channels % groups:
+
+def group_count(node: OnnxNode, weights: Array, channels: int) -> int:
+    """The number of groups, which must fit OIHW weights of ``channels``."""
+    groups = node.integer("group", 1)
+    if groups < 1 or channels != groups * weights.shape[1] or len(weights) % groups:
         raise ModelError(
             f"{node}: {groups} groups, {channels} channels and weights "
             f"{list(weights.shape)} do not fit"
         )
-    if groups == 1 or groups == channels == out_channels:
-        return weights, groups
-    full = np.full((out_channels, channels, height, width), zero_point, weights.dtype)
-    outputs = out_channels // groups
-    for group in range(groups):
-        rows = slice(group * outputs, (group + 1) * outputs)
-        full[rows, group * per_group : (group + 1) * per_group] = weights[rows]
-    return full, 1
+    return groups
 
 
 def _matmul(
@@ -260,10 +257,10 @@ def _matmul(
     if node.integer("transA", 0) or node.real("alpha", 1.0) != 1 or node.real("beta", 1.0) != 1:
         raise UnsupportedOperatorError(f"{node}: required transA 0, alpha 1, beta 1")
     transposed = bool(node.integer("transB", 0))
-    weights, weight_zero = _int8_weights(node, w, 0 if transposed else 1)
+    weights, weight_zero = int8_weights(node, w, 0 if transposed else 1)
     weights = weights if transposed else weights.T
     name = to_model_order(state.graph, x.tensor, node.name)
-    bias = _bias(state, node, bias_place, x.scale * w.scales, len(weights))
+    bias = bias_of(state, node, bias_place, x.scale * w.scales, len(weights))
     check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
     stem = node.outputs[0]
     inputs = (

@@ -26,6 +26,7 @@ from .onnx_joins import convert_concat, convert_qlinear_concat, convert_slice, c
 from .onnx_movement import convert_identity, convert_pad, convert_reshape, convert_transpose
 from .onnx_resize import convert_resize
 from .onnx_state import ImportState, OnnxNode
+from .onnx_transposed import convert_conv_transpose
 from .onnx_windows import (
     convert_average_pool,
     convert_max_pool,
@@ -103,6 +104,7 @@ CONVERTERS: dict[str, Callable[[ImportState, OnnxNode], None]] = {
     "Concat": convert_concat,
     "Constant": convert_constant,
     "Conv": convert_conv,
+    "ConvTranspose": convert_conv_transpose,
     "DequantizeLinear": convert_dequantize,
     "Elu": convert_unary,
     "Flatten": convert_reshape,

@@ -100,12 +100,8 @@ def _averaged(state: ImportState, node: OnnxNode, real: Real) -> Averaged:
         kernel = (shape[1], shape[2])
         return Averaged(real, NCHW_TO_NHWC, kernel, kernel, (0, 0, 0, 0), rounds_mean=False)
     kernel, strides, pads = _window(state, node, shape)
-    if any(pads) and not node.integer("count_include_pad", 0):
-        raise UnsupportedOperatorError(
-            f"{node}: pads {list(pads)} that do not count; required no "
-            "padding, or count_include_pad 1"
-        )
-    return Averaged(real, NCHW_TO_NHWC, kernel, strides, pads, rounds_mean=True)
+    counts = not any(pads) or bool(node.integer("count_include_pad", 0))
+    return Averaged(real, NCHW_TO_NHWC, kernel, strides, pads, rounds_mean=True, counts=counts)
 
 
 def _window(state: ImportState, node: OnnxNode, shape: tuple[int, ...]) -> tuple[Pair, Pair, Pads]:
@@ -124,7 +120,8 @@ def _window(state: ImportState, node: OnnxNode, shape: tuple[int, ...]) -> tuple
         for size, window, stride in zip(sizes, kernel, strides, strict=True)
     ]
     late = any(window < stride for window, stride in zip(kernel, strides, strict=True))
-    if any(extra) and (node.kind != "MaxPool" or any(pads) or late):
+    counts = node.kind != "MaxPool" and bool(node.integer("count_include_pad", 0))
+    if any(extra) and (counts or any(pads) or late):
         raise UnsupportedOperatorError(
             f"{node}: ceil_mode 1 with a window over the edge; required ceil_mode 0"
         )

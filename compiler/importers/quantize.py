@@ -11,7 +11,18 @@ from dovetail.runtime import host
 
 from ..errors import UnsupportedOperatorError
 from ..graph.ir import GraphBuilder
-from ..graph.ops import Add, AveragePool2d, Lookup, Pad, Quantize, Requantize, Reshape, Softmax
+from ..graph.ops import (
+    Add,
+    AveragePool2d,
+    Lookup,
+    Pad,
+    Pair,
+    Quantize,
+    Requantize,
+    Reshape,
+    Softmax,
+)
+from .average_within import average_within
 from .values import (
     F32,
     Accumulated,
@@ -124,18 +135,22 @@ def _average(
     A mean half way between two int8 values may still come out one off ONNX Runtime's, whose float32
     sum depends on the order of its terms.
     """
-    real, (height, width) = value.real, value.kernel
+    real = value.real
     x = permuted(graph, real.tensor, value.permutation, origin)
-    if any(value.pads):
+    if any(value.pads) and value.counts:
         x = graph.node(Pad(value.pads, real.zero_point), (x,), f"{stem}/pad", origin)
-    if value.rounds_mean and real.scale == scale:
-        shift, added = real.zero_point - zero_point, 0
-        factor = F32(1) / F32(height * width)
-    else:
-        shift, added = real.zero_point, zero_point
-        factor = real.scale / (scale * F32(height * width))
-    pool = AveragePool2d(value.kernel, value.strides, shift, added, float(factor))
-    name = graph.node(pool, (x,), stem if value.keeps else f"{stem}/mean", origin)
+
+    def pool(kernel: Pair) -> AveragePool2d:
+        area = F32(kernel[0] * kernel[1])
+        if value.rounds_mean and real.scale == scale:
+            shift, added, factor = real.zero_point - zero_point, 0, F32(1) / area
+        else:
+            shift, added, factor = real.zero_point, zero_point, real.scale / (scale * area)
+        return AveragePool2d(kernel, value.strides, shift, added, float(factor))
+
+    if not value.counts:
+        return Integer(average_within(graph, value, pool, x, stem, origin), value.permutation)
+    name = graph.node(pool(value.kernel), (x,), stem if value.keeps else f"{stem}/mean", origin)
     if value.keeps:
         return Integer(name, value.permutation)
     shape = graph.types[name].shape

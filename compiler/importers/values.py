@@ -109,7 +109,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Averaged:
-    """Average over windows of a dequantised tensor, padded with zeros that count.
+    """Average over windows of a dequantised tensor, padded with zeros that count, or do not.
 
     permutation: the model's dimensions as batch, height, width, channels.
     rounds_mean: the zero point is added to the mean before it is rounded (AveragePool), not after
@@ -123,6 +123,7 @@ class Averaged:
     pads: Pads
     rounds_mean: bool
     keeps: bool = True
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

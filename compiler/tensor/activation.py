@@ -13,11 +13,25 @@ from numpy.typing import NDArray
 from ..errors import UnsupportedOperatorError
 from ..graph.fuse import Layer, Partition
 from ..graph.ir import Graph
-from ..graph.ops import Add, Conv2d, MaxPool2d, Pads
+from ..graph.ops import Add, Conv2d, MaxPool2d, Pads, Pair
+from ..graph.split_groups import is_depthwise
 from .image import Image, find_image
 from .ir import Affine, Buffer, Ref, Scope
 
-__all__ = ["Activation", "plan_activations"]
+__all__ = ["Activation", "Grid", "plan_activations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Of a part of an image: pixels of the whole from ``start`` on, ``steps`` apart.
+
+    height, width: of the whole.
+    """
+
+    height: int
+    width: int
+    start: Pair
+    steps: Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +44,7 @@ class Activation:
     block of the tensor that is the part's first.
     places: of each channel, its lane counted over all blocks, where they do not follow each other:
     parts of a concatenation each begin a block.
+    grid: of a part with some of the pixels, where they lie.
     """
 
     name: str
@@ -43,6 +58,7 @@ class Activation:
     first_block: int = 0
     whole_channels: int | None = None
     places: tuple[int, ...] | None = None
+    grid: Grid | None = None
 
     @property
     def blocks(self) -> int:
@@ -57,20 +73,31 @@ class Activation:
 
     @property
     def rows(self) -> int:
-        """Rows with the halo."""
-        return self.height + self.halo[0] + self.halo[2]
+        """Rows of the whole with the halo."""
+        return self.full_size[0] + self.halo[0] + self.halo[2]
 
     @property
     def columns(self) -> int:
-        """Columns with the halo."""
-        return self.width + self.halo[1] + self.halo[3]
+        """Columns of the whole with the halo."""
+        return self.full_size[1] + self.halo[1] + self.halo[3]
+
+    @property
+    def full_size(self) -> Pair:
+        """Height and width of the tensor that this is part of."""
+        return (self.grid.height, self.grid.width) if self.grid else (self.height, self.width)
+
+    @property
+    def all_channels(self) -> "Activation":
+        """All channels of the tensor that this is part of, at the same pixels."""
+        if self.whole_channels is None:
+            return self
+        return replace(self, channels=self.whole_channels, first_block=0, whole_channels=None)
 
     @property
     def whole(self) -> "Activation":
         """The tensor that this is part of; itself, when it is whole."""
-        if self.whole_channels is None:
-            return self
-        return replace(self, channels=self.whole_channels, first_block=0, whole_channels=None)
+        height, width = self.full_size
+        return replace(self.all_channels, height=height, width=width, grid=None)
 
     @property
     def words(self) -> int:
@@ -85,6 +112,9 @@ class Activation:
 
     def at(self, block: Affine, row: Affine, column: Affine, lane: Affine) -> Ref:
         """An element by its place without the halo."""
+        if self.grid:
+            (top, left), (down, across) = self.grid.start, self.grid.steps
+            row, column = row * down + top, column * across + left
         place = (block + self.first_block, row + self.halo[0], column + self.halo[1], lane)
         return Ref(self.buffer, place)
 
@@ -96,7 +126,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
     more than one image.
     """
     names = (partition.source, *(layer.output for layer in partition.layers), *partition.views)
-    roots = dict.fromkeys(partition.root(name)[0] for name in names)
+    roots = dict.fromkeys(partition.root(name) for name in names)
     activations = {name: _plain(graph, name, lanes) for name in roots}
     _spread_parts(graph, partition, activations)
     first = _image(graph, partition, lanes)
@@ -107,7 +137,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
         operator = layer.nodes[0].operator
         if not isinstance(operator, Conv2d | MaxPool2d) or not any(operator.pads):
             continue
-        name, _ = partition.root(layer.inputs[0])
+        name = partition.root(layer.inputs[0])
         if activations[name].image:
             continue
         fill = operator.zero_point if isinstance(operator, Conv2d) else -128
@@ -130,8 +160,9 @@ def _part(
     graph: Graph, partition: Partition, activations: Mapping[str, Activation], name: str
 ) -> Activation:
     """The activation ``name``, part of another."""
-    root, first = partition.root(name)
-    whole, channels = activations[root], graph.types[name].shape[3]
+    view = partition.view(name)
+    root, first = view.whole, view.channel
+    whole, (_, height, width, channels) = activations[root], graph.types[name].shape
     places = whole.channel_places[first : first + channels]
     start = int(places[0])
     if start % whole.lanes or places[-1] - start != channels - 1:
@@ -139,12 +170,16 @@ def _part(
             f"tensor {name!r}, channels {first} to {first + channels - 1} of {root!r}, does not "
             f"begin a block of {whole.lanes} lanes; required a part that does, and is one"
         )
+    size = whole.full_size
     return replace(
         whole,
         channels=channels,
+        height=height,
+        width=width,
         first_block=start // whole.lanes,
         whole_channels=whole.blocks * whole.lanes,
         places=None,
+        grid=Grid(*size, view.start, view.steps) if (height, width) != size else None,
     )
 
 
@@ -155,9 +190,11 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
     """
     for root, whole in activations.items():
         leaves = sorted(
-            (partition.root(layer.output)[1], graph.types[layer.output].shape[3])
-            for layer in partition.layers
-            if layer.output != root and partition.root(layer.output)[0] == root
+            {
+                (partition.view(layer.output).channel, graph.types[layer.output].shape[3])
+                for layer in partition.layers
+                if layer.output != root and partition.root(layer.output) == root
+            }
         )
         if all(first % whole.lanes == 0 for first, _ in leaves):
             continue
@@ -169,12 +206,19 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
     for layer in partition.layers:
         operator = layer.nodes[0].operator
         added = [name for name in _summed(layer) if name != layer.output]
-        spread = {activations[partition.root(name)[0]].places for name in added}
-        if not isinstance(operator, Conv2d) or operator.groups > 1:
-            spread |= {activations[partition.root(layer.inputs[0])[0]].places}
+        spread = {activations[partition.root(name)].places for name in added}
+        if isinstance(operator, Conv2d) and operator.groups > 1 and not _depthwise(graph, layer):
+            spread |= {activations[partition.root(layer.inputs[0])].places}
+            if spread > {None}:
+                raise UnsupportedOperatorError(
+                    f"node {layer.name!r}: groups of channels that do not follow each other; "
+                    "required parts that fill blocks"
+                )
+        elif not isinstance(operator, Conv2d) or operator.groups > 1:
+            spread |= {activations[partition.root(layer.inputs[0])].places}
         elif spread:
             spread.add(None)
-        whole_inputs = all(partition.root(name)[0] == name for name in layer.inputs)
+        whole_inputs = all(partition.root(name) == name for name in layer.inputs)
         if spread <= {None} or not whole_inputs:
             continue
         if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
@@ -185,18 +229,25 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
             )
         (places_,) = spread
         activations[layer.output] = replace(activations[layer.output], places=places_)
-    if activations[partition.root(partition.result)[0]].places:
+    if activations[partition.root(partition.result)].places:
         raise UnsupportedOperatorError(
             f"the result {partition.result!r} has parts of sizes that are no multiple of "
             f"{activations[partition.source].lanes}"
         )
 
 
+def _depthwise(graph: Graph, layer: Layer) -> bool:
+    node = layer.nodes[0]
+    operator = node.operator
+    shape = graph.types[node.inputs[1]].shape
+    return isinstance(operator, Conv2d) and is_depthwise(operator, shape)
+
+
 def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:
     """The source as windows of rows, if its only reader is a convolution that this makes faster."""
     name = partition.source
     readers = [layer for layer in partition.layers if name in layer.inputs]
-    viewed = name in {whole for whole, _ in partition.views.values()}
+    viewed = name in {view.whole for view in partition.views.values()}
     if len(readers) != 1 or name == partition.result or viewed:
         return None
     node = readers[0].nodes[0]
@@ -231,7 +282,7 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
     while changed:
         changed = False
         for layer in partition.layers:
-            operands = [activations[partition.root(name)[0]] for name in _summed(layer)]
+            operands = [activations[partition.root(name)] for name in _summed(layer)]
             if len({operand.halo for operand in operands}) > 1:
                 halo = _largest(*(operand.halo for operand in operands))
                 for operand in operands:

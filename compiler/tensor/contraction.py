@@ -14,6 +14,7 @@ __all__ = ["lower_conv", "lower_depthwise"]
 
 
 def lower_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> LoweredLayer:
+    """Groups, if there are any, fill blocks, and each makes one of them."""
     node = layer.nodes[0]
     operator = node.operator
     assert isinstance(operator, Conv2d)
@@ -23,10 +24,12 @@ def lower_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     out_channels, kernel_h, kernel_w, _ = weights.shape
     lanes = x.lanes
     # Lanes without a channel have weights that count as 0.
-    shape = (output.blocks * lanes, kernel_h, kernel_w, x.blocks * lanes)
+    blocks = x.blocks // operator.groups
+    places = x.channel_places if operator.groups == 1 else slice(None)
+    shape = (output.blocks * lanes, kernel_h, kernel_w, blocks * lanes)
     padded = np.full(shape, operator.weight_zero_point, np.int8)
-    padded[:out_channels, :, :, x.channel_places] = weights
-    tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, x.blocks, lanes)
+    padded[:out_channels, :, :, places] = weights
+    tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
     finish, constants = requantized(graph, layer, _folded_bias(weights, bias, operator), output)
     constants["weights"] = tiles
@@ -39,13 +42,14 @@ def lower_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) ->
     column = var("x") * sx + var("kx") * across + -left
     if x.image:
         row, column = (column, var("y")) if x.image.transposed else (row, var("x"))
-    source = x.at(var("k"), row, column, var("i"))
+    block = var("k") if operator.groups == 1 else var("c") * blocks + var("k")
+    source = x.at(block, row, column, var("i"))
     tile = Ref(
         Buffer("weights", tiles.shape, "int8", Scope.WGT),
         (var("c"), var("k"), var("ky"), var("kx"), var("l"), var("i")),
     )
     inner = (
-        Loop("k", x.blocks),
+        Loop("k", blocks),
         Loop("ky", kernel_h),
         Loop("kx", kernel_w),
         Loop("i", lanes, LoopKind.LANE),

@@ -4,6 +4,7 @@ from ..errors import UnsupportedOperatorError
 from ..graph.fuse import Layer
 from ..graph.ir import Graph
 from ..graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Upsample2d
+from ..graph.split_groups import is_depthwise
 from .activation import Activation
 from .contraction import lower_conv, lower_depthwise
 from .ir import Fold, Kernel, Stage, var
@@ -21,10 +22,10 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     inputs = tuple(activations[name] for name in layer.inputs)
     output = activations[layer.output]
     match layer.nodes[0].operator:
-        case Conv2d(groups=1):
-            lowered = lower_conv(graph, layer, inputs[0], output)
-        case Conv2d():
+        case Conv2d() as conv if is_depthwise(conv, _weights_shape(graph, layer)):
             lowered = lower_depthwise(graph, layer, inputs[0], output)
+        case Conv2d():
+            lowered = lower_conv(graph, layer, inputs[0], output)
         case Add() as add:
             lowered = lower_add(layer, add, (inputs[0], inputs[1]), output)
         case MaxPool2d() as pool:
@@ -46,3 +47,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
                 f"node {layer.name!r}: {type(other).__name__} has no kernel for the accelerator"
             )
     return with_table(graph, layer, with_sum(layer, inputs, lowered))
+
+
+def _weights_shape(graph: Graph, layer: Layer) -> tuple[int, ...]:
+    return graph.types[layer.nodes[0].inputs[1]].shape

@@ -64,7 +64,7 @@ def lower_average(
         "scale": np.full((1, x.lanes), pool.scale, np.float32),
     }
     finish = finish_of(constants, "c", "l", pool.zero_point, -128, 127)
-    value = window_of(x, pool.strides, (0, 0))
+    value = window_of(x, pool.strides, (-pool.start[0], -pool.start[1]))
     return windowed(layer, x, output, pool.kernel, Fold.SUM, value, finish, constants)
 
 

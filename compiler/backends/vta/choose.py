@@ -177,7 +177,7 @@ class Chooser:
 
 
 def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]:
-    return {x.name: x.whole for x in (*layer.inputs, layer.output) if x.name in gone}
+    return {x.name: x.all_channels for x in (*layer.inputs, layer.output) if x.name in gone}
 
 
 def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> int | None:

@@ -191,8 +191,8 @@ class Builder:
             if output:
                 run.bases[layer.output.name] = output.next()
             self._tile(run, tile)
-            if output:
-                self._add(output.put(tile), number)
+            for store in output.put(tile) if output else ():
+                self._add(store, number)
 
     def add_cascade(self, cascade: Cascade, layers: Sequence[LoweredLayer]) -> None:
         """Append the operations of consecutive layers, strip by strip.
@@ -319,17 +319,21 @@ class Builder:
         return grant
 
     def _halo(self, output: Activation) -> Iterator[Load]:
-        """Fill the halo: what lies before the first data row, between rows, and after the last."""
-        if output.fill is None:
+        """Fill the halo: what lies before the first data row, between rows, and after the last.
+
+        Of a tensor whose pixels come from several layers, by the one that makes the first pixel.
+        """
+        if output.fill is None or (output.grid and any(output.grid.start)):
             return
+        height, width = output.full_size
         top, left, bottom, right = output.halo
         base, columns = self.plan.places[output.name], output.columns
         base += output.first_block * output.rows * columns
         runs = (
             (0, top * columns + left, 1),
-            (top * columns + left + output.width, left + right, output.height - 1),
+            (top * columns + left + width, left + right, height - 1),
             (
-                (top + output.height) * columns - right,
+                (top + height) * columns - right,
                 right + bottom * columns,
                 1,
             ),

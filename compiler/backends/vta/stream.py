@@ -250,8 +250,13 @@ def _estimate(
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
         words += (depth if again > 1 else 1) * prod(shape)
-        move = traffic.write if ref.buffer.name == written else traffic.read
-        move(again * shape[0] * shape[1], row, again)
+        if ref.buffer.name != written:
+            traffic.read(again * shape[0] * shape[1], row, again)
+        elif ref.indices[2].coefficient("x") > 1 and "d" not in extents:
+            pixels = prod(sizes[axis] for axis in AXES)
+            traffic.write(again * pixels, config.word_bytes(Memory.ACT), again)
+        else:
+            traffic.write(again * shape[0] * shape[1], row, again)
     for name, memory in CONSTANTS.items():
         if name in refs:
             axes = refs[name].buffer.shape

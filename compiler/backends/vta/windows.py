@@ -65,9 +65,12 @@ class Window:
         part = self._parts(tile)
         return tuple(load_parts(self.activation, part, self.shape, sram, dram, bus_bytes))
 
-    def store(self, tile: Mapping[str, int], sram: int, dram: int) -> Store:
+    def stores(self, tile: Mapping[str, int], sram: int, dram: int) -> tuple[Store, ...]:
         """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
-        return store_part(self.activation, self._parts(tile), self.shape, sram, dram)
+        part = self._parts(tile)
+        if self.activation.grid:
+            return tuple(store_pixels(self.activation, part, self.shape, sram, dram))
+        return (store_part(self.activation, part, self.shape, sram, dram),)
 
     def _parts(self, tile: Mapping[str, int]) -> list[Span]:
         """Of the whole activation, halo included, what the tile touches in each dimension."""
@@ -136,9 +139,60 @@ def store_part(
     )
 
 
+def store_pixels(
+    x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
+) -> Iterator[Store]:
+    """As ``store_part``, only the pixels of ``x`` that lie in its grid."""
+    assert x.grid is not None
+    blocks, *spans = part
+    rows, columns = (
+        _taken(span, before, start, step, count)
+        for span, before, start, step, count in zip(
+            spans, x.halo, x.grid.start, x.grid.steps, (x.height, x.width), strict=False
+        )
+    )
+    for block in range(blocks[1]):
+        word = sram + block * shape[1] * shape[2]
+        word += (rows[0] + x.halo[0] - spans[0][0]) * shape[2]
+        store = Store(
+            dram_address=dram + _bytes(x, blocks[0] + block, rows[0], columns[0]),
+            sram_address=word + columns[0] + x.halo[1] - spans[1][0],
+            count_x=columns[1],
+            count_y=rows[1],
+            count_z=1,
+            dram_stride_y=_bytes(x, 0, x.grid.steps[0], 0),
+            sram_stride_y=x.grid.steps[0] * shape[2],
+        )
+        if x.grid.steps[1] > 1:
+            # Words apart in a row are rows of one word.
+            store = replace(
+                store,
+                count_x=1,
+                count_y=columns[1],
+                count_z=rows[1],
+                dram_stride_y=_bytes(x, 0, 0, x.grid.steps[1]),
+                dram_stride_z=_bytes(x, 0, x.grid.steps[0], 0),
+                sram_stride_y=x.grid.steps[1],
+                sram_stride_z=x.grid.steps[0] * shape[2],
+            )
+        yield store
+
+
+def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
+    """The first of ``count`` rows, ``step`` apart from ``start`` on, in ``span``; how many are.
+
+    ``span`` counts the ``before`` rows of the halo, the result does not.
+    """
+    low, high = span[0] - before, span[0] + span[1] - before
+    first = max(0, -(-(low - start) // step))
+    last = min(count, -(-(high - start) // step))
+    return start + first * step, last - first
+
+
 def _bytes(x: Activation, block: int, row: int, column: int) -> int:
     """Place of a word of ``x`` in DRAM, where it has no halo."""
-    return ((block * x.height + row) * x.width + column) * x.lanes
+    height, width = x.full_size
+    return ((block * height + row) * width + column) * x.lanes
 
 
 class Slots:
@@ -165,9 +219,9 @@ class Slots:
         self._last = (self._last + 1) % len(self._held)
         return self._word(self._last)
 
-    def put(self, tile: Mapping[str, int]) -> Store:
+    def put(self, tile: Mapping[str, int]) -> tuple[Store, ...]:
         """Store the part of ``tile`` from the buffer that was given out last."""
-        return self._window.store(tile, self._word(self._last), self._dram)
+        return self._window.stores(tile, self._word(self._last), self._dram)
 
     def _word(self, slot: int) -> int:
         return self._sram + slot * self._window.words

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from . import (
+    assembly,
     contractions,
     elementwise,
     indexing,
@@ -18,6 +19,7 @@ from .protocol import TensorOperator
 __all__ = ["TENSOR_OPERATORS"]
 
 _ALL: tuple[type[TensorOperator], ...] = (
+    assembly.Assemble,
     contractions.Contract,
     contractions.Convolution,
     contractions.Determinant,

@@ -26,8 +26,8 @@ from dovetail.compiler.graph.ops import (
     Softmax,
     TensorType,
     Transpose,
-    output_type,
 )
+from dovetail.compiler.graph.type_rules import output_type
 
 from .graphs import image_builder, kinds
 

@@ -1,0 +1,79 @@
+"""Images put together from images that each give some of the pixels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..types import TensorType
+from .protocol import Array, Fusion, require
+
+__all__ = ["Assemble"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assemble:
+    """``y[0, starts[i][0] + r * steps[0], starts[i][1] + c * steps[1]] = x_i[0, r, c]``.
+
+    x_i: T[1, h_i, w_i, C] to T[1, size[0], size[1], C].  Each pixel comes from one operand.
+    """
+
+    size: tuple[int, int]
+    starts: tuple[tuple[int, int], ...]
+    steps: tuple[int, int]
+
+    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """An image of ``size``."""
+        count = len(self.starts)
+        require(self, len(inputs) == count > 0, f"{len(inputs)} operands", f"{count}")
+        first = inputs[0]
+        for kind in inputs:
+            fits = len(kind.shape) == len(first.shape) == 4 and kind.dtype == first.dtype
+            fits = fits and (kind.shape[0], kind.shape[3]) == (1, first.shape[3])
+            require(self, fits, kind, f"{first.dtype}[1, h, w, C]")
+        covered = np.zeros(self.size, np.int64)
+        places = self._places([(kind.shape[1], kind.shape[2]) for kind in inputs])
+        for start, rows, columns in places:
+            inside = rows[-1] < self.size[0] and columns[-1] < self.size[1]
+            require(self, inside, f"an operand at {start}", f"pixels within {self.size}")
+            covered[np.ix_(rows, columns)] += 1
+        require(self, bool((covered == 1).all()), "pixels of no or two operands", "of one each")
+        return (TensorType((1, *self.size, first.shape[3]), first.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The operands' pixels in their places."""
+        first = inputs[0]
+        result = np.empty((1, *self.size, first.shape[3]), first.dtype)
+        for x, (_, rows, columns) in zip(
+            inputs, self._places([x.shape[1:3] for x in inputs]), strict=True
+        ):
+            result[0, rows[:, None], columns] = x[0]
+        return (result,)
+
+    def order(self, shapes: Sequence[tuple[int, ...]]) -> Array:
+        """Of each pixel of the result, row by row, its place in the operands' pixels together.
+
+        shapes: height and width of each operand.
+        """
+        found, taken = np.empty(self.size, np.int64), 0
+        for shape, (_, rows, columns) in zip(shapes, self._places(shapes), strict=True):
+            count = shape[0] * shape[1]
+            found[np.ix_(rows, columns)] = np.arange(taken, taken + count).reshape(shape)
+            taken += count
+        return found.reshape(-1)
+
+    def _places(
+        self, shapes: Sequence[tuple[int, ...]]
+    ) -> list[tuple[tuple[int, int], Array, Array]]:
+        """Start, rows and columns of each operand."""
+        return [
+            (
+                start,
+                start[0] + self.steps[0] * np.arange(height),
+                start[1] + self.steps[1] * np.arange(width),
+            )
+            for start, (height, width) in zip(self.starts, shapes, strict=True)
+        ]
