@@ -107,7 +107,7 @@ def test_the_result_has_the_type_of_the_rule(
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 8)), "Conv2d: 2 inputs; required 3"),
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 7), int32(4)), "required C = 8"),
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 8), int32(5)), r"required int32\[4\]"),
-        (Conv2d(*PLAIN, 2, 0), (IMAGE, int8(4, 3, 3, 4), int32(4)), "one group, or depthwise"),
+        (Conv2d(*PLAIN, 2, 0), (IMAGE, int8(3, 3, 3, 4), int32(3)), "for each of 2 groups"),
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 7, 3, 8), int32(4)), "7x3 window does not fit 6x5"),
         (
             Conv2d(*PLAIN, 1, 0),

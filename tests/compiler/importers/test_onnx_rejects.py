@@ -39,6 +39,14 @@ def conv_model(
     return b.build({"x": ("int8", shape)}, y)
 
 
+def transposed(**attributes: Any) -> onnx.ModelProto:
+    """One transposed convolution."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), 0.01, np.int8(0))
+    y = b.node("ConvTranspose", [b.dequantize("x", *X), w], **attributes)
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
 def one_node(
     kind: str, *constants: np.ndarray, shape: tuple[int, ...] = SHAPE, **attributes: Any
 ) -> onnx.ModelProto:
@@ -137,9 +145,13 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (lambda: one_node("Pad", PADS), r"required borders of height and width only"),
     (lambda: one_node("ReduceMean", axes=[1]), r"axes \[1\] of 4; required the height and width"),
     (
-        lambda: one_node("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
-        r"pads \[1, 1, 1, 1\] that do not count",
+        lambda: one_node(
+            "AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1
+        ),
+        r"ceil_mode 1 with a window over the edge",
     ),
+    (lambda: transposed(dilations=[2, 2]), r"dilations \[2, 2\]; required 1"),
+    (lambda: transposed(auto_pad="SAME_UPPER"), r"required explicit pads, without output_shape"),
 ]
 
 
