@@ -40,7 +40,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """kernels: each run on what the interpreter gives for its operands.  outputs: of the model."""
+    """kernels: each run on what the interpreter gives for its operands, but for those in loops.
+
+    outputs: of the model.
+    """
 
     kernels: tuple[Difference, ...]
     outputs: tuple[Difference, ...]
@@ -83,7 +86,7 @@ def _check_kernels(
     code = compile_functions(program.functions, options)
     differences = []
     for step in steps:
-        if not step.origins:
+        if not step.origins or step.repeated:
             continue
         function = code.signatures[step.function].function
         operands = [

@@ -229,6 +229,8 @@ def _module(
         "features": list(code.features),
         "objects": [len(each) for each in code.objects],
         "constants": places,
+        "most_work": program.most_work,
+        "stops": list(program.stops),
     }
     sections = {"code": b"".join(code.objects), "constants": bytes(data)}
     inputs, outputs = (
@@ -260,4 +262,14 @@ def _load(module: Module) -> CompiledProgram:
         details["cpu"],
         tuple(details["features"]),
     )
-    return load_program(Program((), (), inputs, outputs, arrays, 0), code)
+    program = Program(
+        (),
+        (),
+        inputs,
+        outputs,
+        arrays,
+        0,
+        details.get("most_work", MOST_WORK),
+        tuple(details.get("stops", ())),
+    )
+    return load_program(program, code)

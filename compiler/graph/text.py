@@ -7,8 +7,9 @@
     node "v": float32[4, 2], "p": int64[4, 2] = Sort(count=2, descending=True)("s") from "sort"
     output "y"
 
-Names are JSON strings, attributes Python literals.  Constants of at most 16 elements are written
-out; of others the text holds a digest, and the parser is given the arrays.
+Names are JSON strings, attributes Python literals, graphs among them strings of their text.
+Constants of at most 16 elements are written out; of others the text holds a digest, and the parser
+is given the arrays.
 """
 
 import ast
@@ -25,6 +26,7 @@ import numpy as np
 from ..errors import GraphError
 from .ir import Array, Graph, Node
 from .operators.protocol import TensorOperator
+from .operators.repetition import Repeat
 from .operators.table import TENSOR_OPERATORS
 from .ops import OPERATORS, Operator, TensorType
 
@@ -80,7 +82,9 @@ def _operator(operator: Operator | TensorOperator) -> str:
 
 
 def _plain(value: object) -> object:
-    """Enums by their values."""
+    """Enums by their values, graphs by their text."""
+    if isinstance(value, Graph):
+        return to_text(value)
     if isinstance(value, Enum):
         return value.value
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
@@ -181,6 +185,8 @@ class _Parser:
         call = ast.parse(f"f({self._attributes()})", mode="eval").body
         assert isinstance(call, ast.Call)
         values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        if operator is Repeat:
+            values["body"] = parse_text(values["body"], self.arrays)
         inputs = []
         self._take("(")
         while not self.rest.startswith(")"):
@@ -195,9 +201,14 @@ class _Parser:
         )
 
     def _attributes(self) -> str:
-        """Up to the parenthesis that closes the attributes; no attribute has one in a string."""
-        depth = 1
+        """Up to the parenthesis that closes the attributes."""
+        depth, quote, escaped = 1, "", False
         for place, character in enumerate(self.rest):
+            if quote:
+                quote = "" if character == quote and not escaped else quote
+                escaped = character == "\\" and not escaped
+                continue
+            quote = character if character in "'\"" else ""
             depth += (character == "(") - (character == ")")
             if not depth:
                 found, self.rest = self.rest[:place], self.rest[place + 1 :].lstrip()

@@ -8,11 +8,12 @@ from ...loops.ir import Function
 from .build import LlvmOptions, build_functions
 from .functions import Signature
 from .jit import LoadedCode
+from .main import main_text
 from .module import CompiledModule, CompiledProgram
 from .optimize import Effort, to_object
 from .pool import run_address
 from .pool_text import RUN
-from .program import Program, main_text, memory_bytes
+from .program import Program, memory_bytes
 from .target import CpuTarget
 
 __all__ = [

@@ -17,9 +17,10 @@ import numpy as np
 
 from ...errors import CompilerError
 from .build import LlvmOptions, build_functions
+from .main import main_text
 from .optimize import Effort, to_object
 from .pool_text import FIELD_BYTES, POOL_TEXT, START, THREAD_BYTES
-from .program import ALIGNMENT, Program, main_text, memory_bytes
+from .program import ALIGNMENT, FIRST_STOP, Program, memory_bytes
 from .target import CpuTarget
 
 __all__ = ["header_text", "write_library", "write_objects"]
@@ -108,7 +109,12 @@ def header_text(program: Program, name: str) -> str:
         "/* Bytes of memory that a call needs. */",
         f"int64_t {name}_memory_bytes(void);",
         f"/* memory: {ALIGNMENT}-byte aligned, or null: then it comes from malloc.",
-        " * Returns 0; 1 if there is no memory. */",
+        " * Returns 0; 1 if there is no memory; more if a loop does not end:",
+        *(
+            f" * {FIRST_STOP + n}: {each}".replace("*/", "* /")
+            for n, each in enumerate(program.stops)
+        ),
+        " */",
         f"int32_t {name}_run(void *memory, const void *const *inputs, void *const *outputs);",
         *("#ifdef __cplusplus", "}", "#endif", "#endif"),
     ]

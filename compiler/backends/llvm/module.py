@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...errors import CompilerError, GraphError
+from ...errors import CompilerError, GraphError, WorkLimitError
 from ...loops.expressions import Buffer
 from .functions import Signature
 from .jit import LoadedCode
 from .pool import pool_address
-from .program import ALIGNMENT, Program
+from .program import ALIGNMENT, FIRST_STOP, Program
 
 __all__ = ["CompiledModule", "CompiledProgram", "WorkspaceError"]
 
@@ -97,19 +97,26 @@ class CompiledProgram:
         """All calls; arrays by the names, or in the order, of the program's buffers.
 
         outputs: written in place; None makes new ones.  Raises GraphError for arrays of other
-        shapes or dtypes.
+        shapes or dtypes, WorkLimitError when a loop does not end.
         """
         given = _in_order("program", self.program.inputs, inputs)
         if outputs is None:
             outputs = [np.empty(b.shape, b.dtype.numpy) for b in self.program.outputs]
         results = _in_order("program", self.program.outputs, outputs)
         with self._lock:
-            self._main(
+            stop = self._main(
                 pool_address(self._threads),
                 self._memory_address,
                 _pointers(given),
                 _pointers(results),
                 self._constant_pointers,
+            )
+        if stop:
+            allowed = f"{self.program.most_work:.2g}"
+            raise WorkLimitError(
+                f"node {self.program.stops[stop - FIRST_STOP]!r}: its loop has not ended after "
+                f"{allowed} reads and writes of elements, as many as are allowed; allow more "
+                "(--most-work, DOVETAIL_MOST_WORK) or check its condition"
             )
         return results
 

@@ -1,28 +1,42 @@
-"""A sequence of calls of functions as one function, ``main``.
+"""A sequence of calls of functions, and of loops of them, as one function, ``main``.
 
     int32 main(ptr pool, ptr memory, ptr* inputs, ptr* outputs, ptr* constants)
 
 memory holds what the calls pass on to each other, and behind it the workspace of the calls; it is
-aligned to 64 bytes.
+aligned to 64 bytes.  The result is 0, or ``FIRST_STOP`` and more: the loop that was stopped, as it
+came to more work than is allowed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Union
 
 from numpy.typing import NDArray
 
 from ...errors import GraphError
 from ...loops.expressions import Buffer
 from ...loops.ir import Function
+from ...options import MOST_WORK
 from .cache import BuiltFunction
-from .emitter import ModuleText
-from .target import CpuTarget
 
-__all__ = ["ALIGNMENT", "Call", "Origin", "Place", "Program", "main_text", "memory_bytes"]
+__all__ = [
+    "ALIGNMENT",
+    "FIRST_STOP",
+    "Call",
+    "Loop",
+    "Origin",
+    "Place",
+    "Program",
+    "Stride",
+    "all_places",
+    "memory_bytes",
+    "stops",
+    "workspace_offset",
+]
 
 ALIGNMENT = 64
+FIRST_STOP = 2
 
 
 class Origin(StrEnum):
@@ -35,15 +49,28 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stride:
+    """What a loop adds to an address: ``bytes`` in each iteration; alternating: in odd ones only.
+
+    depth: of the loop; 0 is the outermost.
+    """
+
+    depth: int
+    bytes: int
+    alternating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """An argument of a call: the ``number``-th input, output or constant, or a byte of memory.
 
-    offset: bytes from there on.
+    offset: bytes from there on.  strides: of the loops around the call.
     """
 
     origin: Origin
     number: int = 0
     offset: int = 0
+    strides: tuple[Stride, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +82,47 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """``calls`` again and again, ``count`` times at most; then ``last``, once.
+
+    In the strides of ``last`` the iteration is the number of iterations done.
+    counter: int64, gets the iteration's number before each.  condition: bool, read after each: the
+    loop goes on while it holds.  done: int64, gets the number of iterations.
+    work: of an iteration; a loop with a condition takes it from what is allowed.
+    origin: the model's node.
+    """
+
+    count: int
+    calls: "tuple[Call | Loop, ...]"
+    last: tuple[Call, ...] = ()
+    counter: Place | None = None
+    condition: Place | None = None
+    done: Place | None = None
+    work: int = 0
+    origin: str = ""
+
+
+Item = Union[Call, Loop]  # noqa: UP007
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """calls: in order.  memory_bytes: of what they pass on.
 
     inputs, outputs: as the caller sees them.  constants: arrays that are part of the program.
+    most_work: allowed to all loops with a condition together.
+    stops: what ``stops`` says of the calls.
     Raises GraphError for an argument that is none of these.
     """
 
     functions: tuple[Function, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[Item, ...]
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     constants: Mapping[str, NDArray[Any]]
     memory_bytes: int
+    most_work: int = MOST_WORK
+    stops: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         known = {function.name: function for function in self.functions}
@@ -77,7 +132,7 @@ class Program:
             Origin.CONSTANT: len(self.constants),
             Origin.MEMORY: 1,
         }
-        for call in self.calls:
+        for call in _all_calls(self.calls):
             function = known.get(call.function)
             if function is None:
                 raise GraphError(f"call of {call.function}; the program has {sorted(known)}")
@@ -94,50 +149,40 @@ class Program:
                     )
 
 
+def _all_calls(items: Sequence[Item]) -> Iterator[Call]:
+    for each in items:
+        if isinstance(each, Call):
+            yield each
+        else:
+            yield from _all_calls(each.calls)
+            yield from each.last
+
+
+def stops(items: Sequence[Item]) -> Iterator[str]:
+    """The nodes whose loops may be stopped, in the order in which ``main`` numbers them."""
+    for each in items:
+        if isinstance(each, Loop):
+            yield from stops(each.calls)
+            if each.condition is not None:
+                yield each.origin
+
+
+def all_places(items: Sequence[Item]) -> Iterator[Place]:
+    """Every place that is read or written, those in loops included."""
+    for each in items:
+        if isinstance(each, Call):
+            yield from each.arguments
+        else:
+            yield from all_places(each.calls)
+            yield from all_places(each.last)
+            yield from filter(None, (each.counter, each.condition, each.done))
+
+
 def memory_bytes(program: Program, built: Sequence[BuiltFunction]) -> int:
     """Of ``main``'s memory: the program's, and the largest workspace."""
-    return _workspace_offset(program) + max((each.workspace_bytes for each in built), default=0)
+    return workspace_offset(program) + max((each.workspace_bytes for each in built), default=0)
 
 
-def _workspace_offset(program: Program) -> int:
+def workspace_offset(program: Program) -> int:
+    """Where the workspace begins in ``main``'s memory."""
     return -(-program.memory_bytes // ALIGNMENT) * ALIGNMENT
-
-
-def main_text(
-    program: Program, built: Sequence[BuiltFunction], target: CpuTarget, symbol: str
-) -> str:
-    """LLVM's assembly of ``main``; built: the program's functions, in its order."""
-    module = ModuleText(target)
-    symbols = {f.name: each.symbol for f, each in zip(program.functions, built, strict=True)}
-    lines = [
-        f"  %workspace = getelementptr i8, ptr %memory, i64 {_workspace_offset(program)}",
-    ]
-    names: dict[Place, str] = {}
-    for call in program.calls:
-        for place in call.arguments:
-            if place not in names:
-                names[place] = _load_place(lines, place, len(names))
-        arguments = ["ptr %pool", "ptr %workspace"]
-        arguments += [f"ptr {names[place]}" for place in call.arguments]
-        callee = symbols[call.function]
-        module.declare(callee, "void", ["ptr"] * len(arguments))
-        lines.append(f"  call void @{callee}({', '.join(arguments)})")
-    body = "\n".join(lines)
-    parameters = "ptr %pool, ptr %memory, ptr %inputs, ptr %outputs, ptr %constants"
-    module.define(symbol, f"define i32 @{symbol}({parameters}) {{\n{body}\n  ret i32 0\n}}")
-    return module.text()
-
-
-def _load_place(lines: list[str], place: Place, number: int) -> str:
-    """Append what makes the address of ``place``; its name."""
-    base = "%memory"
-    if place.origin is not Origin.MEMORY:
-        base = f"%base{number}"
-        lines.append(
-            f"  %slot{number} = getelementptr ptr, ptr %{place.origin}s, i64 {place.number}"
-        )
-        lines.append(f"  {base} = load ptr, ptr %slot{number}")
-    if not place.offset:
-        return base
-    lines.append(f"  %at{number} = getelementptr i8, ptr {base}, i64 {place.offset}")
-    return f"%at{number}"

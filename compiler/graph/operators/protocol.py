@@ -32,7 +32,8 @@ class Fusion(Enum):
 
 @runtime_checkable
 class TensorOperator(Protocol):
-    """A frozen dataclass whose fields are its attributes: numbers, strings, enums, tuples of them.
+    """A frozen dataclass whose fields are its attributes: numbers, strings, enums, tuples of them;
+    or a graph.
 
     An enum's field takes its value too, as the parser of graphs gives it.
     """

@@ -106,6 +106,9 @@ class OptionalValue:
 
 Value = Tensor | TensorSequence | OptionalValue
 
+Nested = Callable[["ImportContext", onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
+"""Adds a body to the graph of another context, of which the one at hand is the outer one."""
+
 Body = Callable[[onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
 """Adds a body (of If, Loop, ...) to the graph; it sees the tensors around it."""
 
@@ -124,6 +127,11 @@ class ImportContext:
     opset: int = 0
     origin: str = ""
     body: Body | None = None
+    nested: "Nested | None" = None
+    outer: "ImportContext | None" = None
+    """Of the body of a loop that becomes a graph of its own: what is around the loop."""
+    captured: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """Tensors around a body that it reads: there, and as inputs of the body; by the outer name."""
     _constants: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
     _resolved: dict[str, Tensor] = field(default_factory=dict)
 
@@ -136,8 +144,22 @@ class ImportContext:
 
     def emit_many(self, operator: TensorOperator, *inputs: Tensor) -> tuple[Tensor, ...]:
         """As ``emit``, for operators with any number of results."""
-        narrow = _carried(operator, inputs)
-        if all(self.known(each) for each in inputs):
+        return self._emit(operator, inputs, _carried(operator, inputs), True)
+
+    def emit_plain(
+        self, operator: TensorOperator, inputs: Sequence[Tensor], fold: bool
+    ) -> tuple[Tensor, ...]:
+        """As ``emit_many``; the results' bits mean numbers.  fold: compute what is known now."""
+        return self._emit(operator, inputs, None, fold)
+
+    def _emit(
+        self,
+        operator: TensorOperator,
+        inputs: Sequence[Tensor],
+        narrow: Narrow | None,
+        fold: bool,
+    ) -> tuple[Tensor, ...]:
+        if fold and all(self.known(each) for each in inputs):
             results = operator.result(tuple(each.type for each in inputs))
             given = sum(each.type.elements for each in inputs)
             if all(kind.elements <= max(FOLDED_ELEMENTS, given) for kind in results):
@@ -167,6 +189,23 @@ class ImportContext:
         if key is not None:
             self._constants[key] = tensor
         return tensor
+
+    def capture(self, value: "Value") -> "Value":
+        """A value from around the body: known tensors become constants, others inputs."""
+        assert self.outer is not None
+        match value:
+            case TensorSequence(elements=elements):
+                return TensorSequence(tuple(map(self.capture, elements)))
+            case OptionalValue(value=inner):
+                return OptionalValue(None if inner is None else self.capture(inner))
+        if value.name not in self.captured:
+            if self.outer.known(value):
+                inner = self.constant(self.outer.value(value))
+            else:
+                name = self.builder.input(f"captured{len(self.captured)}", value.type)
+                inner = Tensor(name, value.type)
+            self.captured[value.name] = value, inner
+        return with_narrow(self.captured[value.name][1], value.narrow)
 
     def known(self, tensor: Tensor) -> bool:
         """Whether the tensor's value is a constant."""

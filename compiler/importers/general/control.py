@@ -1,4 +1,7 @@
-"""Converters of control flow: branches are chosen, and loops unrolled, as the model is imported."""
+"""Converters of control flow: branches are chosen as the model is imported.
+
+Loops become one operator where every iteration does the same, and are written out where not.
+"""
 
 from collections.abc import Mapping
 
@@ -9,16 +12,17 @@ from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
 from ...graph.operators.movement import Concatenate
 from ..onnx_state import OnnxNode
-from .build import normalise_axis, reshape, slice_axis
+from .build import normalise_axis, reshape, slice_axis, transpose
 from .context import Converter, ImportContext, Tensor, TensorSequence, Value, optional, required
 from .element_types import element_type
+from .rolled import FOREVER, roll_loop, roll_scan
 
 __all__ = ["CONTROL", "stack"]
 
 Values = tuple[Value | None, ...]
 
 MOST_ITERATIONS = 10_000
-"""Of one loop, as each becomes code of its own."""
+"""Of a loop that is written out."""
 
 
 def stack(ctx: ImportContext, elements: list[Tensor], axis: int) -> Tensor:
@@ -39,21 +43,32 @@ def convert_loop(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """As many iterations as the count allows and the condition's values say."""
     count, condition = optional(inputs, 0), optional(inputs, 1)
     body = _graph(node, "body")
-    limit = MOST_ITERATIONS if count is None else int(ctx.value(count).reshape(-1)[0])
-    carried: Values = inputs[2:]
+    limit = FOREVER if count is None else int(ctx.value(count).reshape(-1)[0])
+    if condition is not None and not bool(ctx.value(condition).reshape(-1)[0]):
+        limit = 0
+    if limit > 1:
+        rolled = roll_loop(ctx, body, limit, inputs[2:])
+        if rolled is not None:
+            return rolled
+    return _unrolled_loop(ctx, node, body, limit, inputs[2:])
+
+
+def _unrolled_loop(
+    ctx: ImportContext, node: OnnxNode, body: onnx.GraphProto, limit: int, carried: Values
+) -> Values:
+    """One iteration after the other; the condition holds at first."""
     collected: list[list[Tensor]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
-    going = ctx.constant(np.asarray(True)) if condition is None else condition
-    tested = condition is not None
+    going = ctx.constant(np.asarray(True))
     step = 0
-    while step < limit and (not tested or bool(ctx.value(going).reshape(-1)[0])):
+    while step < limit and bool(ctx.value(going).reshape(-1)[0]):
         if step == MOST_ITERATIONS:
             raise UnsupportedOperatorError(
-                f"{node}: more than {MOST_ITERATIONS} iterations; required at most as many"
+                f"{node}: more than {MOST_ITERATIONS} iterations of a body whose shapes depend on "
+                "the iteration; required at most as many"
             )
         number = ctx.constant(np.asarray(step, np.int64))
         results = _body(ctx, body, (number, going, *carried))
         (going,) = required(results, 1)
-        tested = True
         carried = results[1 : 1 + len(carried)]
         for place, each in enumerate(required(results[1 + len(carried) :], len(collected))):
             collected[place].append(each)
@@ -75,16 +90,24 @@ def convert_scan(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     states = len(inputs) - scanned
     outputs = len(body.output) - states
     axes = node.integers("scan_input_axes", (0,) * scanned)
-    backwards = node.integers("scan_input_directions", (0,) * scanned)
+    backward = node.integers("scan_input_directions", (0,) * scanned)
     places = node.integers("scan_output_axes", (0,) * outputs)
     reversed_ = node.integers("scan_output_directions", (0,) * outputs)
-    sources = required(inputs[states:], scanned)
-    collected, carried = _scan(ctx, body, inputs[:states], sources, axes, backwards)
+    sources = tuple(
+        transpose(ctx, each, _to_front(normalise_axis(axis, each.type.rank), each.type.rank))
+        for each, axis in zip(required(inputs[states:], scanned), axes, strict=True)
+    )
+    carried, collected = _scan(ctx, body, inputs[:states], sources, backward, reversed_)
     results = []
-    for each, place, backward in zip(collected, places, reversed_, strict=True):
-        ordered = each[::-1] if backward else each
-        results.append(stack(ctx, ordered, normalise_axis(place, ordered[0].type.rank + 1)))
+    for each, place in zip(collected, places, strict=True):
+        rank = each.type.rank
+        order = np.argsort(_to_front(normalise_axis(place, rank), rank))
+        results.append(transpose(ctx, each, tuple(map(int, order))))
     return (*carried, *results)
+
+
+def _to_front(axis: int, rank: int) -> tuple[int, ...]:
+    return (axis, *(each for each in range(rank) if each != axis))
 
 
 def _scan(
@@ -92,27 +115,36 @@ def _scan(
     body: onnx.GraphProto,
     carried: Values,
     sources: tuple[Tensor, ...],
-    axes: tuple[int, ...],
-    backwards: tuple[int, ...],
-) -> tuple[list[list[Tensor]], Values]:
-    own = [normalise_axis(axis, x.type.rank) for axis, x in zip(axes, sources, strict=True)]
-    size = sources[0].type.shape[own[0]]
+    backward: tuple[int, ...],
+    reversed_: tuple[int, ...],
+) -> tuple[Values, tuple[Tensor, ...]]:
+    """Last states, and what is collected, both along first dimensions."""
+    size, states = sources[0].type.shape[0], len(carried)
+    if size > 1 and all(each.type.shape[0] == size for each in sources):
+        directions = tuple(map(bool, backward)), tuple(map(bool, reversed_))
+        rolled = roll_scan(ctx, body, carried, sources, *directions)
+        if rolled is not None:
+            return rolled[:states], rolled[states:]
     if size > MOST_ITERATIONS:
         raise UnsupportedOperatorError(
-            f"node {ctx.origin!r}: {size} iterations; required at most {MOST_ITERATIONS}"
+            f"node {ctx.origin!r}: {size} iterations of a body whose shapes depend on the "
+            f"iteration; required at most {MOST_ITERATIONS}"
         )
-    states = len(carried)
     collected: list[list[Tensor]] = [[] for _ in range(len(body.output) - states)]
     for step in range(size):
         slices = [
-            _drop(ctx, slice_axis(ctx, x, axis, size - 1 - step if backward else step, 1), axis)
-            for x, axis, backward in zip(sources, own, backwards, strict=True)
+            _drop(ctx, slice_axis(ctx, x, 0, size - 1 - step if back else step, 1), 0)
+            for x, back in zip(sources, backward, strict=True)
         ]
         results = _body(ctx, body, (*carried, *slices))
         carried = results[:states]
         for place, each in enumerate(required(results[states:], len(collected))):
             collected[place].append(each)
-    return collected, carried
+    stacked = [
+        stack(ctx, each[::-1] if back else each, 0)
+        for each, back in zip(collected, reversed_, strict=True)
+    ]
+    return carried, tuple(stacked)
 
 
 def _batched_scan(
@@ -121,12 +153,12 @@ def _batched_scan(
     """Before opset 9 the first dimension is a batch, each with a scan of its own."""
     states = len(inputs) - scanned
     tensors = required(inputs, len(inputs))
-    backwards = node.integers("directions", (0,) * scanned)
+    backward = node.integers("directions", (0,) * scanned)
+    straight = (0,) * (len(body.output) - states)
     batches = []
     for number in range(tensors[0].type.shape[0]):
         own = tuple(_drop(ctx, slice_axis(ctx, x, 0, number, 1), 0) for x in tensors)
-        collected, carried = _scan(ctx, body, own[:states], own[states:], (0,) * scanned, backwards)
-        stacked = [stack(ctx, each, 0) for each in collected]
+        carried, stacked = _scan(ctx, body, own[:states], own[states:], backward, straight)
         batches.append((*required(carried, states), *stacked))
     return tuple(stack(ctx, list(each), 0) for each in zip(*batches, strict=True))
 

@@ -40,7 +40,7 @@ def import_model(
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
-    context.body = walker.body
+    context.body, context.nested = walker.body, walker.nested
     _require_text(model.graph)
     required = [each.name for each in model.graph.input]
     constants = {each.name for each in model.graph.initializer}
@@ -70,21 +70,35 @@ class _Walker:
     functions: dict[tuple[str, str], onnx.FunctionProto]
     scopes: list[dict[str, Value]]
     depth: int = field(default=0)
+    outer: "_Walker | None" = field(default=None)
+    """Of a body that becomes a graph of its own: converts what is around it."""
 
     def body(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         """The results of a body; its inputs are ``arguments``."""
+        self.scopes.append(self._bound(graph, arguments))
+        origin, opset = self.context.origin, self.context.opset
+        results = self.graph(graph)
+        self.context.origin, self.context.opset = origin, opset
+        self.scopes.pop()
+        return results
+
+    def nested(
+        self, context: ImportContext, graph: onnx.GraphProto, arguments: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        """The results of a body that becomes a graph of its own, that of ``context``."""
+        scopes = [self._bound(graph, arguments)]
+        walker = _Walker(context, self.opsets, self.functions, scopes, self.depth, self)
+        context.body, context.nested = walker.body, walker.nested
+        return walker.graph(graph)
+
+    def _bound(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> dict[str, Value]:
         names = [each.name for each in graph.input]
         if len(names) != len(arguments):
             raise ModelError(
                 f"node {self.context.origin!r}: its body has {len(names)} inputs; "
                 f"it is given {len(arguments)}"
             )
-        self.scopes.append(dict(zip(names, arguments, strict=True)))
-        origin, opset = self.context.origin, self.context.opset
-        results = self.graph(graph)
-        self.context.origin, self.context.opset = origin, opset
-        self.scopes.pop()
-        return results
+        return dict(zip(names, arguments, strict=True))
 
     def graph(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
         """Convert every node in the innermost scope; the values of the graph's outputs."""
@@ -103,6 +117,8 @@ class _Walker:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
+        if self.outer is not None:
+            return self.context.capture(self.outer.lookup(name, reader))
         raise ModelError(f"{reader} reads {name!r}, which no node before it computes")
 
     def node(self, proto: onnx.NodeProto, position: int) -> None:
@@ -164,14 +180,15 @@ class _Walker:
         inner = _Walker(
             self.context, {**self.opsets, **opsets}, self.functions, [arguments], self.depth + 1
         )
-        outer_body, self.context.body = self.context.body, inner.body
+        outer = self.context.body, self.context.nested
+        self.context.body, self.context.nested = inner.body, inner.nested
         absent = set(function.input) - set(arguments)
         for position, each in enumerate(bind_attributes(function, proto)):
             for place, name in enumerate(each.input):
                 if name in absent:
                     each.input[place] = ""
             inner.node(each, position)
-        self.context.body = outer_body
+        self.context.body, self.context.nested = outer
         return tuple(arguments.get(name) for name in function.output)
 
 

@@ -1,0 +1,324 @@
+"""The calls that compute a graph, and where their arguments lie; bodies of loops included."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .backends.llvm.program import Call, Loop, Origin, Place, Stride
+from .dtypes import DType
+from .graph.groups import group_nodes
+from .graph.ir import Graph, Node
+from .graph.memory import ALIGNMENT, plan_memory
+from .graph.operators.movement import Reshape
+from .graph.operators.repetition import Repeat
+from .graph.types import TensorType
+from .loops.expressions import Buffer, Variable
+from .loops.ir import Function, Store, loops
+from .loops.text import to_text
+from .loops.work import work
+from .lower.group import lower_group
+from .lower.tiling import Machine
+from .schedule.loops.threads import over_threads
+
+__all__ = ["Calls", "Shared", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call of ``function`` on tensors; origins: the model's nodes it computes.
+
+    repeated: in a loop, on tensors of its body.
+    """
+
+    function: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    origins: tuple[str, ...]
+    repeated: bool = False
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all calls of a program share: functions by their text, constants, works by name."""
+
+    machine: Machine
+    threads: int
+    functions: dict[str, Function] = field(default_factory=dict)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    works: dict[str, int] = field(default_factory=dict)
+
+    def function(self, function: Function) -> str:
+        """The name of a function that is equal to ``function``, but for threads."""
+        text = to_text(replace(function, name=""))
+        if text not in self.functions:
+            name = f"kernel{len(self.functions)}"
+            self.works[name] = work(function)
+            if self.threads > 1:
+                function = over_threads(function).function
+            self.functions[text] = replace(function, name=name)
+        return self.functions[text].name
+
+    def constant(self, name: str, array: NDArray[Any]) -> Place:
+        """The place of a constant; ``name`` is what it is called, if nothing else is."""
+        while name in self.constants:
+            name += "'"
+        self.constants[name] = array
+        return Place(Origin.CONSTANT, len(self.constants) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repetition:
+    """A loop over the calls of ``body``.
+
+    Its work space: the memory of the body, two places for each state, then the iteration's number
+    and the condition.
+    """
+
+    node: Node
+    operator: Repeat
+    body: "Calls"
+    repeated: bool
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors it reads."""
+        return self.node.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors it computes."""
+        return self.node.outputs
+
+    @property
+    def states(self) -> list[TensorType]:
+        """Of the tensors that one iteration hands to the next."""
+        types = self.operator.body.types
+        return [types[name] for name in self.operator.body.inputs[1 : 1 + self.operator.states]]
+
+    @property
+    def bytes(self) -> int:
+        """Of the work space."""
+        return _aligned(self.body.bytes) + 2 * sum(map(_size, self.states)) + 2 * ALIGNMENT
+
+
+@dataclass(slots=True)
+class Calls:
+    """The steps of ``graph``, and a plan of the memory of what they compute.
+
+    bytes: that the plan takes.  repeated: the graph is the body of a loop.
+    """
+
+    graph: Graph
+    shared: Shared
+    repeated: bool = False
+    bytes: int = 0
+    steps: list[Step | _Repetition] = field(default_factory=list)
+    copies: list[tuple[str, int]] = field(default_factory=list)
+    """Outputs that lie elsewhere too: the tensor, the output's number."""
+    _aliases: dict[str, str] = field(default_factory=dict)
+    """Tensors that are others under another shape."""
+    _owners: dict[str, int] = field(default_factory=dict)
+    """Tensors that are computed in the memory of an output: its number."""
+    _offsets: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises UnsupportedOperatorError for an operator that has no lowering."""
+        for nodes in group_nodes(self.graph):
+            self._add(nodes)
+        computed = {name for step in self.steps for name in step.outputs}
+        for number, name in enumerate(self.graph.outputs):
+            root = self._root(name)
+            if root in computed and root not in self._owners:
+                self._owners[root] = number
+            else:
+                self.copies.append((root, number))
+        self._plan()
+
+    def _add(self, nodes: tuple[Node, ...]) -> None:
+        (first, *others) = nodes
+        if isinstance(first.operator, Reshape) and not others:
+            self._aliases[first.output] = first.inputs[0]
+        elif isinstance(first.operator, Repeat):
+            body = Calls(first.operator.body, self.shared, True)
+            self.steps.append(_Repetition(first, first.operator, body, self.repeated))
+        else:
+            lowered = lower_group(self.graph, nodes, machine=self.shared.machine)
+            origins = tuple(dict.fromkeys(node.origin for node in nodes))
+            name = self.shared.function(lowered.function)
+            self.steps.append(Step(name, lowered.inputs, lowered.outputs, origins, self.repeated))
+
+    def _root(self, name: str) -> str:
+        """The tensor whose memory ``name`` is."""
+        while name in self._aliases:
+            name = self._aliases[name]
+        return name
+
+    def _plan(self) -> None:
+        """Offsets of what is computed but not returned, and of the work space of loops."""
+        lifetimes: dict[str, tuple[int, int]] = {}
+        sizes: dict[str, int] = {}
+        for number, step in enumerate(self.steps):
+            for name in step.outputs:
+                if name not in self._owners:
+                    lifetimes[name] = (number, number)
+                    kind = self.graph.types[name]
+                    sizes[name] = kind.elements * kind.dtype.bytes
+            for name in map(self._root, step.inputs):
+                if name in lifetimes:
+                    lifetimes[name] = (lifetimes[name][0], number)
+            if isinstance(step, _Repetition):
+                lifetimes[_space(number)] = (number, number)
+                sizes[_space(number)] = step.bytes
+        for name, _ in self.copies:
+            if name in lifetimes:
+                lifetimes[name] = (lifetimes[name][0], len(self.steps))
+        plan = plan_memory(lifetimes, sizes)
+        self._offsets, self.bytes = plan.offsets, plan.bytes
+
+    def all_steps(self) -> tuple[Step, ...]:
+        """In order, those in loops included."""
+        found: list[Step] = []
+        for step in self.steps:
+            found += [step] if isinstance(step, Step) else step.body.all_steps()
+        return tuple(found)
+
+    def works(self) -> list[tuple[int, str]]:
+        """The work of each step, and the nodes it stands for; of a loop with a condition once."""
+        found = []
+        for step in self.steps:
+            if isinstance(step, Step):
+                found.append((self.shared.works[step.function], ", ".join(step.origins)))
+            else:
+                found.append((_count(step) * step.body.work, step.node.origin))
+        return found
+
+    @property
+    def work(self) -> int:
+        """Of all steps, copies included, and one more."""
+        outputs = (self.graph.types[name].elements for name in self.graph.outputs)
+        return 1 + sum(each for each, _ in self.works()) + sum(outputs)
+
+    def items(
+        self,
+        inputs: Mapping[str, Place],
+        outputs: Sequence[Place],
+        base: int = 0,
+        depth: int = 0,
+    ) -> tuple[Call | Loop, ...]:
+        """The calls with their arguments.
+
+        inputs, outputs: where the graph's lie.  base: where the planned memory begins.
+        depth: the number of loops around.
+        """
+        places = dict(inputs)
+        for name, offset in self._offsets.items():
+            places[name] = Place(Origin.MEMORY, 0, base + offset)
+        for name, number in self._owners.items():
+            places[name] = outputs[number]
+        read = [name for step in self.steps for name in step.inputs]
+        for name in map(self._root, [*read, *(root for root, _ in self.copies)]):
+            if name not in places:
+                places[name] = self.shared.constant(name, self.graph.constants[name])
+        for name in (*read, *self.graph.outputs):
+            places[name] = places[self._root(name)]
+        found: list[Call | Loop] = []
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Step):
+                arguments = tuple(places[name] for name in (*step.inputs, *step.outputs))
+                found.append(Call(step.function, arguments))
+            else:
+                found += _loop(step, places, base + self._offsets[_space(number)], depth)
+        for root, number in self.copies:
+            kind = self.graph.types[root]
+            found.append(_copy(self.shared, kind, places[root], outputs[number]))
+        return tuple(found)
+
+
+def _loop(
+    step: _Repetition, places: Mapping[str, Place], space: int, depth: int
+) -> list[Call | Loop]:
+    """Initial states are copied, states alternate between two places, the last ones are copied."""
+    operator, body = step.operator, step.body
+    shared, types = body.shared, operator.body.types
+    number, *names = operator.body.inputs
+    offset = space + _aligned(body.bytes)
+    before: list[Call | Loop] = []
+    last: list[Call] = []
+    inner: dict[str, Place] = {}
+    outputs: list[Place] = []
+    for place, kind in enumerate(step.states):
+        size = _size(kind)
+        old = Place(Origin.MEMORY, 0, offset, (Stride(depth, size, True),))
+        outputs.append(Place(Origin.MEMORY, 0, offset + size, (Stride(depth, -size, True),)))
+        first = Place(Origin.MEMORY, 0, offset)
+        before.append(_copy(shared, kind, places[step.inputs[place]], first))
+        last.append(_copy(shared, kind, old, places[step.outputs[place]]))
+        inner[names[place]] = old
+        offset += 2 * size
+    counter, condition = (Place(Origin.MEMORY, 0, offset + n * ALIGNMENT) for n in range(2))
+    inner[number] = counter
+    for place, name in enumerate(names[operator.states :], operator.states):
+        inner[name] = places[step.inputs[place]]
+        if place < operator.states + len(operator.backward):
+            backward = operator.backward[place - operator.states]
+            inner[name] = _slice(inner[name], types[name], operator.count, backward, depth)
+    collected = operator.body.outputs[operator.conditional + operator.states :]
+    for place, backward in enumerate(operator.collected_backward):
+        whole = places[step.outputs[operator.states + place]]
+        outputs.append(_slice(whole, types[collected[place]], operator.count, backward, depth))
+    if operator.conditional:
+        outputs.insert(0, condition)
+    read = {name for node in operator.body.nodes for name in node.inputs}
+    used = number in read or number in operator.body.outputs
+    return [
+        *before,
+        Loop(
+            operator.count,
+            body.items(inner, outputs, space, depth + 1),
+            tuple(last),
+            counter if used else None,
+            condition if operator.conditional else None,
+            places[step.outputs[-1]] if operator.conditional else None,
+            body.work,
+            step.node.origin,
+        ),
+    ]
+
+
+def _slice(whole: Place, kind: TensorType, count: int, backward: bool, depth: int) -> Place:
+    """Of the iteration, along the first dimension of ``whole``."""
+    size = kind.elements * kind.dtype.bytes
+    start = whole.offset + (count - 1) * size if backward else whole.offset
+    stride = Stride(depth, -size if backward else size)
+    return replace(whole, offset=start, strides=(*whole.strides, stride))
+
+
+def _copy(shared: Shared, kind: TensorType, source: Place, target: Place) -> Call:
+    name = shared.function(_copying(kind.elements, kind.dtype))
+    return Call(name, (source, target))
+
+
+def _copying(elements: int, dtype: DType) -> Function:
+    source, target = Buffer("in0", (elements,), dtype), Buffer("out0", (elements,), dtype)
+    i = Variable("i")
+    body = loops((("i", elements),), Store(target, (i,), source[i]))
+    return Function("copy", (source,), (target,), body)
+
+
+def _count(step: _Repetition) -> int:
+    return 1 if step.operator.conditional else step.operator.count
+
+
+def _size(kind: TensorType) -> int:
+    return _aligned(kind.elements * kind.dtype.bytes)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _space(number: int) -> str:
+    """The name of a loop's work space in the plan; no tensor is called so."""
+    return f"\0space{number}"

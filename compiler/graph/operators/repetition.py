@@ -1,0 +1,103 @@
+"""A graph that runs again and again: the loops of models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import GraphError
+from ..interpreter import run
+from ..ir import Graph
+from ..types import TensorType
+from .protocol import Array, Fusion, require, require_inputs
+
+__all__ = ["Repeat"]
+
+SCALAR = TensorType((), DType.INT64)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``body`` in ``count`` iterations, one after the other; conditional: or fewer.
+
+    Inputs: ``states`` initial states; tensors of which each iteration takes a slice of the first
+    dimension, as many as ``backward`` has; what is the same in all iterations.
+    The body's inputs: the iteration's number, int64[]; then as above.  Its outputs: if conditional,
+    whether there is another iteration, a bool of one element; the new states, of the types of the
+    old ones; what is collected, as many as ``collected_backward`` has.
+    Results: the last states; what was collected, along a new first dimension; if conditional, the
+    number of iterations, int64[], and nothing is collected.
+    backward, collected_backward: from the last slice to the first.
+    """
+
+    body: Graph = field(repr=False)
+    count: int
+    states: int
+    backward: tuple[bool, ...] = ()
+    collected_backward: tuple[bool, ...] = ()
+    conditional: bool = False
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        states, slices, collected = self.states, len(self.backward), len(self.collected_backward)
+        if self.count < 1 or (self.conditional and (slices or collected)):
+            raise GraphError(f"{self}: required an iteration, and no slices under a condition")
+        inputs, outputs = len(self.body.inputs), len(self.body.outputs)
+        if inputs < 1 + states + slices or outputs != self.conditional + states + collected:
+            raise GraphError(f"{self}: its body has {inputs} inputs and {outputs} outputs")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError for inputs that are not of the body's types, and states that change."""
+        types = self.body.types
+        require_inputs(self, inputs, len(self.body.inputs) - 1)
+        wanted = [types[name] for name in self.body.inputs[1:]]
+        for place in range(self.states, self.states + len(self.backward)):
+            kind = wanted[place]
+            wanted[place] = TensorType((self.count, *kind.shape), kind.dtype)
+        require(self, list(inputs) == wanted, _listed(inputs), _listed(wanted))
+        given = [types[name] for name in self.body.outputs[self.conditional :]]
+        same = given[: self.states] == wanted[: self.states]
+        require(self, same, _listed(given), f"states of {_listed(wanted[: self.states])}")
+        if self.conditional:
+            goes_on = types[self.body.outputs[0]]
+            single = goes_on.dtype == DType.BOOL and goes_on.elements == 1
+            require(self, single, goes_on, "a bool that says whether it goes on")
+            return (*given, SCALAR)
+        collected = given[self.states :]
+        grown = (TensorType((self.count, *each.shape), each.dtype) for each in collected)
+        return (*given[: self.states], *grown)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Iteration by iteration."""
+        sliced = self.states + len(self.backward)
+        states, sources, rest = inputs[: self.states], inputs[self.states : sliced], inputs[sliced:]
+        collected: list[list[Array]] = [[] for _ in self.collected_backward]
+        number, going = 0, True
+        while going and number < self.count:
+            slices = [
+                source[self.count - 1 - number if backward else number]
+                for source, backward in zip(sources, self.backward, strict=True)
+            ]
+            given = (np.asarray(number, np.int64), *states, *slices, *rest)
+            values = run(self.body, dict(zip(self.body.inputs, given, strict=True)))
+            outputs = [values[name] for name in self.body.outputs]
+            if self.conditional:
+                going = bool(outputs.pop(0).reshape(-1)[0])
+            states = outputs[: self.states]
+            for kept, each in zip(collected, outputs[self.states :], strict=True):
+                kept.append(each)
+            number += 1
+        if self.conditional:
+            return (*states, np.asarray(number, np.int64))
+        stacked = (
+            np.stack(each[::-1] if backward else each)
+            for each, backward in zip(collected, self.collected_backward, strict=True)
+        )
+        return (*states, *stacked)
+
+
+def _listed(types: Sequence[TensorType]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
