@@ -11,5 +11,9 @@ setup(
         for root in ROOTS
         for package in (root, *(f"{root}.{sub}" for sub in find_packages(root)))
     ],
-    package_data={"dovetail.vta_hw": ["*.cpp"], "dovetail.bitstreams": ["*.cpp"]},
+    package_data={
+        "dovetail.vta_hw": ["*.cpp"],
+        "dovetail.bitstreams": ["*.cpp"],
+        "dovetail.compiler.explore": ["*.json", "*.toml"],
+    },
 )

@@ -12,6 +12,7 @@ from .cli.arrays import read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
 from .cli.check import check
 from .cli.devices import devices
+from .cli.explore.command import explore
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 from .cli.profile.command import profile
 
@@ -325,6 +326,7 @@ def verilog(config_name: str, output: Path) -> None:
 main.add_command(bitstream)
 main.add_command(check)
 main.add_command(devices)
+main.add_command(explore)
 main.add_command(profile)
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ __all__ = [
     "CalibrationError",
     "CompilerError",
     "DoesNotFitError",
+    "ExploreError",
     "GraphError",
     "ModelError",
     "ScheduleError",
+    "SpaceError",
     "TargetError",
     "UnsupportedOperatorError",
     "WorkLimitError",
@@ -49,3 +51,11 @@ class DoesNotFitError(CompilerError):
 
 class WorkLimitError(CompilerError):
     """A model's machine code would do more than the user allows."""
+
+
+class SpaceError(CompilerError):
+    """A space of designs has no meaning, or a value that no design can have."""
+
+
+class ExploreError(CompilerError):
+    """An exploration cannot begin or go on; the message says what is kept."""

@@ -21,6 +21,8 @@ ALLOWED = {
     "compiler/backends/llvm": ("dovetail.isa.errors", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
+    "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
+    "compiler/explore": ("dovetail", "numpy", "onnx", "distributed", "optuna", "pyarrow"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
 """What each may import beside the standard library and itself; the longest match decides."""

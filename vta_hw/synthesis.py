@@ -85,8 +85,8 @@ class Resources:
     block_rams: float
 
 
-def synthesize(config: HardwareConfig, family: Family) -> Resources:
-    """Map ``config`` to the cells of ``family``.
+def synthesize(config: HardwareConfig, family: Family, verilog: str | None = None) -> Resources:
+    """Map ``config`` to the cells of ``family``; ``verilog`` is its text, if that is there.
 
     Raises HardwareError when Yosys fails, finds a latch or a net with several drivers, or leaves a
     memory of ``BLOCK_RAM_BITS`` outside block RAM.
@@ -107,7 +107,7 @@ def synthesize(config: HardwareConfig, family: Family) -> Resources:
     )
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        (work / f"{top}.v").write_text(emit_verilog(config))
+        (work / f"{top}.v").write_text(verilog or emit_verilog(config))
         (work / "run.ys").write_text(script + "\n")
         # The WebAssembly build of Yosys sees relative paths only.
         done = subprocess.run(

@@ -19,6 +19,8 @@ __all__ = ["clear_errors", "human", "print_json", "progress", "require_folder", 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore")
+"""Which extra brings a package, where that is not ``hw``."""
 FILE_WIDTH = 120
 """Columns when standard error is no terminal."""
 
@@ -32,7 +34,7 @@ human = Console(
 def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn every DovetailError into its message and exit code 1, never a traceback.
 
-    Likewise a package that is not installed, which the extra ``hw`` brings.
+    Likewise a package that is not installed, which an extra brings.
     """
 
     @wraps(command)
@@ -45,9 +47,10 @@ def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
             missing = (error.name or "").split(".")[0]
             if missing in ("", "dovetail"):
                 raise
+            extra = EXTRAS.get(missing, "hw")
             raise click.ClickException(
                 f"this command needs {missing}, which is not installed; "
-                "install the extra: pip install 'dovetail[hw]'"
+                f"install the extra: pip install 'dovetail[{extra}]'"
             ) from None
 
     return wrapped

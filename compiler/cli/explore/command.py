@@ -1,0 +1,231 @@
+"""The command ``dovetail explore``."""
+
+import os
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..output import clear_errors, human, print_json, progress, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...explore.explore import Exploration, Progress
+
+__all__ = ["explore"]
+
+SHOWN = 12
+"""Designs of the front that the terminal shows."""
+
+
+@click.command()
+@click.option(
+    "--models",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A quantised ONNX file; more of them may follow.",
+)
+@click.argument("more_models", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--space", required=True, type=click.Path(path_type=Path), help="SPACE.toml")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  Default: one a core.")
+@click.option("--scheduler", help="Address of a Dask scheduler, to use its workers.")
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=5000,
+    show_default=True,
+    help="Designs to try, at most; a larger space is searched with Optuna.",
+)
+@click.option(
+    "--family",
+    type=click.Choice(["ECP5", "Xilinx 7"]),
+    default="Xilinx 7",
+    show_default=True,
+    help="What a search is for; results are for both.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of the search.")
+@click.option("--cache/--no-cache", default=True, help="Use the results of other explorations.")
+@click.option(
+    "--synthesize",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Count the areas of the N best designs of the front with Yosys (minutes each).",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def explore(
+    models: tuple[Path, ...],
+    more_models: tuple[Path, ...],
+    space: Path,
+    output: Path,
+    jobs: int | None,
+    scheduler: str | None,
+    budget: int,
+    family: str,
+    seed: int,
+    cache: bool,
+    synthesize: int,
+    as_json: bool,
+) -> None:
+    """Evaluate many accelerators and schedules: --models A.onnx B.onnx --space SPACE.toml.
+
+    Each result is kept in the folder as soon as it is there.  The same command goes on where it was
+    stopped.  Afterwards the folder has results.csv, results.parquet and report.html.
+    """
+    from ...explore.explore import Options
+    from ...explore.explore import explore as run
+
+    options = Options(
+        workers=jobs or os.cpu_count() or 1,
+        scheduler=scheduler,
+        budget=budget,
+        family=family,
+        seed=seed,
+        cache=cache,
+    )
+    paths = (*models, *more_models)
+    with _bar() as observe:
+        found = run(paths, space, output, options, observe)
+    if synthesize and _synthesize(found, family, synthesize):
+        with _bar() as observe:
+            found = run(paths, space, output, options, observe)
+    written = _write(found, output)
+    if as_json:
+        print_json(_figures(found))
+    else:
+        _show(found, family)
+    for note in found.notes:
+        human.print(f"note: {note}")
+    for path in written:
+        human.print(f"written: {path}")
+
+
+@contextmanager
+def _bar() -> "Iterator[Callable[[Progress], None]]":
+    """A line that shows how far the exploration is."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        *(TextColumn("exploring"), BarColumn(), MofNCompleteColumn()),
+        *(TextColumn("{task.fields[known]} known, {task.fields[failed]} failed"),),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=human, transient=True) as bar:
+        line = bar.add_task("exploring", total=None, known=0, failed=0)
+
+        def observe(progress: "Progress") -> None:
+            bar.update(
+                line,
+                total=progress.total,
+                completed=progress.done,
+                known=progress.found,
+                failed=progress.failed,
+            )
+
+        yield observe
+
+
+def _synthesize(found: "Exploration", family: str, count: int) -> int:
+    """Count what is only estimated, of the first ``count`` designs of the front."""
+    from ...explore.area_cache import count_area
+    from ...explore.front import fitting_front
+
+    counted = 0
+    for result in fitting_front(found.results, family)[:count]:
+        if result.families[family].area.basis != "synthesised":
+            with progress(f"synthesising {result.design.config.name}"):
+                count_area(result.design.config, family)
+            counted += 1
+    return counted
+
+
+def _write(found: "Exploration", folder: Path) -> list[Path]:
+    """The tables and the page."""
+    from dovetail.runtime.module import write_whole
+
+    from ...explore.export import rows, to_csv, to_parquet
+    from .page import explore_page
+
+    listed = rows(found)
+    content = {"results.csv": to_csv(listed)}
+    if find_spec("pyarrow"):
+        content["results.parquet"] = to_parquet(listed)
+    else:
+        human.print(
+            "note: no results.parquet, which needs pyarrow: pip install 'dovetail[explore]'"
+        )
+    with progress("drawing report.html"):
+        content["report.html"] = explore_page(found).encode()
+    for name, data in content.items():
+        write_whole(folder / name, data)
+    return [folder / name for name in content]
+
+
+def _figures(found: "Exploration") -> dict[str, object]:
+    from ...explore.front import fitting_front
+
+    return {
+        "designs": len(found.results),
+        "searched": found.searched,
+        "evaluations": found.progress.done,
+        "known": found.progress.found,
+        "failed": found.progress.failed,
+        "front": {
+            family: [
+                {
+                    "design": result.design.key,
+                    **result.design.values,
+                    "latency_ms": 1e3 * result.families[family].latency,
+                    "share": result.families[family].area.share,
+                    "energy_uj": result.energy,
+                }
+                for result in fitting_front(found.results, family)
+            ]
+            for family in found.basis.areas
+        },
+    }
+
+
+def _show(found: "Exploration", family: str) -> None:
+    from ...explore.front import fitting_front
+
+    front = fitting_front(found.results, family)
+    part = found.basis.areas[family].family.part
+    columns = {
+        "design": "left",
+        "ms": "right",
+        "LUT": "right",
+        "multipliers": "right",
+        "block RAM": "right",
+        f"of {part}": "right",
+        "area": "left",
+        "uJ": "right",
+    }
+    lines: list[tuple[object, ...]] = []
+    for result in front[:SHOWN]:
+        mine = result.families[family]
+        area = mine.area
+        basis = f"{area.basis} ±{area.error:.0%}" if area.error else area.basis
+        name = f"{result.design.config.name} {result.design.overlap.value}"
+        lines.append(
+            (
+                *(name, f"{1e3 * mine.latency:.3f}", f"{area.luts:,}", area.multipliers),
+                *(f"{area.block_rams:g}", f"{area.share:.0%}", basis, f"{result.energy:.1f}"),
+            )
+        )
+    human.print(table(f"Front of {len(front)} designs, {family}", columns, lines))
+    how = "searched" if found.searched else "all of"
+    human.print(
+        f"{len(found.results):,} designs ({how} a space of {found.space.size:,} combinations), "
+        f"{found.progress.done:,} evaluations, {found.progress.found:,} of them known, "
+        f"{found.progress.failed:,} failed"
+    )

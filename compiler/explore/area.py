@@ -1,0 +1,168 @@
+"""The area of a configuration: Yosys's counts where there are some, else a model fitted to them.
+
+Block RAMs are counted from the memories' shapes; LUTs, registers and multipliers are sums of a few
+features of the configuration, fitted to ``area_records.json``.  docs/explore.md states how far such
+an estimate is off when the configuration itself is left out of the fit.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dovetail.isa.config import HardwareConfig
+
+from .gateware import gateware_hash
+from .least_squares import fit, leave_one_out
+from .memories import block_rams, distributed_bits
+
+__all__ = [
+    *("FIGURES", "RECORDS", "Area", "AreaModel", "AreaRecord", "Family"),
+    *("area_config", "load_area_model", "read_records"),
+]
+
+RECORDS = Path(__file__).with_name("area_records.json")
+FIGURES = ("luts", "registers", "multipliers", "block_rams")
+FITTED = FIGURES[:3]
+MULTIPLIER_BITS = {"ECP5": 18, "Xilinx 7": 25}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """An FPGA family, by the part whose capacity areas are compared with."""
+
+    name: str
+    part: str
+    capacity: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class AreaRecord:
+    """What Yosys counted.
+
+    gateware, netlist: hashes of the sources and of the Verilog it was counted for.
+    """
+
+    config: HardwareConfig
+    family: str
+    counts: Mapping[str, float]
+    gateware: str
+    netlist: str
+    yosys: str
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """LUTs, registers, multipliers and block RAMs.
+
+    basis: ``synthesised``, ``estimated``, or ``extrapolated`` where a parameter is beyond all
+    records.  share: of the family's part, of what it has least of; above 1 it does not fit.  error:
+    largest relative error of LUTs or registers that leaving a record out has shown; 0 if counted.
+    """
+
+    luts: int
+    registers: int
+    multipliers: int
+    block_rams: float
+    basis: str
+    share: float
+    error: float
+
+
+def area_config(config: HardwareConfig, family: str) -> HardwareConfig:
+    """``config`` as it is built for ``family``, with a name that Verilog takes."""
+    values = {each.name: getattr(config, each.name) for each in fields(HardwareConfig)}
+    values |= {"name": "point", "multiplier_bits": MULTIPLIER_BITS[family]}
+    return HardwareConfig(**values)
+
+
+def features(config: HardwareConfig, family: str) -> dict[str, list[float]]:
+    """What each figure is a weighted sum of.
+
+    A multiplier is in a product of the matrix core, in a lane, or in the rest.  Logic is in the
+    rest, in lanes, in products, in the choices of a byte by its place in a beat, in the choices
+    between banks, and in memories made of LUTs.
+    """
+    block, bus = config.block, config.bus_bytes
+    logic = [
+        *(1.0, block, block * block, bus, bus * block),
+        *(config.act_banks * block, config.acc_banks * block),
+        *(distributed_bits(config, family), config.queue_depth),
+    ]
+    return {"luts": logic, "registers": logic, "multipliers": [1.0, block, block * block]}
+
+
+class AreaModel:
+    """The area of any configuration in one family."""
+
+    def __init__(self, family: Family, records: list[AreaRecord], gateware: str) -> None:
+        self.family = family
+        mine = [each for each in records if each.family == family.name]
+        self._counted = {
+            each.config.identity: each.counts for each in mine if each.gateware == gateware
+        }
+        self.records = mine
+        self._weights, self.errors = {}, {}
+        for figure in FITTED:
+            rows = np.array([features(each.config, family.name)[figure] for each in mine], float)
+            counts = np.array([each.counts[figure] for each in mine], float)
+            self._weights[figure] = fit(rows, counts)
+            self.errors[figure] = leave_one_out(rows, counts)
+        self._largest = {
+            name: max(getattr(each.config, name) for each in mine)
+            for name in ("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth")
+        }
+
+    @property
+    def error(self) -> float:
+        """Largest error of LUTs or registers when a record is left out."""
+        return float(max(np.abs(self.errors[figure]).max() for figure in ("luts", "registers")))
+
+    def area(self, config: HardwareConfig) -> Area:
+        """Counted, or estimated."""
+        counted = self._counted.get(config.identity)
+        counts = counted or self.estimate(config)
+        beyond = [n for n, largest in self._largest.items() if getattr(config, n) > largest]
+        basis = "synthesised" if counted else "extrapolated" if beyond else "estimated"
+        share = max(
+            counts[figure] / there
+            for figure, there in zip(FIGURES, self.family.capacity, strict=True)
+        )
+        luts, registers, multipliers = (round(counts[figure]) for figure in FITTED)
+        error = 0.0 if counted else self.error
+        return Area(luts, registers, multipliers, counts["block_rams"], basis, share, error)
+
+    def estimate(self, config: HardwareConfig) -> dict[str, float]:
+        """What the model says, whether there is a count or not."""
+        mine = features(config, self.family.name)
+        found = {figure: float(self._weights[figure] @ mine[figure]) for figure in FITTED}
+        return found | {"block_rams": block_rams(config, self.family.name)}
+
+
+def read_records(path: Path = RECORDS) -> tuple[list[Family], list[AreaRecord]]:
+    """The families and records in a file."""
+    content: dict[str, Any] = json.loads(path.read_text())
+    families = [
+        Family(each["name"], each["part"], tuple(each["capacity"])) for each in content["families"]
+    ]
+    records = [
+        AreaRecord(HardwareConfig(name="point", **each["config"]), **each["about"])
+        for each in content["records"]
+    ]
+    return families, records
+
+
+def load_area_model(more: tuple[AreaRecord, ...] = ()) -> dict[str, AreaModel]:
+    """The model of each family, by name; ``more`` are counts of this machine's own."""
+    families, records = _shipped()
+    gateware = gateware_hash()
+    return {each.name: AreaModel(each, [*records, *more], gateware) for each in families}
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[list[Family], list[AreaRecord]]:
+    return read_records()

@@ -1,0 +1,152 @@
+"""What one model takes on one design: compile, then the cycles of the program on the simulator."""
+
+import hashlib
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+import dovetail.isa
+import dovetail.vta_sim
+from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.errors import DovetailError
+from dovetail.isa.registers import ErrorCode
+from dovetail.vta_sim.machine import time_program
+
+from ..accelerate import accelerate_graph, prepare_graph, require_acceleratable
+from ..errors import ModelError
+from ..graph.ir import Graph
+from ..importers.onnx import import_onnx, load_onnx
+from ..options import CompileOptions
+from ..target import Target
+from ..trace import Trace
+from .space import Design
+
+__all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]
+
+ONE_AT_A_TIME = threading.Lock()
+"""Compilation is no faster in threads, and nothing says that it may run in several."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model's name and the bytes of its ONNX file."""
+
+    name: str
+    content: bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A model on a design."""
+
+    design: Design
+    model: ModelFile
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What a run takes; counters by the names of ``dovetail.isa.registers.COUNTERS``.
+
+    macs: multiply-accumulates of the model.  dram_bytes: of program, constants and tensors in
+    memory.  seconds: that compiling and simulating took.
+    """
+
+    cycles: int
+    macs: int
+    instructions: int
+    dram_bytes: int
+    counters: dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a model has no figures on a design: the error's class, and its message."""
+
+    kind: str
+    message: str
+
+
+def read_model(path: Path) -> ModelFile:
+    """The model in an ONNX file, when all of it can run on the accelerator.
+
+    Raises ModelError, UnsupportedOperatorError.
+    """
+    require_acceleratable(load_onnx(path))
+    return ModelFile(path.stem, path.read_bytes())
+
+
+def attempt(task: Task) -> Performance | Failure:
+    """Evaluate; every error of the compiler, expected or not, becomes a Failure."""
+    try:
+        with ONE_AT_A_TIME:
+            return _evaluate(task)
+    except DovetailError as error:
+        return Failure(type(error).__name__, str(error))
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return Failure(type(error).__name__, f"internal error at {where}: {error}")
+
+
+def _evaluate(task: Task) -> Performance:
+    begin = time.perf_counter()
+    config = task.design.config
+    options = CompileOptions(overlap=task.design.overlap)
+    graph = _graph(task.model.content)
+    target = Target(f"vta:{config.name}", config)
+    module = accelerate_graph(graph, target, config, options, Trace(options))
+    image = np.frombuffer(module.sections["dram"], np.uint8)
+    first, size = module.details["program_address"], module.details["program_bytes"]
+    words = image[first : first + size].reshape(-1, INSTRUCTION_BYTES)
+    result = time_program(words, config, first)
+    if not result.finished:
+        code = ErrorCode(result.error_code).name
+        raise ModelError(
+            f"{task.model.name}: the program stops with {code} at instruction {result.error_index}"
+        )
+    return Performance(
+        cycles=result.counters["cycles"],
+        macs=sum(layer["macs"] for layer in module.details["layers"]),
+        instructions=len(words),
+        dram_bytes=image.size,
+        counters=dict(result.counters),
+        seconds=round(time.perf_counter() - begin, 3),
+    )
+
+
+@lru_cache(maxsize=16)
+def _graph(content: bytes) -> Graph:
+    """The model as the backend takes it, prepared once in a process."""
+    model = onnx.load_model_from_string(content)
+    return prepare_graph(import_onnx(model), Trace(CompileOptions()))
+
+
+@lru_cache(maxsize=1)
+def program_hash() -> str:
+    """Of all sources that decide cycles: instruction set, simulator, compiler."""
+    compiler = Path(__file__).parents[1]
+    outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
+    files = [Path(__file__)]
+    for package in (dovetail.isa, dovetail.vta_sim):
+        files += Path(str(package.__file__)).parent.rglob("*.py")
+    files += (
+        path
+        for path in compiler.rglob("*.py")
+        if not outside & set(path.relative_to(compiler).parts)
+    )
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(path.name.encode() + path.read_bytes())
+    return total.hexdigest()

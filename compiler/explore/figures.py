@@ -1,0 +1,84 @@
+"""The figures of a design: of each model, of each FPGA family, and together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log
+
+from .area import Area, AreaModel
+from .clock import Clock
+from .energy import Energy, estimate_energy
+from .evaluate import Failure, Performance
+from .space import Design
+
+__all__ = ["DesignResult", "FamilyFigures", "Models", "evaluated", "slug"]
+
+Outcomes = Mapping[str, Performance | Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What areas and clocks follow from, by family."""
+
+    areas: Mapping[str, AreaModel]
+    clocks: Mapping[str, Clock]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFigures:
+    """A design in one family: latencies in seconds, by model, and their geometric mean."""
+
+    area: Area
+    clock: Clock
+    latencies: Mapping[str, float]
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class DesignResult:
+    """All that is known of a design.
+
+    outcomes: by model.  families: empty, and energy None, unless every model ran.  energy:
+    microjoules, the geometric mean of all models.
+    """
+
+    design: Design
+    outcomes: Outcomes
+    families: Mapping[str, FamilyFigures]
+    energies: Mapping[str, Energy]
+    energy: float | None
+
+    @property
+    def complete(self) -> bool:
+        """Every model ran."""
+        return self.energy is not None
+
+    def objectives(self, family: str) -> tuple[float, float, float]:
+        """Latency, share of the part, energy: the less the better."""
+        found = self.families[family]
+        assert self.energy is not None
+        return found.latency, found.area.share, self.energy
+
+
+def evaluated(design: Design, outcomes: Outcomes, models: Models) -> DesignResult:
+    """Everything that follows from the outcomes of ``design``."""
+    runs = {name: run for name, run in outcomes.items() if isinstance(run, Performance)}
+    energies = {name: estimate_energy(run, design.config) for name, run in runs.items()}
+    if len(runs) < len(outcomes):
+        return DesignResult(design, outcomes, {}, energies, None)
+    families = {}
+    for name, model in models.areas.items():
+        clock = models.clocks[name]
+        latencies = {each: run.cycles / clock.hz for each, run in runs.items()}
+        area = model.area(design.config)
+        families[name] = FamilyFigures(area, clock, latencies, _mean(latencies))
+    energy = _mean({name: each.total for name, each in energies.items()})
+    return DesignResult(design, outcomes, families, energies, energy)
+
+
+def slug(name: str) -> str:
+    """A name as columns of tables have it."""
+    return name.lower().replace(" ", "_")
+
+
+def _mean(values: Mapping[str, float]) -> float:
+    return exp(sum(log(each) for each in values.values()) / len(values))

@@ -1,0 +1,101 @@
+"""Running tasks in several processes of this machine, even when some of them die."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Protocol
+
+from .evaluate import Failure, Performance, Task, attempt
+
+__all__ = ["Finished", "LocalPool", "Pool"]
+
+Finished = tuple[Task, Performance | Failure]
+
+
+class Pool(Protocol):
+    """Something that evaluates tasks."""
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Finished]:
+        """Each task with what came of it, in the order in which they end.
+
+        A task is taken from ``tasks`` when there is room for it, not before.
+        """
+        ...
+
+
+class LocalPool:
+    """Processes of this machine.
+
+    When one dies, all tasks that were under way are done again, one at a time; the one with which a
+    process dies a second time has failed.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Finished]:
+        executor = self._start()
+        running: dict[Future[Performance | Failure], Task] = {}
+        suspects: deque[Task] = deque()
+        try:
+            while True:
+                alone = bool(suspects) and not running
+                if alone:
+                    running[executor.submit(attempt, suspects[0])] = suspects.popleft()
+                while not suspects and not alone and len(running) < 2 * self._workers:
+                    task = next(tasks, None)
+                    if task is None:
+                        break
+                    running[executor.submit(attempt, task)] = task
+                if not running:
+                    return
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                died = []
+                for future in done:
+                    task = running.pop(future)
+                    try:
+                        outcome = future.result()
+                    except BrokenProcessPool:
+                        died.append(task)
+                    else:
+                        yield task, outcome
+                if not died:
+                    continue
+                died += running.values()
+                running.clear()
+                executor.shutdown(wait=False)
+                executor = self._start()
+                if alone:
+                    yield (
+                        died[0],
+                        Failure(
+                            "WorkerDied", "the process that worked on it died twice; out of memory?"
+                        ),
+                    )
+                else:
+                    suspects.extend(died)
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context("spawn"), initializer=_begin_worker
+        )
+
+
+def _begin_worker() -> None:
+    """Leave interrupts to the parent, and end when it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: "multiprocessing.process.BaseProcess") -> None:
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,113 @@
+"""What was found so far, in an SQLite file: each result is safe as soon as it is put there.
+
+A folder of results holds one space on given models; a second file, the cache, holds results of all
+spaces.  Both map a key, the content a result follows from, to the result.
+"""
+
+import fcntl
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..errors import ExploreError
+from .evaluate import Failure, Performance, Task
+
+__all__ = ["ResultFile", "locked", "result_key"]
+
+Result = Performance | Failure
+
+
+def result_key(task: Task, program: str) -> str:
+    """Of everything a result follows from: design, model, and the program that finds it."""
+    text = f"{task.design.text};{task.model.digest};{program}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ResultFile:
+    """Results by key, and what they are for.
+
+    Every method raises ExploreError when the file cannot be read or written; what is in it stays.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._clear_errors("opened"):
+            # Another process may be writing to the cache.
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT)"
+            )
+            self._db.execute("CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT)")
+
+    def find(self, key: str) -> Result | None:
+        """The result with this key."""
+        with self._clear_errors("read"):
+            row = self._db.execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        values = json.loads(row[0])
+        return Failure(**values) if "kind" in values else Performance(**values)
+
+    def put(self, key: str, result: Result) -> None:
+        """Keep ``result``, from now on."""
+        with self._clear_errors("written"):
+            self._db.execute(
+                "INSERT OR REPLACE INTO results VALUES (?, ?)", (key, json.dumps(asdict(result)))
+            )
+
+    def count(self) -> int:
+        """Results that are there."""
+        with self._clear_errors("read"):
+            return int(self._db.execute("SELECT count(*) FROM results").fetchone()[0])
+
+    def about(self) -> dict[str, Any]:
+        """What ``describe`` wrote; empty in a new file."""
+        with self._clear_errors("read"):
+            rows = self._db.execute("SELECT key, value FROM about").fetchall()
+        return {key: json.loads(value) for key, value in rows}
+
+    def describe(self, values: Mapping[str, Any]) -> None:
+        """Write what the results are for."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        with self._clear_errors("written"):
+            self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @contextmanager
+    def _clear_errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, ValueError) as error:
+            raise ExploreError(
+                f"{self._path} cannot be {what}: {error}; the results in it are kept: make room "
+                "or choose another folder, then give the same command again"
+            ) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other explorations out of ``folder``, until the end or this process's death.
+
+    Raises ExploreError when one is at work there, or nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w")
+    except OSError as error:
+        raise ExploreError(f"folder {folder} cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ExploreError(
+                f"another exploration is at work in {folder}; wait for it, or choose another folder"
+            ) from None
+        yield
