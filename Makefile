@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 
 synth: $(READY) ## Synthesise every configuration with Yosys; writes docs/resources.md
 	$(BIN)/python -m dovetail.vta_hw.synthesis
+
+area-records: $(READY) ## Count the areas that estimates are fitted to; writes docs/explore.md
+	$(BIN)/python -m dovetail.compiler.explore.area_records $(ARGS)
 
 bitstream: $(READY) ## Make a board's bitstream in build/$(BOARD): BOARD, JOBS
 	$(BIN)/dovetail bitstream --board $(BOARD) --jobs $(JOBS) -o build/$(BOARD) $(ARGS)

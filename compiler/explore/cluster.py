@@ -23,7 +23,7 @@ class ClusterPool:
     def __init__(self, address: str) -> None:
         self._address = address
         try:
-            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._client = Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise ExploreError(f"no Dask scheduler answers at {address}: {error}") from None
         if not self._client.nthreads():

@@ -97,10 +97,12 @@ def _value(node: ast.expr, values: Values) -> Any:
             return not _value(operand, values)
         case ast.UnaryOp(operand=operand):
             return -_value(operand, values)
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_value(part, values) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_value(part, values) for part in parts)
+        case ast.BoolOp(op=op, values=parts):
+            for part in parts:
+                value = _value(part, values)
+                if bool(value) == isinstance(op, ast.Or):
+                    break
+            return value
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides = [_value(side, values) for side in (left, *others)]
             return all(

@@ -5,7 +5,7 @@ import io
 from collections.abc import Sequence
 
 from .evaluate import Failure, Performance
-from .explore import Exploration
+from .exploration import Exploration
 from .figures import DesignResult, slug
 from .front import fitting_front
 

@@ -16,6 +16,8 @@ __all__ = ["Finished", "LocalPool", "Pool"]
 
 Finished = tuple[Task, Performance | Failure]
 
+DIED = Failure("WorkerDied", "the process that worked on it alone died twice; out of memory?")
+
 
 class Pool(Protocol):
     """Something that evaluates tasks."""
@@ -31,8 +33,8 @@ class Pool(Protocol):
 class LocalPool:
     """Processes of this machine.
 
-    When one dies, all tasks that were under way are done again, one at a time; the one with which a
-    process dies a second time has failed.
+    When one dies, all tasks that were under way are done again, one at a time; one with which a
+    process then dies twice has failed.
     """
 
     def __init__(self, workers: int) -> None:
@@ -42,20 +44,24 @@ class LocalPool:
         executor = self._start()
         running: dict[Future[Performance | Failure], Task] = {}
         suspects: deque[Task] = deque()
+        seen_dying: set[Task] = set()
         try:
             while True:
                 alone = bool(suspects) and not running
-                if alone:
-                    running[executor.submit(attempt, suspects[0])] = suspects.popleft()
-                while not suspects and not alone and len(running) < 2 * self._workers:
-                    task = next(tasks, None)
+                died: list[Task] = []
+                while not died and len(running) < (1 if alone else 2 * self._workers):
+                    if suspects and not alone:
+                        break
+                    task = suspects.popleft() if alone else next(tasks, None)
                     if task is None:
                         break
-                    running[executor.submit(attempt, task)] = task
-                if not running:
+                    try:
+                        running[executor.submit(attempt, task)] = task
+                    except BrokenProcessPool:
+                        died.append(task)
+                if not running and not died:
                     return
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                died = []
+                done = wait(running, return_when=FIRST_COMPLETED).done if not died else set()
                 for future in done:
                     task = running.pop(future)
                     try:
@@ -70,14 +76,10 @@ class LocalPool:
                 running.clear()
                 executor.shutdown(wait=False)
                 executor = self._start()
-                if alone:
-                    yield (
-                        died[0],
-                        Failure(
-                            "WorkerDied", "the process that worked on it died twice; out of memory?"
-                        ),
-                    )
+                if alone and died[0] in seen_dying:
+                    yield died[0], DIED
                 else:
+                    seen_dying |= set(died) if alone else set()
                     suspects.extend(died)
         finally:
             executor.shutdown(cancel_futures=True)

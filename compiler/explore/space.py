@@ -211,6 +211,9 @@ def _constraints(
 
 def _checked(space: Space, where: str) -> Space:
     """The space, when each value of each axis is in one of its designs."""
+    only = space.design(()) if not space.axes else None
+    if isinstance(only, str):
+        raise SpaceError(f"{where}: no design is left: {only}")
     for place, axis in enumerate(space.axes):
         for value in axis.values:
             reason = _impossible(space, place, value)

@@ -13,7 +13,7 @@ from ..output import clear_errors, human, print_json, progress, table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...explore.explore import Exploration, Progress
+    from ...explore.exploration import Exploration, Progress
 
 __all__ = ["explore"]
 
@@ -80,8 +80,8 @@ def explore(
     Each result is kept in the folder as soon as it is there.  The same command goes on where it was
     stopped.  Afterwards the folder has results.csv, results.parquet and report.html.
     """
-    from ...explore.explore import Options
-    from ...explore.explore import explore as run
+    from ...explore.exploration import Options
+    from ...explore.exploration import explore as run
 
     options = Options(
         workers=jobs or os.cpu_count() or 1,

@@ -7,7 +7,7 @@ from bokeh.models import Model
 from bokeh.resources import Resources
 
 from ...explore.evaluate import Failure
-from ...explore.explore import Exploration
+from ...explore.exploration import Exploration
 from ...explore.front import fitting_front
 from .plots import energy_plot, trade_off_plot
 

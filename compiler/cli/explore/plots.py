@@ -4,7 +4,7 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.palettes import Category10_10
 from bokeh.plotting import figure
 
-from ...explore.explore import Exploration
+from ...explore.exploration import Exploration
 from ...explore.figures import DesignResult
 from ...explore.front import fitting_front, pareto
 

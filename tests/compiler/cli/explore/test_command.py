@@ -1,0 +1,109 @@
+"""The command: what it writes and says, its errors, and its page in a real browser."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dovetail.compiler.__main__ import main
+from dovetail.compiler.cli.output import FILE_WIDTH, human
+
+pytest.importorskip("bokeh", reason="needs the extra explore")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SPACE = """
+[base]
+config = "tiny"
+[hardware]
+block = [4, 8]
+wgt_depth = [2, 128, 256]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(digits_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Explored once for all tests."""
+    place = tmp_path_factory.mktemp("explore")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOVETAIL_CACHE", str(place / "cache"))
+        patch.setattr(human, "_width", FILE_WIDTH)
+        done = invoke(digits_model, place)
+    assert done.exit_code == 0, done.output
+    (place / "json").write_text(done.stdout)
+    (place / "said").write_text(done.stderr)
+    return place
+
+
+def invoke(model: Path, place: Path, *more: str, space: str = SPACE) -> Result:
+    (place / "space.toml").write_text(space)
+    arguments = ["explore", "--models", str(model), "--space", str(place / "space.toml")]
+    arguments += ["-o", str(place / "out"), "--jobs", "1", "--json", *more]
+    return CliRunner().invoke(main, arguments)
+
+
+def test_standard_output_is_one_object(folder: Path) -> None:
+    found = json.loads((folder / "json").read_text())
+    assert (found["designs"], found["evaluations"], found["known"]) == (6, 6, 0)
+    assert found["failed"] >= 1
+    for front in found["front"].values():
+        assert front == sorted(front, key=lambda each: each["latency_ms"])
+        assert {each["wgt_depth"] for each in front} <= {128, 256}
+
+
+def test_all_files_are_there_and_named(folder: Path) -> None:
+    with (folder / "out" / "results.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 6
+    assert all(bool(line["cycles"]) != bool(line["error"]) for line in lines)
+    said = (folder / "said").read_text()
+    for name in ("results.csv", "results.parquet", "report.html"):
+        assert (folder / "out" / name).stat().st_size > 0
+        assert name in said
+
+
+def test_an_error_is_one_message(digits_model: Path, tmp_path: Path) -> None:
+    refused = invoke(digits_model, tmp_path, space="[hardware]\nblock = [5]\n")
+    assert refused.exit_code == 1
+    assert isinstance(refused.exception, SystemExit), "a traceback"
+    assert "no design can have block = 5" in " ".join(refused.stderr.split())
+    assert refused.stdout == ""
+    absent = invoke(tmp_path / "absent.onnx", tmp_path)
+    assert absent.exit_code == 1
+    assert "absent.onnx" in absent.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_page_draws_the_designs_and_says_what_failed(folder: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} on PATH")
+    text = (folder / "out" / "report.html").read_text()
+    assert "http" not in text.split("</head>")[1].replace("http://www.w3.org", "")
+    problems: list[str] = []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_context(offline=True).new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto((folder / "out" / "report.html").as_uri())
+        page.wait_for_function(
+            "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
+        )
+        drawn = page.evaluate(
+            """() => Bokeh.documents[0].get_model_by_name("ECP5: share of the part").renderers
+            .filter((each) => each.data_source.data.luts)
+            .reduce((sum, each) => sum + each.data_source.data.x.length, 0)"""
+        )
+        fronts = page.locator("table.front").count()
+        failures = page.locator("#failed tr").count()
+        browser.close()
+    assert not problems
+    found = json.loads((folder / "json").read_text())
+    assert failures == found["failed"]
+    assert 0 < drawn <= 6 - found["failed"]
+    assert fronts == 2

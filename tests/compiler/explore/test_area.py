@@ -1,0 +1,138 @@
+"""Areas: the model against Yosys's counts, and the fit against its definition."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.compiler.explore import area_cache, gateware
+from dovetail.compiler.explore.area import (
+    FIGURES,
+    AreaModel,
+    AreaRecord,
+    area_config,
+    load_area_model,
+    read_records,
+)
+from dovetail.compiler.explore.area_plan import PLAN
+from dovetail.compiler.explore.least_squares import fit, leave_one_out
+from dovetail.compiler.explore.memories import block_rams
+from dovetail.isa.configs import find_config
+
+FAMILIES, RECORDS = read_records()
+
+
+def test_every_count_is_of_a_planned_configuration_and_twenty_are_there() -> None:
+    planned = {config.identity for config in PLAN}
+    assert len(planned) == len(PLAN) >= 20
+    for family in FAMILIES:
+        counted = {each.config.identity for each in RECORDS if each.family == family.name}
+        assert counted <= planned
+
+
+def test_block_rams_are_exact_without_being_fitted() -> None:
+    for record in RECORDS:
+        assert block_rams(record.config, record.family) == record.counts["block_rams"], record
+
+
+def test_multipliers_are_exact() -> None:
+    models = {family.name: AreaModel(family, RECORDS, "") for family in FAMILIES}
+    for record in RECORDS:
+        estimate = models[record.family].estimate(record.config)
+        assert round(estimate["multipliers"]) == record.counts["multipliers"]
+
+
+def test_a_count_of_these_sources_is_taken_and_another_is_estimated() -> None:
+    family = FAMILIES[0]
+    first = next(each for each in RECORDS if each.family == family.name)
+    same = AreaModel(family, RECORDS, first.gateware).area(first.config)
+    assert same.basis == "synthesised"
+    assert same.error == 0
+    assert [getattr(same, figure) for figure in FIGURES] == [first.counts[f] for f in FIGURES]
+    changed = AreaModel(family, RECORDS, "other sources").area(first.config)
+    assert changed.basis == "estimated"
+    assert changed.error > 0
+    shares = [first.counts[f] / c for f, c in zip(FIGURES, family.capacity, strict=True)]
+    assert same.share == pytest.approx(max(shares))
+
+
+def test_a_configuration_beyond_all_records_says_so() -> None:
+    config = area_config(find_config("large"), "ECP5")
+    small = [each for each in RECORDS if each.config.block <= 16]
+    assert AreaModel(FAMILIES[0], small, "").area(config).basis == "extrapolated"
+
+
+def test_multipliers_of_a_family_decide_how_a_configuration_is_built() -> None:
+    config = find_config("zynq7020")
+    assert area_config(config, "ECP5").multiplier_bits == 18
+    assert area_config(config, "Xilinx 7").multiplier_bits == 25
+    assert area_config(config, "ECP5").identity == config.identity
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_fit_meets_the_conditions_of_its_optimum(seed: int) -> None:
+    # Karush, Kuhn and Tucker: the gradient is 0 where a weight is free, and points outwards at 0.
+    chance = np.random.default_rng(seed)
+    features, figures = chance.random((12, 5)), 1 + chance.random(12)
+    weights = fit(features, figures)
+    scaled = features / figures[:, None]
+    gradient = scaled.T @ (scaled @ weights - 1)
+    assert (weights >= 0).all()
+    assert gradient[weights > 0] == pytest.approx(0, abs=1e-7)
+    assert (gradient[weights == 0] >= -1e-7).all()
+
+
+def test_leaving_out_finds_what_does_not_follow() -> None:
+    features = np.array([[1.0, x] for x in (1, 2, 3, 4, 5)])
+    figures = features @ np.array([10.0, 2.0])
+    assert leave_one_out(features, figures) == pytest.approx(0, abs=1e-9)
+    figures[2] *= 2
+    assert leave_one_out(features, figures)[2] == pytest.approx(-0.5)
+
+
+def test_the_gatewares_hash_does_not_see_comments_but_sees_code(tmp_path: Path) -> None:
+    found = gateware.gateware_hash()
+    assert found == gateware.gateware_hash()
+    one = 'def f():\n    """Say."""\n    return 1  # one\n'
+    trees = [
+        ast.dump(gateware._without_docstrings(ast.parse(text)))
+        for text in (one, "def f():\n    return 1\n", "def f():\n    return 2\n")
+    ]
+    assert trees[0] == trees[1] != trees[2]
+
+
+def test_the_gatewares_hash_covers_all_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    original = Path.read_text
+
+    def watch(self: Path, *args: object, **kwargs: object) -> str:
+        read.append(self.name)
+        return original(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "read_text", watch)
+    gateware.gateware_hash.__wrapped__()
+    assert {"gemm.py", "vector_lane.py", "load.py", "scratchpad.py", "config.py"} <= set(read)
+
+
+def test_a_count_of_this_machine_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path))
+    config = find_config("tiny")
+    counts = dict(zip(FIGURES, (1, 2, 3, 4.5), strict=True))
+    record = AreaRecord(config, "ECP5", counts, gateware.gateware_hash(), "n", "y")
+    folder = tmp_path / "area"
+    folder.mkdir()
+    name = f"{gateware.gateware_hash()[:16]}-a.json"
+    (folder / name).write_text(json.dumps(area_cache.record_values(record)))
+    (folder / name.replace("-a", "-b")).write_text("{damaged")
+    (folder / name.replace("-a", "-c")).write_text("{}")
+    (found,) = area_cache.counted_here()
+    assert found.counts == counts
+    assert found.config.identity == config.identity
+    area = load_area_model((found,))["ECP5"].area(config)
+    assert (area.luts, area.basis) == (1, "synthesised")

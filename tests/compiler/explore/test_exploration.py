@@ -1,0 +1,313 @@
+"""Whole explorations of the digits network: figures, resuming, and everything that goes wrong."""
+
+import csv
+import io
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dovetail.compiler.accelerate import accelerate_graph, prepare_graph
+from dovetail.compiler.errors import ExploreError, ModelError, SpaceError
+from dovetail.compiler.explore import exploration as module
+from dovetail.compiler.explore.evaluate import Failure, Performance, Task
+from dovetail.compiler.explore.exploration import Exploration, Options, Progress, explore
+from dovetail.compiler.explore.export import rows, to_csv, to_parquet
+from dovetail.compiler.explore.pools import Finished
+from dovetail.compiler.explore.space import parse_space
+from dovetail.compiler.explore.store import ResultFile
+from dovetail.compiler.importers.onnx import import_onnx, load_onnx
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.target import Target
+from dovetail.compiler.trace import Trace
+from dovetail.runtime.executor import execute
+
+CONTENT = {
+    "base": {"config": "tiny"},
+    "hardware": {"block": [4, 8], "act_depth": [1024, 2048]},
+}
+SPACE = parse_space(CONTENT)
+
+
+class HereNow:
+    """A pool of this process, which can stop after some tasks."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.evaluated = most, 0
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Finished]:
+        from dovetail.compiler.explore.evaluate import attempt
+
+        for task in tasks:
+            if self.evaluated == self.most:
+                raise KeyboardInterrupt
+            self.evaluated += 1
+            yield task, attempt(task)
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> HereNow:
+    made = HereNow()
+    monkeypatch.setattr(module, "_pool", lambda options: made)
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "cache"))
+    return made
+
+
+def cycles(found: Exploration) -> dict[str, int | str]:
+    return {
+        result.design.key: outcome.cycles if isinstance(outcome, Performance) else outcome.message
+        for result in found.results
+        for outcome in result.outcomes.values()
+    }
+
+
+def test_every_design_has_the_cycles_of_a_whole_run(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    import numpy as np
+
+    found = explore([digits_model], SPACE, tmp_path / "out")
+    assert len(found.results) == 4
+    for result in found.results[::2]:
+        config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
+        graph = prepare_graph(import_onnx(load_onnx(digits_model)), Trace(options))
+        target = Target("vta:here", config)
+        compiled = accelerate_graph(graph, target, config, options, Trace(options))
+        image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}
+        # The runtime knows devices of named configurations only.
+        from dovetail.isa import configs
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(configs.CONFIGS, config.name, config)
+            ran = execute(compiled, image, "sim")
+        (outcome,) = result.outcomes.values()
+        assert isinstance(outcome, Performance)
+        assert (outcome.cycles, outcome.macs) == (ran.cycles, ran.macs)
+        assert outcome.counters == dict(ran.counters)
+
+
+def test_the_tables_have_a_row_for_each_design_and_model(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    found = explore([digits_model], SPACE, tmp_path / "out")
+    listed = rows(found)
+    assert len(listed) == 4
+    read = list(csv.DictReader(io.StringIO(to_csv(listed).decode())))
+    assert [int(row["cycles"]) for row in read] == [row["cycles"] for row in listed]
+    for row in listed:
+        clock, took = row["ecp5_clock_mhz"], row["ecp5_latency_ms"]
+        assert isinstance(clock, float)
+        assert isinstance(row["cycles"], int)
+        assert took == pytest.approx(row["cycles"] / clock / 1e3)
+    front = [row for row in listed if row["ecp5_front"]]
+    assert front
+    assert min(row["ecp5_latency_ms"] for row in listed) in [r["ecp5_latency_ms"] for r in front]
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    pyarrow = pytest.importorskip("pyarrow")
+    assert parquet.read_table(pyarrow.BufferReader(to_parquet(listed))).to_pylist() == listed
+
+
+def test_a_design_on_which_a_model_does_not_fit_is_recorded_and_the_rest_goes_on(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    space = parse_space({**CONTENT, "hardware": {"par_depth": [2, 4, 32], "wgt_depth": [2, 128]}})
+    found = explore([digits_model], space, tmp_path / "out")
+    failed = [o for r in found.results for o in r.outcomes.values() if isinstance(o, Failure)]
+    assert len(found.results) == 6
+    assert 0 < len(failed) == found.progress.failed < 6
+    assert all(each.message for each in failed)
+    errors = [row["error"] for row in rows(found) if row["error"]]
+    assert len(errors) == len(failed)
+
+
+def test_a_second_run_evaluates_nothing(pool: HereNow, digits_model: Path, tmp_path: Path) -> None:
+    first = explore([digits_model], SPACE, tmp_path / "out")
+    assert pool.evaluated == 4
+    again = explore([digits_model], SPACE, tmp_path / "out")
+    elsewhere = explore([digits_model], SPACE, tmp_path / "other")
+    assert pool.evaluated == 4
+    assert again.progress.found == elsewhere.progress.found == 4
+    assert cycles(first) == cycles(again) == cycles(elsewhere)
+    explore([digits_model], SPACE, tmp_path / "third", Options(cache=False))
+    assert pool.evaluated == 8
+
+
+def test_a_stopped_run_goes_on_where_it_was(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    pool.most = 3
+    options = Options(cache=False)
+    with pytest.raises(KeyboardInterrupt):
+        explore([digits_model], SPACE, tmp_path / "out", options)
+    pool.most = None
+    found = explore([digits_model], SPACE, tmp_path / "out", options)
+    assert pool.evaluated == 4
+    assert found.progress.found == 3
+    assert cycles(found) == cycles(explore([digits_model], SPACE, tmp_path / "whole", options))
+
+
+def test_a_folder_of_something_else_is_refused(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    explore([digits_model], SPACE, tmp_path / "out")
+    other = parse_space({**CONTENT, "hardware": {"block": [4]}})
+    with pytest.raises(ExploreError, match="holds 4 results of another space; choose another"):
+        explore([digits_model], other, tmp_path / "out")
+    (tmp_path / "out" / "results.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(ExploreError, match="file is not a database"):
+        explore([digits_model], SPACE, tmp_path / "out")
+    (tmp_path / "file").touch()
+    with pytest.raises(ExploreError, match="cannot be written: File exists"):
+        explore([digits_model], SPACE, tmp_path / "file")
+
+
+def test_two_at_once_in_one_folder_are_refused(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    def observe(progress: Progress) -> None:
+        with pytest.raises(ExploreError, match="another exploration is at work"):
+            explore([digits_model], SPACE, tmp_path / "out")
+
+    explore([digits_model], SPACE, tmp_path / "out", observe=observe)
+
+
+def test_what_is_missing_is_named(pool: HereNow, digits_model: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"absent\.onnx"):
+        explore([tmp_path / "absent.onnx"], SPACE, tmp_path / "out")
+    with pytest.raises(SpaceError, match="required one or more, named apart"):
+        explore([digits_model, digits_model], SPACE, tmp_path / "out")
+    with pytest.raises(SpaceError, match="family 'Virtex'; there are: ECP5"):
+        explore([digits_model], SPACE, tmp_path / "out", Options(family="Virtex"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cache_that_cannot_be_used_is_left_out(
+    pool: HereNow, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "file"))
+    found = explore([digits_model], SPACE, tmp_path / "out")
+    assert len(found.results) == 4
+    assert "goes on without the cache" in found.notes[0]
+
+
+def test_a_search_keeps_to_its_budget_and_tries_nothing_twice(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna", reason="needs optuna")
+    content = {
+        "base": {"config": "tiny"},
+        "hardware": {"block": [4, 8, 16], "bus_bytes": [4, 8], "wgt_depth": [64, 128, 256]},
+        "dram": {"latency_cycles": {"from": 4, "to": 40, "step": 4}},
+    }
+    options = Options(budget=12)
+    found = explore([digits_model], parse_space(content), tmp_path / "out", options)
+    assert found.searched
+    assert len(found.results) == len(cycles(found)) == pool.evaluated == 12
+    again = explore([digits_model], parse_space(content), tmp_path / "out", options)
+    assert cycles(again) == cycles(found)
+    assert pool.evaluated == 12
+
+
+COMMAND = [sys.executable, "-m", "dovetail.compiler", "explore", "--jobs", "1", "--json"]
+SPACE_TEXT = """
+[base]
+config = "tiny"
+[hardware]
+block = [4, 8]
+act_depth = [1024, 2048]
+[dram]
+latency_cycles = {from = 4, to = 12, step = 1}
+"""
+
+
+def command(model: Path, tmp_path: Path, *more: str) -> list[str]:
+    (tmp_path / "space.toml").write_text(SPACE_TEXT)
+    place = ("--space", str(tmp_path / "space.toml"), "-o", str(tmp_path / "out"))
+    return [*COMMAND, "--models", str(model), *place, "--no-cache", *more]
+
+
+def kept(tmp_path: Path) -> int:
+    """Results that another process has written so far."""
+    path = tmp_path / "out" / "results.sqlite"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as db:
+        try:
+            return int(db.execute("SELECT count(*) FROM results").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+
+
+def test_nothing_is_lost_when_all_is_killed(digits_model: Path, tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        command(digits_model, tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while kept(tmp_path) < 3 and running.poll() is None:
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    before = kept(tmp_path)
+    assert 3 <= before < 36
+    done = subprocess.run(
+        command(digits_model, tmp_path), capture_output=True, text=True, check=True
+    )
+    assert f'"known": {before}' in done.stdout
+    assert '"evaluations": 36' in done.stdout
+    assert kept(tmp_path) == 36
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_full_disk_is_one_clear_error_and_what_was_found_stays(
+    digits_model: Path, tmp_path: Path
+) -> None:
+    """A limit on the size of files stands for the disk."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (28_000, 28_000))
+
+    done = subprocess.run(
+        command(digits_model, tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "results.sqlite cannot be written: " in said
+    assert "the results in it are kept" in said
+    before = kept(tmp_path)
+    assert before > 0
+    again = subprocess.run(
+        command(digits_model, tmp_path), capture_output=True, text=True, check=True
+    )
+    assert f'"known": {before}' in again.stdout
+
+
+def test_results_outlive_the_file_being_closed_at_any_time(tmp_path: Path) -> None:
+    path = tmp_path / "results.sqlite"
+    first = ResultFile(path)
+    result, failure = Performance(5, 4, 3, 2, {"cycles": 5}, 0.5), Failure("ModelError", "bad")
+    first.put("a", result)
+    first.put("b", failure)
+    second = ResultFile(path)
+    assert (second.find("a"), second.find("b"), second.find("c")) == (result, failure, None)
+    assert second.count() == 2
+    first.close()
+    second.close()
+    with pytest.raises(ExploreError, match="cannot be read"):
+        second.find("a")

@@ -1,0 +1,126 @@
+"""Processes that die, and what is left of their work."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dovetail.compiler.explore import pools
+from dovetail.compiler.explore.evaluate import Failure, ModelFile, Performance, Task, attempt
+from dovetail.compiler.explore.pools import LocalPool
+from dovetail.compiler.explore.space import Design
+from dovetail.compiler.options import Overlap
+from dovetail.isa.configs import find_config
+
+DESIGN = Design(find_config("tiny"), Overlap.LAYERS)
+
+
+def fake(task: Task) -> Performance | Failure:
+    """A model's name says what happens: the process dies, once or always, or it takes its time."""
+    what, _, rest = task.model.name.partition(":")
+    if what == "dies" or (what == "dies once" and not Path(rest).exists()):
+        if rest:
+            Path(rest).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "takes":
+        time.sleep(float(rest))
+    return Performance(1, 1, 1, 1, {}, 0.0)
+
+
+def tasks(*names: str) -> Iterator[Task]:
+    return (Task(DESIGN, ModelFile(name, b"")) for name in names)
+
+
+def names_of(monkeypatch: pytest.MonkeyPatch, *names: str) -> dict[str, Performance | Failure]:
+    monkeypatch.setattr(pools, "attempt", fake)
+    found = LocalPool(2).run(tasks(*names))
+    return {task.model.name: outcome for task, outcome in found}
+
+
+def test_a_task_that_kills_its_process_fails_and_all_others_succeed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    once = f"dies once:{tmp_path / 'mark'}"
+    found = names_of(monkeypatch, "a", "dies", "b", "c", once, "d", "e", "f")
+    assert len(found) == 8
+    failed = {name: outcome for name, outcome in found.items() if isinstance(outcome, Failure)}
+    assert list(failed) == ["dies"]
+    assert failed["dies"].kind == "WorkerDied"
+
+
+def test_tasks_are_taken_when_there_is_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "attempt", fake)
+    taken = []
+
+    def endless() -> Iterator[Task]:
+        for number in range(1000):
+            taken.append(number)
+            yield Task(DESIGN, ModelFile(f"{number}", b""))
+
+    running = LocalPool(1).run(endless())
+    for _ in range(3):
+        next(running)
+    assert len(taken) <= 3 + 2
+    running.close()
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import multiprocessing, sys, time\n"
+        "from dovetail.compiler.explore.pools import LocalPool\n"
+        "from tests.compiler.explore.test_pools import tasks, fake, pools\n"
+        "if __name__ == '__main__':\n"
+        "    pools.attempt = fake\n"
+        "    running = LocalPool(1).run(tasks('a', 'takes:60', 'takes:60'))\n"
+        "    next(running)\n"
+        "    print(multiprocessing.active_children()[0].pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    parent = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    os.kill(worker, 0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(100):
+        if not _alive(worker):
+            return
+        time.sleep(0.1)
+    os.kill(worker, signal.SIGKILL)
+    pytest.fail("the worker outlived its parent")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_errors_of_any_kind_become_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = attempt(Task(DESIGN, ModelFile("broken", b"no model")))
+    assert isinstance(broken, Failure)
+    from dovetail.compiler.explore import evaluate
+
+    def fail(task: Task) -> Performance:
+        raise AssertionError("this cannot be")
+
+    monkeypatch.setattr(evaluate, "_evaluate", fail)
+    found = attempt(Task(DESIGN, ModelFile("a", b"")))
+    assert isinstance(found, Failure)
+    assert found.kind == "AssertionError"
+    assert "internal error at test_pools.py:" in found.message
