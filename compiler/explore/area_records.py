@@ -92,12 +92,12 @@ def area_table(models: Sequence[AreaModel]) -> str:
     lines += [f"| {' | '.join(row)} |" for row in rows]
     lines += ["", "| family | LUT: mean, largest | FF | multipliers |", "|---|---|---|---|"]
     for model in models:
-        said = [
+        errors = [
             f"{100 * np.abs(model.errors[figure]).mean():.1f} %, "
             f"{100 * np.abs(model.errors[figure]).max():.1f} %"
             for figure in FIGURES[:3]
         ]
-        lines.append(f"| {model.family.name} | {' | '.join(said)} |")
+        lines.append(f"| {model.family.name} | {' | '.join(errors)} |")
     return "\n".join(lines)
 
 
