@@ -10,6 +10,7 @@ from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import Timeline, TimelineEntry
 
 from .backends.vta.emit import CompiledProgram, compile_partition
+from .backends.vta.layers.activation import Activation
 from .errors import ModelError
 from .graph.dense_to_conv import DenseToConv
 from .graph.eliminate_dead import EliminateDead
@@ -24,8 +25,8 @@ from .host_steps import host_steps
 from .importers.onnx import import_onnx
 from .options import CompileOptions
 from .passes import Pass, Pipeline
+from .schedule.loops.trace import to_record
 from .target import Target
-from .tensor.activation import Activation
 from .trace import Trace
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
@@ -162,11 +163,11 @@ def _layers(
         {
             "name": layer.name,
             "kind": "+".join(type(node.operator).__name__ for node in layer.nodes),
-            "macs": lowered.kernel.macs,
+            "macs": lowered.macs,
             "dram_bytes": count,
             "expected_cycles": cycles,
             "inexact_pairs": lowered.inexact_pairs,
-            "schedule": schedule.record,
+            "schedule": to_record(schedule),
         }
         for layer, lowered, schedule, count, cycles in zip(
             partition.layers, program.layers, program.schedules, moved, expected, strict=True

@@ -7,6 +7,7 @@ a load.  Two indices are equal for all values of their atoms exactly if their fo
 Index arithmetic is taken not to overflow int64.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..dtypes import DType
@@ -50,6 +51,27 @@ class Linear:
     def shifted(self, offset: int) -> "Linear":
         """With ``offset`` added."""
         return Linear(self.constant + offset, self.terms)
+
+    def coefficient(self, name: str) -> int:
+        """What the variable ``name`` is multiplied with."""
+        return self.terms.get(Variable(name), 0)
+
+    def at(self, values: Mapping[str, int]) -> int:
+        """The value of a sum of variables, those not in ``values`` at 0."""
+        return self.constant + sum(
+            factor * values.get(atom.name, 0)
+            for atom, factor in self.terms.items()
+            if isinstance(atom, Variable)
+        )
+
+    def limits(self, extents: Mapping[str, int]) -> tuple[int, int]:
+        """Smallest and largest value of a sum of variables, each from 0 to its extent less 1."""
+        low = high = self.constant
+        for atom, factor in self.terms.items():
+            assert isinstance(atom, Variable)
+            span = factor * (extents[atom.name] - 1)
+            low, high = low + min(span, 0), high + max(span, 0)
+        return low, high
 
     @property
     def value(self) -> int | None:

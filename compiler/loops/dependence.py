@@ -246,6 +246,8 @@ class _System:
         self.constraints.append(_Constraint(low - constant, high - constant, kept))
 
     def solve(self) -> bool:
+        if any(low > high for low, high in self.ranges.values()):
+            return False
         for constraint in self.constraints:
             if constraint.low == constraint.high:
                 shared = math.gcd(*constraint.terms.values())

@@ -10,6 +10,7 @@ work on the bits of integers, and on bool.  A load in the operand of a ``Select`
 is not done.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Union
@@ -19,6 +20,7 @@ from ..errors import GraphError
 
 __all__ = [
     "COMPARISONS",
+    "SCRATCHPADS",
     "Binary",
     "BinaryFunction",
     "Bitcast",
@@ -47,6 +49,29 @@ class Scope(StrEnum):
     """Scalars or vectors in registers; every index is constant once loops are unrolled."""
     SHARED = "shared"
     """Memory of one block of threads."""
+    ACT = "act"
+    """The accelerator's memories, see ``docs/architecture.md``: activations, ..."""
+    WGT = "wgt"
+    """... weight tiles, ..."""
+    ACC = "acc"
+    """... sums, ..."""
+    PAR = "par"
+    """... biases and scales, ..."""
+    TAP = "tap"
+    """... depthwise weights, ..."""
+    TAB = "tab"
+    """... and look-up tables."""
+
+
+SCRATCHPADS: Mapping[Scope, tuple[DType, ...]] = {
+    Scope.ACT: (DType.INT8,),
+    Scope.WGT: (DType.INT8,),
+    Scope.ACC: (DType.INT32,),
+    Scope.PAR: (DType.INT32, DType.FLOAT32),
+    Scope.TAP: (DType.INT8,),
+    Scope.TAB: (DType.INT8,),
+}
+"""The accelerator's memories, and the element types that each holds."""
 
 
 class UnaryFunction(StrEnum):

@@ -38,6 +38,7 @@ from collections.abc import Iterator
 
 from ..dtypes import DType
 from .expressions import (
+    SCRATCHPADS,
     Binary,
     BinaryFunction,
     Bitcast,
@@ -96,7 +97,7 @@ RESERVED = frozenset(
         *(function.value for function in UnaryFunction),
         *(function.value for function in BinaryFunction),
         *(kind.value for kind in LoopKind),
-        *(scope.value for scope in Scope),
+        *(scope.value for scope in Scope if scope not in SCRATCHPADS),
     }
 )
 """Words that a name must not be, unless quoted."""

@@ -10,6 +10,7 @@ from .affine import Linear
 from .bounds import Bounds
 from .expressions import (
     COMPARISONS,
+    SCRATCHPADS,
     Binary,
     BinaryFunction,
     Bitcast,
@@ -48,6 +49,9 @@ SHIFTS = frozenset({BinaryFunction.SHL, BinaryFunction.SHR})
 COUNTED = frozenset({LoopKind.VECTOR, LoopKind.UNROLLED})
 """Kinds whose extent is constant, and whose variables may index registers."""
 
+OUTLIVING = (Scope.GLOBAL, *SCRATCHPADS)
+"""Memories that outlive a function: those of its parameters."""
+
 
 def verify(
     function: Function,
@@ -72,10 +76,12 @@ def verify(
     for buffer in parameters:
         if buffer.name in names:
             raise GraphError(f"{function.name}: two parameters are named {buffer.name}")
-        if buffer.scope is not Scope.GLOBAL:
+        if buffer.scope not in OUTLIVING:
             raise GraphError(
-                f"{function.name}: parameter {buffer.name} is {buffer.scope}; required global"
+                f"{function.name}: parameter {buffer.name} is {buffer.scope}; required "
+                f"{' or '.join(OUTLIVING)}"
             )
+        _verify_held(function.name, buffer)
         names[buffer.name] = buffer
     inputs = frozenset(buffer.name for buffer in function.inputs)
     verifier = _Verifier(function.name, inputs, intrinsics or {}, scheduled, trust_data)
@@ -134,6 +140,7 @@ class _Verifier:
                     raise self.error(stmt, f"there is a buffer {buffer.name} already")
                 if any(size < 0 for size in buffer.shape):
                     raise self.error(stmt, "a size is negative")
+                _verify_held(self.name, buffer)
                 scope = _Scope({**scope.buffers, buffer.name: buffer}, scope.variables, scope.kinds)
             case Invoke():
                 self.invoke(stmt, scope)
@@ -253,6 +260,15 @@ class _Verifier:
                 if any(isinstance(each, For) for each in walk(stmt)):
                     for body in bodies(stmt):
                         self.races(body, bounds.surviving(stmt))
+
+
+def _verify_held(name: str, buffer: Buffer) -> None:
+    held = SCRATCHPADS.get(buffer.scope)
+    if held is not None and buffer.dtype not in held:
+        raise GraphError(
+            f"{name}: buffer {buffer.name} is {buffer.dtype} in {buffer.scope}, which holds "
+            f"{' or '.join(held)}"
+        )
 
 
 def _of_data(access: Access, form: Linear) -> bool:

@@ -9,13 +9,12 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...options import Overlap
-from ...schedule.defaults import Limits, default_schedule
-from ...schedule.primitives import Pipeline
-from ...tensor.activation import Activation
-from ...tensor.stages import LoweredLayer
 from .cascade import Cascade
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError
+from .schedules import Limits, default_schedule
 from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
@@ -124,10 +123,11 @@ class Chooser:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                schedule = default_schedule(layer.kernel, limits_of(config))
-                return StreamedLayer(schedule.then(Pipeline(self._depth)), {})
+                limits = limits_of(config)
+                schedule = default_schedule(layer.function, layer.kernel, limits, self._depth)
+                return StreamedLayer(schedule, {})
             case Tile() as tile:
-                return streamed_layer(layer.kernel, _touched(layer, gone), tile)
+                return streamed_layer(layer, _touched(layer, gone), tile)
             case Sized() as sized:
                 stripes = self._stripes[choice.first : choice.first + choice.count]
                 found = [each for each in stripes if each is not None]

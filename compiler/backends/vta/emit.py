@@ -10,14 +10,15 @@ from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
+from ...loops.text import to_text
 from ...options import Overlap
-from ...schedule.primitives import Schedule
-from ...tensor.activation import Activation, plan_activations
-from ...tensor.lower import lower
-from ...tensor.stages import LoweredLayer
+from ...schedule.loops.schedule import Schedule
 from .check import check
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
+from .layers.activation import Activation, plan_activations
+from .layers.definition import LoweredLayer
+from .layers.lower import lower
 from .operations import Builder, UnitOperation, with_acc_bank
 from .order import Ordered, order
 from .plan import plan_layers
@@ -67,10 +68,10 @@ def compile_partition(
     """
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
-    observe("lower", lambda: "\n\n".join(str(layer.kernel) for layer in layers))
+    observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
     plan = plan_layers(layers, source, config, overlap)
-    observe("schedule", lambda: "\n\n".join(str(each.kernel) for each in plan.schedules))
+    observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in plan.schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
 
     dram = DramMap(config)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 
-from ...tensor.activation import Activation
+from .layers.activation import Activation
 
 __all__ = ["Span", "cut", "load_windows"]
 

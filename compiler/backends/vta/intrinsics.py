@@ -1,32 +1,32 @@
-"""The accelerator's compute instructions: what each means in tensor IR, and how it is made.
+"""The accelerator's compute instructions: what each means, as a loop program, and how it is made.
 
-A meaning covers one tile or one vector: its loops are lanes.  The further loops of a stage that
-matches become the levels of the instruction, and move every operand by whole words.
+A meaning covers one tile or one vector.  The further loops of a nest that matches become the levels
+of the instruction, and move every operand by whole words.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import Finish, Gemm, Multiplier, Vector
 from dovetail.isa.instructions import Fold as IsaFold
 from dovetail.isa.memories import Memory, Unit
 
-from ...tensor.ir import (
+from ...dtypes import DType
+from ...loops.expressions import (
+    BinaryFunction,
     Buffer,
-    Fold,
-    Loop,
-    LoopKind,
-    Product,
-    Ref,
-    Scaled,
+    Cast,
+    Constant,
+    Expr,
     Scope,
-    Stage,
-    Total,
-    Value,
-    var,
+    Variable,
 )
+from ...loops.ir import Function, LoopKind, Store, Update, block, loops
+from .nest import Fold, Nest, Product, Total, Value
 from .operands import Operand, Tile
+from .read_nests import read_nests
 from .sliding import Windowed, slide
 
 __all__ = ["Intrinsic", "intrinsics"]
@@ -41,92 +41,90 @@ MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC}
 class Intrinsic:
     """An instruction, or one way to use it.
 
-    meaning: its names for buffers are those of the operands.
-    scopes: where an operand may lie, if not only where the meaning has it.
-    folds: what the stage's reduction loops outside the lanes may do.
+    program: what it means for one vector or tile; its parameters are the operands.
+    scopes: where an operand may lie, if not only where the program has it.
+    folds: what the nest's reduction loops outside the lanes may do.
     finishes: whether the result may be requantised and looked up.
+    meaning: the nest of the program.
     """
 
     name: str
     unit: Unit
-    meaning: Stage
+    program: Function
     scopes: Mapping[str, tuple[Scope, ...]]
     folds: tuple[Fold, ...]
     finishes: bool
     levels: int
     emit: Callable[[Tile], Gemm | Vector]
+    meaning: Nest = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        (nest,) = read_nests(self.program).nests
+        object.__setattr__(self, "meaning", nest)
 
 
+@cache
 def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     """All of them, for an accelerator with blocks of ``lanes``."""
     anywhere = (Scope.ACT, Scope.ACC)
     multiplied = {"target": anywhere}
-    source = _vector("source", "int8", Scope.ACT, lanes)
-    other = _vector("other", "int8", Scope.ACT, lanes)
-    taps = Product(source, _vector("taps", "int8", Scope.TAP, lanes))
-    total = Total(Scaled(source, 1), Scaled(other, 1))
-    folds = (Fold.NONE, Fold.SUM, Fold.MAX)
     moved = {"target": anywhere, "source": anywhere}
-    vector = (VECTOR_LEVELS, _emit_vector)
+    source = Buffer("source", (lanes,), DType.INT8, Scope.ACT)
+    other = Buffer("other", (lanes,), DType.INT8, Scope.ACT)
+    taps = Buffer("taps", (lanes,), DType.INT8, Scope.TAP)
+    folds = (Fold.NONE, Fold.SUM, Fold.MAX)
+    vector = (True, VECTOR_LEVELS, _emit_vector)
+    copy = _vector_program("fold", source[LANE], source)
+    scaled = _vector_program("taps", _wide(source) * _wide(taps), source, taps)
+    pair = _vector_program("pair", _wide(source) * FIRST + _wide(other) * SECOND, source, other)
     return (
         Intrinsic(
             "gemm",
             Unit.GEMM,
-            _gemm_meaning(lanes),
+            _tile_program(lanes),
             {},
-            (Fold.SUM,),
+            folds[1:2],
             False,
             GEMM_LEVELS,
             _emit_gemm,
         ),
-        Intrinsic(
-            "vector.fold",
-            Unit.VECTOR,
-            _meaning(source, "int8", lanes),
-            moved,
-            folds,
-            True,
-            *vector,
-        ),
-        Intrinsic(
-            "vector.taps",
-            Unit.VECTOR,
-            _meaning(taps, "int32", lanes),
-            multiplied,
-            folds[:2],
-            True,
-            *vector,
-        ),
-        Intrinsic(
-            "vector.pair",
-            Unit.VECTOR,
-            _meaning(total, "int32", lanes),
-            multiplied,
-            folds[:1],
-            True,
-            *vector,
-        ),
+        Intrinsic("vector.fold", Unit.VECTOR, copy, moved, folds, *vector),
+        Intrinsic("vector.taps", Unit.VECTOR, scaled, multiplied, folds[:2], *vector),
+        Intrinsic("vector.pair", Unit.VECTOR, pair, multiplied, folds[:1], *vector),
     )
 
 
-def _vector(name: str, dtype: str, scope: Scope, lanes: int) -> Ref:
-    return Ref(Buffer(name, (lanes,), dtype, scope), (var("l"),))
+LANE = Variable("l")
+FIRST, SECOND = 3, 5
+"""Factors of a sum of two, in the place of any."""
 
 
-def _meaning(value: Value, dtype: str, lanes: int) -> Stage:
-    """``target[l] = value[l]`` for every lane ``l``; int8 in ACT, or int32 in ACC."""
-    target = _vector("target", dtype, Scope.ACT if dtype == "int8" else Scope.ACC, lanes)
-    loops = (Loop("l", lanes, LoopKind.LANE),)
-    return Stage("vector", loops, frozenset(), target, Fold.NONE, value)
+def _wide(buffer: Buffer) -> Expr:
+    return Cast(DType.INT32, buffer[LANE])
 
 
-def _gemm_meaning(lanes: int) -> Stage:
+def _vector_program(name: str, value: Expr, *inputs: Buffer) -> Function:
+    """``target[l] = value`` for every lane ``l``; int8 in ACT, or int32 in ACC."""
+    scope = Scope.ACT if value.dtype is DType.INT8 else Scope.ACC
+    target = Buffer("target", inputs[0].shape, value.dtype, scope)
+    body = loops((("l", inputs[0].shape[0]),), Store(target, (LANE,), value), LoopKind.VECTOR)
+    return Function(name, inputs, (target,), body)
+
+
+def _tile_program(lanes: int) -> Function:
     """``acc[l] = sum over i of act[i] * wgt[l, i]``; an offset of the weights is a field."""
-    tile = Ref(Buffer("wgt", (lanes, lanes), "int8", Scope.WGT), (var("l"), var("i")))
-    act = Ref(Buffer("act", (lanes,), "int8", Scope.ACT), (var("i"),))
-    loops = tuple(Loop(name, lanes, LoopKind.LANE) for name in ("l", "i"))
-    acc = _vector("acc", "int32", Scope.ACC, lanes)
-    return Stage("gemm", loops, frozenset({"i"}), acc, Fold.SUM, Product(act, tile))
+    act = Buffer("act", (lanes,), DType.INT8, Scope.ACT)
+    wgt = Buffer("wgt", (lanes, lanes), DType.INT8, Scope.WGT)
+    acc = Buffer("acc", (lanes,), DType.INT32, Scope.ACC)
+    column = Variable("i")
+    value = Cast(DType.INT32, act[column]) * Cast(DType.INT32, wgt[LANE, column])
+    clear = loops((("j", lanes),), Store(acc, (Variable("j"),), ZERO), LoopKind.VECTOR)
+    add = Update(acc, (LANE,), BinaryFunction.ADD, value)
+    total = loops((("l", lanes), ("i", lanes)), add, LoopKind.VECTOR)
+    return Function("gemm", (act, wgt), (acc,), block(clear, total))
+
+
+ZERO = Constant(0, DType.INT32)
 
 
 def _padded(values: tuple[int, ...], levels: int, filler: int) -> tuple[int, ...]:
@@ -145,7 +143,7 @@ def _emit_gemm(tile: Tile) -> Gemm:
         acc_stride=_padded(acc.strides, GEMM_LEVELS, 0),
         reduction=tile.folded,
         accumulate=tile.again,
-        weight_offset=_offset(tile.stage.value),
+        weight_offset=_offset(tile.nest.value),
     )
 
 
@@ -165,14 +163,14 @@ def _emit_vector(tile: Tile) -> Vector:
 def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     """``windowed``: what makes the taps of ``tile`` windows of columns, if they are."""
     source, target = tile.operands["source"], tile.operands["target"]
-    fold = IsaFold.MAX if tile.stage.fold is Fold.MAX else IsaFold.ADD
+    fold = IsaFold.MAX if tile.nest.fold is Fold.MAX else IsaFold.ADD
     extents, lead = tile.extents, 0
     first_stride = 0
     fields: dict[str, int | bool | IsaFold | Multiplier | Finish | tuple[int, ...]] = {}
     if not tile.folded:
         extents, lead = (1, *extents), 1
-    if isinstance(tile.stage.value, Total):
-        total, other = tile.stage.value, tile.operands["other"]
+    if isinstance(tile.nest.value, Total):
+        total, other = tile.nest.value, tile.operands["other"]
         extents, first_stride = (2, *extents[1:]), other.address - source.address
         fold = IsaFold.MAC
         fields |= {"multiplier": Multiplier.IMMEDIATE}
@@ -184,10 +182,10 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     if "taps" in tile.operands:
         taps, fold = tile.operands["taps"], IsaFold.MAC
         fields |= {"tap_address": taps.address, "tap_stride": strides(taps)}
-        fields |= {"m0": _offset(tile.stage.value)}
+        fields |= {"m0": _offset(tile.nest.value)}
     if windowed:
         fields |= {"multiplier": Multiplier.WINDOW, "window_skip": windowed.skip}
-    finish = tile.stage.finish
+    finish = tile.nest.finish
     if finish:
         fields |= {
             "finish": Finish.REQUANTIZE,

@@ -4,12 +4,12 @@ Source: the rules of ``docs/timing.md``, summed up.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Unit
 
-from ...tensor.ir import Kernel, LoopKind, Scope, Stage
+from ...loops.expressions import Scope
+from .nest import Kernel, Nest, Product
 from .sliding import WINDOW
 
 __all__ = ["SETUP_CYCLES", "Traffic", "row_cycles", "unit_cycles", "unit_of"]
@@ -21,19 +21,20 @@ def unit_cycles(kernel: Kernel) -> dict[Unit, int]:
     But for windows of taps, see ``sliding``: there all taps of a row take one.
     """
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
-    for stage in kernel.stages:
-        count = prod(loop.extent for loop in stage.loops if loop.kind is not LoopKind.LANE)
-        cycles[unit_of(stage)] += min(count, _windowed(stage, count))
+    for nest in kernel.nests:
+        count = nest.vectors
+        cycles[unit_of(nest)] += min(count, _windowed(nest, count))
     return cycles
 
 
-def _windowed(stage: Stage, count: int) -> int:
+def _windowed(nest: Nest, count: int) -> int:
     """``count`` iterations, with the innermost folded loop as windows where it can be."""
-    folded = [loop for loop in stage.loops if loop.name in stage.reduction]
-    if not any(ref.buffer.scope is Scope.TAP for ref in stage.refs) or "x" not in stage.extents:
+    folded = [loop for loop in nest.loops if loop.name in nest.reduction]
+    taps = isinstance(nest.value, Product) and unit_of(nest) is Unit.VECTOR
+    if not taps or "x" not in nest.extents:
         return count
-    width, x = folded[-1].extent, stage.extents["x"]
-    steps = [ref.indices[2].coefficient("x") for ref in stage.refs if len(ref.indices) == FOUR]
+    width, x = folded[-1].extent, nest.extents["x"]
+    steps = [ref.indices[2].coefficient("x") for ref in nest.refs if len(ref.indices) == FOUR]
     stride = max(steps, default=1)
     if not 1 < width <= WINDOW:
         return count
@@ -41,10 +42,10 @@ def _windowed(stage: Stage, count: int) -> int:
     return count // (width * x) * columns
 
 
-def unit_of(stage: Stage) -> Unit:
-    """The unit that runs ``stage``."""
-    matrix = any(ref.buffer.scope is Scope.WGT for ref in stage.refs)
-    return Unit.GEMM if matrix else Unit.VECTOR
+def unit_of(nest: Nest) -> Unit:
+    """The unit that runs ``nest`` of a layer."""
+    sums = isinstance(nest.value, Product) and nest.target.buffer.scope is Scope.ACC
+    return Unit.GEMM if sums else Unit.VECTOR
 
 
 SETUP_CYCLES = 4

@@ -1,9 +1,10 @@
-"""What an intrinsic is made an instruction from: a stage at one place, in words."""
+"""What an intrinsic is made an instruction from: a nest at one place, in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...tensor.ir import Scope, Stage
+from ...loops.expressions import Scope
+from .nest import Nest
 
 __all__ = ["Operand", "Tile"]
 
@@ -19,7 +20,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A stage matched to an intrinsic, for one iteration of its serial loops.
+    """A nest matched to an intrinsic, for one iteration of its serial loops.
 
     operands: by their names in the meaning; with a finish, ``bias`` and ``scale`` too.
     extents: iterations of each level, innermost first; ``folded`` has the bit of each that reduces.
@@ -27,7 +28,7 @@ class Tile:
     table: first word of the look-up table, if there is one.
     """
 
-    stage: Stage
+    nest: Nest
     operands: Mapping[str, Operand]
     extents: tuple[int, ...]
     folded: int

@@ -16,14 +16,14 @@ from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 
-from ...tensor.activation import Activation
-from ...tensor.ir import Loop, LoopKind, Stage
-from ...tensor.pointwise import ADDEND
-from ...tensor.stages import LoweredLayer
-from ...tensor.tiles import tile_loops
+from ...loops.ir import LoopKind
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap
 from .image import load_windows
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .layers.lower import ADDEND
+from .nest import Loop, Nest
 from .place import Grant, Ring
 from .plan import Plan
 from .rows import Piece, RowBuffer
@@ -167,7 +167,7 @@ class Builder:
         self._add(store, layer)
 
     def add_layer(self, number: int, layer: LoweredLayer) -> None:
-        """Append the operations of a layer: for each tile, the instructions of each stage."""
+        """Append the operations of a layer: for each tile, the instructions of each nest."""
         planned = self.plan.layers[number]
         run = self._begin(number, layer, planned)
         if layer.output.name in run.bases:
@@ -257,9 +257,9 @@ class Builder:
             parts |= constants.keys() & {"add_bias"}
         for name in constants.keys() - parts:
             bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
-        loops = tile_loops(kernel)
-        stages = [_Stage.of(stage, loops, parts, self.config.block) for stage in kernel.stages]
-        return _Run(number, layer, loops, tuple(stages), constants, bases, {})
+        loops = kernel.tiles
+        nests = [_Nest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
+        return _Run(number, layer, loops, tuple(nests), constants, bases, {})
 
     def _tile(
         self, run: "_Run", tile: Mapping[str, int], pieces: Sequence[Piece] | None = None
@@ -271,25 +271,25 @@ class Builder:
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = 0
         self._tiles += 1
-        for stage in run.stages:
-            for inner in _iterations(stage.serial):
+        for nest in run.nests:
+            for inner in _iterations(nest.serial):
                 at = {**tile, **inner}
-                for name in stage.parts:
-                    part = _part(name, run.constants[name], stage.match.stage, at)
+                for name in nest.parts:
+                    part = _part(name, run.constants[name], nest.match.nest, at)
                     if part.key not in run.loaded or not self._holds(name, run.loaded[part.key]):
                         memory = CONSTANTS[name][0]
                         run.loaded[part.key] = self._load(run.number, run.layer, memory, part.array)
                     bases[name] = run.loaded[part.key].start
                 for name in SCALES:
                     bases[SCALES[name]] = bases.get(name, 0)
-                if pieces is None or stage.match.stage.target.buffer.name not in (output, ADDEND):
+                if pieces is None or nest.match.nest.name not in (output, ADDEND):
                     if pieces is None:
                         bases[ADDEND] = bases[output]
-                    self._add(stage.match.instruction(at, bases), run.number, self._tiles)
+                    self._add(nest.match.instruction(at, bases), run.number, self._tiles)
                     continue
                 for piece in pieces:
                     bases[output] = bases[ADDEND] = piece.base
-                    match = stage.match.only("y.inner", piece.start, piece.count)
+                    match = nest.match.only(piece.start, piece.count)
                     self._add(match.instruction(at, bases), run.number, self._tiles)
 
     def _holds(self, name: str, grant: Grant) -> bool:
@@ -306,7 +306,7 @@ class Builder:
         """Load a constant into the next place of its ring; return that place."""
         size = self.config.word_bytes(memory)
         words = array.nbytes // size
-        grant = self._rings[memory].take(words, layer.kernel.name)
+        grant = self._rings[memory].take(words, layer.name)
         address = self.dram.add(array)
         for start, count in _pieces(words, MOST_WORDS):
             load = Load(
@@ -365,15 +365,15 @@ class _Run:
     number: int
     layer: LoweredLayer
     loops: tuple[Loop, ...]
-    stages: "tuple[_Stage, ...]"
+    nests: "tuple[_Nest, ...]"
     constants: Mapping[str, NDArray[np.generic]]
     bases: dict[str, int]
     loaded: dict[tuple[object, ...], Grant]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
-    """A stage as an intrinsic, its serial loops inside those of the tiles, and what it loads.
+class _Nest:
+    """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
 
     parts: constants of which each iteration loads its part.
     """
@@ -383,12 +383,12 @@ class _Stage:
     parts: tuple[str, ...]
 
     @staticmethod
-    def of(stage: Stage, tiles: Sequence[Loop], parts: set[str], lanes: int) -> "_Stage":
-        """Match ``stage``, whose first loops are ``tiles``; ``parts`` are those of the layer."""
-        inside = stage.loops[len(tiles) :]
+    def of(nest: Nest, tiles: Sequence[Loop], parts: set[str], lanes: int) -> "_Nest":
+        """Match ``nest``, whose first loops are ``tiles``; ``parts`` are those of the layer."""
+        inside = nest.loops[len(tiles) :]
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
-        names = {ref.buffer.name for ref in stage.refs}
-        return _Stage(tensorize(stage, lanes), serial, tuple(sorted(parts & names)))
+        names = {ref.buffer.name for ref in nest.refs}
+        return _Nest(tensorize(nest, lanes), serial, tuple(sorted(parts & names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,12 +416,12 @@ def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
         yield dict(zip(names, indices, strict=True))
 
 
-def _part(name: str, array: NDArray[np.generic], stage: Stage, at: Mapping[str, int]) -> _Part:
+def _part(name: str, array: NDArray[np.generic], nest: Nest, at: Mapping[str, int]) -> _Part:
     """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
     key: list[object] = [name]
     for axis, loop in enumerate(CONSTANTS[name][1]):
         place = at.get(f"{loop}.outer", 0)
-        array = np.split(array, stage.extents.get(f"{loop}.outer", 1), axis)[place]
+        array = np.split(array, nest.extents.get(f"{loop}.outer", 1), axis)[place]
         key.append(place)
     return _Part(tuple(key), array)
 

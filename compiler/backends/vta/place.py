@@ -8,8 +8,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
-from ...tensor.activation import Activation
-from ...tensor.stages import LoweredLayer
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
 from .model import unit_of
 
 __all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
@@ -75,9 +75,9 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
     for number, layer in enumerate(layers):
         for activation in layer.inputs:
             units = {
-                unit_of(stage)
-                for stage in layer.kernel.stages
-                if any(ref.buffer.name == activation.name for ref in stage.refs[1:])
+                unit_of(nest)
+                for nest in layer.kernel.nests
+                if any(ref.buffer.name == activation.name for ref in nest.refs[1:])
             }
             entry = readers.setdefault(activation.name, set())
             entry |= {(number, unit) for unit in units or {Unit.VECTOR}}

@@ -8,11 +8,11 @@ from dovetail.isa.memories import Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
-from ...schedule.primitives import Schedule
-from ...tensor.activation import Activation
-from ...tensor.stages import LoweredLayer
+from ...schedule.loops.schedule import Schedule
 from .cascade import Cascade
 from .choose import Chooser
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
 from .place import Item, NoRoomError, activation_items, place
 from .stream import StreamedLayer
 
@@ -159,7 +159,7 @@ class _Planner:
         cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
         kept = [item for item in self.items if item.activation.name not in gone]
         kept = [_lengthened(item, cascades.values()) for item in kept]
-        names = [layer.kernel.name for layer in self._layers]
+        names = [layer.name for layer in self._layers]
         starts = place([*kept, *buffers], names, self._config)
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
-from ...tensor.activation import Activation
-from ...tensor.ir import Affine
+from ...loops.affine import Linear
+from ...loops.expressions import Variable
+from .layers.activation import Activation
 from .windows import Window, load_parts, store_part
 
 __all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]
@@ -73,8 +74,9 @@ class RowRing:
 
     def window(self, first: int, step: int, loop: str) -> Window:
         """The buffer, for a layer whose strips of loop ``loop`` begin ``step`` rows apart."""
-        rows = Affine.make(first, {loop: step})
-        return Window(self.activation, self.shape, (Affine(), rows, Affine()))
+        rows = Linear(first, {Variable(loop): step} if step else {})
+        nothing = Linear(0, {})
+        return Window(self.activation, self.shape, (nothing, rows, nothing))
 
     def runs(self, first: int, count: int) -> Iterator[Run]:
         """Every place of ``count`` rows from ``first`` on."""

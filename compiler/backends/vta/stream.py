@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -9,11 +9,14 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
-from ...schedule.primitives import Bind, Cache, Pipeline, Reorder, Schedule, Split
-from ...tensor.activation import Activation
-from ...tensor.ir import Kernel, LoopKind, Ref, Stage, Total
-from ...tensor.pointwise import ADDEND
+from ...schedule.loops.schedule import Schedule
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
+from .nest import Kernel, Ref, Total
+from .read_nests import read_nests
+from .schedules import AXES, tiled
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
@@ -22,14 +25,11 @@ __all__ = [
     "Tile",
     "TileError",
     "best_tile",
-    "cached",
     "stream_schedule",
     "stream_tiles",
     "streamed_layer",
-    "tiled",
 ]
 
-AXES = ("c", "y", "x")
 CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
 """Buffers of which a tile has only its part, and where they lie."""
 
@@ -61,11 +61,12 @@ class StreamedLayer:
     @property
     def kernel(self) -> Kernel:
         """The scheduled kernel on the buffers that hold what one tile touches."""
+        kernel = read_nests(self.schedule.function)
         windows = dict(self.windows)
-        output = self.schedule.kernel.stages[-1].target.buffer.name
+        output = kernel.nests[-1].name
         if output in windows:
             windows[ADDEND] = windows[output]
-        return localized(self.schedule.kernel, windows, (*CONSTANTS, *self.parted))
+        return localized(kernel, windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +84,18 @@ class Tile:
 
 
 def stream_schedule(
-    kernel: Kernel, activations: Mapping[str, Activation], config: HardwareConfig, act_words: int
+    layer: LoweredLayer,
+    activations: Mapping[str, Activation],
+    config: HardwareConfig,
+    act_words: int,
 ) -> StreamedLayer:
     """The tiles expected to take the least time, with ``act_words`` of ACT for buffers at most.
 
-    activations: those of the kernel that stay in DRAM, by name.
+    activations: those of the layer that stay in DRAM, by name.
     Raises TileError when no tile fits in ``act_words``, DoesNotFitError when none fits elsewhere.
     """
-    tile = best_tile(kernel, stream_tiles(kernel, activations, config), act_words)
-    return streamed_layer(kernel, activations, tile)
+    tile = best_tile(layer.kernel, stream_tiles(layer.kernel, activations, config), act_words)
+    return streamed_layer(layer, activations, tile)
 
 
 def stream_tiles(
@@ -104,14 +108,13 @@ def stream_tiles(
 
     Raises DoesNotFitError when sums or constants of none fit.
     """
-    refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
+    refs = kernel.refs
     touched = [refs[name] for name in activations]
     uneven = _uneven(kernel, activations)
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
-        if not uneven
-        or (each["c"] == 1 and (each["x"] == kernel.stages[0].extents["x"] or each["y"] == 1))
+        if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
     ]
     tiles = [
         _estimate(kernel, refs, touched, each, outer, config, depth)
@@ -145,21 +148,13 @@ def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int) -> Tile:
 
 
 def streamed_layer(
-    kernel: Kernel, activations: Mapping[str, Activation], tile: Tile
+    layer: LoweredLayer, activations: Mapping[str, Activation], tile: Tile
 ) -> StreamedLayer:
     """The schedule with ``tile``, and its windows."""
-    refs = {ref.buffer.name: ref for stage in kernel.stages for ref in stage.refs}
-    schedule = tiled(kernel, tile.sizes, tile.outer)
-    windows = windows_of(schedule.kernel, activations, tile.depth)
-    schedule = cached(schedule, refs.keys()).then(Pipeline(tile.depth))
-    return StreamedLayer(schedule, windows, _parted(refs))
-
-
-def cached(schedule: Schedule, names: Collection[str]) -> Schedule:
-    """With buffers for one tile's sums and constants, of those that ``names`` has."""
-    for name in sorted({"acc", *CONSTANTS} & set(names)):
-        schedule = schedule.then(Cache(name))
-    return schedule
+    parted = _parted(layer.kernel.refs)
+    schedule = tiled(layer.function, tile.sizes, tile.outer, tile.depth, parted)
+    windows = windows_of(read_nests(schedule.function), activations, tile.depth)
+    return StreamedLayer(schedule, windows, parted)
 
 
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
@@ -167,10 +162,10 @@ def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
 
     Then their blocks are not equally far apart, and their rows only if they are whole.
     """
-    for stage in kernel.stages:
-        if isinstance(stage.value, Total):
-            names = {stage.value.left.ref.buffer.name, stage.value.right.ref.buffer.name}
-            names = {stage.target.buffer.name if name == ADDEND else name for name in names}
+    for nest in kernel.nests:
+        if isinstance(nest.value, Total):
+            names = {nest.value.left.ref.buffer.name, nest.value.right.ref.buffer.name}
+            names = {nest.name if name == ADDEND else name for name in names}
             if len({name in streamed for name in names}) > 1:
                 return True
     return False
@@ -189,7 +184,7 @@ def _sizes(
     In all of it, when not even those of one window fit in half.
     Raises DoesNotFitError when they do not fit at all.
     """
-    extents = kernel.stages[0].extents
+    extents = kernel.extents
     taps = extents.get("ky", 1) * extents.get("kx", 1)
     if "taps" in refs:
         taps = refs["taps"].buffer.shape[1]
@@ -236,10 +231,10 @@ def _estimate(
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
     tile, and for each tile.
     """
-    extents = kernel.stages[0].extents
+    extents = kernel.extents
     tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
     inside = extents | {axis: sizes[axis] for axis in AXES}
-    written = kernel.stages[-1].target.buffer.name
+    written = kernel.nests[-1].name
     traffic, words = Traffic(config), 0
     for ref in touched:
         spans = [index.limits(inside) for index in ref.indices[:3]]
@@ -275,26 +270,3 @@ def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str])
     turning = [axis for axis in outer if tiles[axis] > 1]
     last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
     return prod(tiles[axis] for axis in turning[: last + 1])
-
-
-def tiled(kernel: Kernel, sizes: Mapping[str, int], axes: tuple[str, ...]) -> Schedule:
-    """Tiles outside, in the order ``axes``; then parts of k; the rest in hardware."""
-    schedule = Schedule(kernel)
-    for loop, size in sizes.items():
-        schedule = schedule.then(Split(loop, size))
-    outer = tuple(f"{axis}.outer" for axis in axes)
-    inner = tuple(f"{axis}.inner" for axis in AXES)
-    for stage in schedule.kernel.stages:
-        parts = tuple(name for name in ("k.outer",) if name in stage.extents)
-        folds, lanes = _rest(stage, (*outer, *parts, *inner))
-        order = (*outer, *parts, *inner, *folds, *lanes)
-        schedule = schedule.then(Reorder(stage.name, order))
-        schedule = schedule.then(Bind((*inner, *folds), LoopKind.HARDWARE))
-    return schedule
-
-
-def _rest(stage: Stage, known: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stage's other loops: those that are no lanes, and the lanes."""
-    others = [loop for loop in stage.loops if loop.name not in known]
-    lanes = tuple(loop.name for loop in others if loop.kind is LoopKind.LANE)
-    return tuple(loop.name for loop in others if loop.name not in lanes), lanes

@@ -7,15 +7,16 @@ from math import prod
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
-from ...schedule.primitives import Pipeline
-from ...tensor.activation import Activation
-from ...tensor.ir import Kernel, Ref, Scope, Total
-from ...tensor.pointwise import ADDEND
-from ...tensor.stages import LoweredLayer
+from ...loops.expressions import Scope
 from .cascade import Cascade, sized
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
+from .nest import Kernel, Ref, Total
 from .rows import Reader, RowRing
-from .stream import StreamedLayer, cached, tiled
+from .schedules import tiled
+from .stream import StreamedLayer
 from .windows import SLOTS
 
 __all__ = ["Sized", "Stripes", "cascade_sizes", "scheduled_cascade", "stripes_of"]
@@ -71,12 +72,12 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
         return None
     names = {activation.name for activation in layer.inputs}
     reads: dict[str, tuple[int, int, int]] = {}
-    for stage in kernel.stages:
-        if stage.extents.get("y") != layer.output.height:
+    for nest in kernel.nests:
+        if nest.extents.get("y") != layer.output.height:
             return None
-        for ref in stage.refs:
+        for ref in nest.refs:
             if ref.buffer.name in names:
-                rows = _rows(ref, stage.extents)
+                rows = _rows(ref, nest.extents)
                 if rows is None or reads.setdefault(ref.buffer.name, rows) != rows:
                     return None
     constants: dict[Memory, int] = {}
@@ -204,7 +205,7 @@ def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) ->
 
 
 def _has_sums(kernel: Kernel) -> bool:
-    return any(ref.buffer.scope is Scope.ACC for stage in kernel.stages for ref in stage.refs)
+    return any(ref.buffer.scope is Scope.ACC for ref in kernel.refs.values())
 
 
 def _cycles(
@@ -240,7 +241,7 @@ def scheduled_cascade(
     """The cascade of one of ``cascade_sizes``."""
     planned = []
     for each, rows in zip(stripes, chosen.rows, strict=True):
-        kernel, output = each.layer.kernel, each.output
+        output = each.output
         windows = {}
         for x in each.layer.inputs:
             if x.name in chosen.rings and not chosen.rings[x.name].kept:
@@ -249,9 +250,8 @@ def scheduled_cascade(
         if not chosen.rings[output.name].kept:
             ring = chosen.rings[output.name]
             windows[output.name] = ring.window(output.halo[0], rows, "y.outer")
-        schedule = tiled(kernel, _tile(each, rows, chosen.rings, config), ("y", "x", "c"))
-        names = {ref.buffer.name for stage in kernel.stages for ref in stage.refs}
-        schedule = cached(schedule, names).then(Pipeline(SLOTS))
+        tile = _tile(each, rows, chosen.rings, config)
+        schedule = tiled(each.layer.function, tile, ("y", "x", "c"), SLOTS)
         planned.append(StreamedLayer(schedule, windows))
     strips = tuple(
         each.output.height // rows for each, rows in zip(stripes, chosen.rows, strict=True)
@@ -264,11 +264,11 @@ def _tile(
 ) -> dict[str, int]:
     """The widest tile of a strip, then of the most channel blocks, whose sums fit in ACC."""
     kernel, output = each.layer.kernel, each.output
-    extents = kernel.stages[0].extents
+    extents = kernel.extents
     if _has_sums(kernel):
         most = config.bank_words(Memory.ACC)
     else:
-        folded = prod(extents[name] for name in kernel.stages[-1].reduction if name in extents)
+        folded = prod(extents[name] for name in kernel.nests[-1].reduction if name in extents)
         most = max(FOLDED_ITERATIONS // max(folded, 1), rows * output.width)
     x = max(d for d in range(1, output.width + 1) if output.width % d == 0 and d * rows <= most)
     blocks = 1 if _uneven(each, rings) else max(1, most // (rows * x))
@@ -280,9 +280,9 @@ def _tile(
 
 def _uneven(each: Stripes, rings: Mapping[str, RowRing]) -> bool:
     """Whether a sum's operands and result lie in buffers of different heights."""
-    for stage in each.layer.kernel.stages:
-        if isinstance(stage.value, Total):
-            refs = (stage.value.left.ref, stage.value.right.ref)
+    for nest in each.layer.kernel.nests:
+        if isinstance(nest.value, Total):
+            refs = (nest.value.left.ref, nest.value.right.ref)
             names = {ref.buffer.name for ref in refs} - {ADDEND}
             names |= {each.output.name} if ADDEND in {ref.buffer.name for ref in refs} else set()
             heights = set()

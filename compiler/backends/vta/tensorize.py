@@ -1,6 +1,6 @@
-"""Matching scheduled stages against the accelerator's intrinsics.
+"""Matching scheduled nests against the accelerator's intrinsics.
 
-A stage is one instruction for each iteration of its SERIAL loops.  Its LANE loops are those of the
+A nest is one instruction for each iteration of its SERIAL loops.  Its VECTOR loops are those of the
 intrinsic's meaning, in their order; its HARDWARE loops become levels, and the coefficients of its
 indices, in words, the strides.
 """
@@ -11,49 +11,58 @@ from dataclasses import dataclass, replace
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
 
+from ...dtypes import DType
 from ...errors import CompilerError
-from ...tensor.ir import Affine, Fold, Loop, LoopKind, Product, Ref, Scaled, Stage, Total, Value
+from ...loops.affine import Linear
+from ...loops.ir import LoopKind
 from .intrinsics import Intrinsic, intrinsics
+from .nest import Fold, Loop, Nest, Product, Ref, Scaled, Total, Value, without
 from .operands import Operand, Tile
 
 __all__ = ["Match", "TensorizeError", "tensorize"]
 
+ROWS = 1
+"""The dimension of an activation that rows are along."""
+
 
 class TensorizeError(CompilerError):
-    """A stage is not the meaning of any instruction."""
+    """A nest is not the meaning of any instruction."""
 
 
 class _MismatchError(Exception):
-    """Why a stage does not match one intrinsic."""
+    """Why a nest does not match one intrinsic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A stage and the intrinsic it is.
+    """A nest and the intrinsic it is.
 
     levels: the loops of the instruction, innermost first, those that fold before all others for
-    VECTOR. operands: what the stage has in the place of each operand of the meaning. words: of each
+    VECTOR. operands: what the nest has in the place of each operand of the meaning. words: of each
     operand, the word within its buffer; an index of loops.
     """
 
-    stage: Stage
+    nest: Nest
     intrinsic: Intrinsic
     levels: tuple[Loop, ...]
     operands: Mapping[str, Ref]
-    words: Mapping[str, Affine]
+    words: Mapping[str, Linear]
 
     @property
     def unit(self) -> Unit:
         """The unit that runs it."""
         return self.intrinsic.unit
 
-    def only(self, name: str, start: int, count: int) -> "Match":
-        """``count`` iterations from ``start`` on of the loop ``name`` of the instruction."""
+    def only(self, start: int, count: int) -> "Match":
+        """``count`` rows of the result from row ``start`` on of those of the instruction."""
+        moving = self.nest.target.indices[ROWS]
+        names = {loop.name for loop in self.levels if moving.coefficient(loop.name)}
         levels = tuple(
-            replace(loop, extent=count) if loop.name == name else loop for loop in self.levels
+            replace(loop, extent=count) if loop.name in names else loop for loop in self.levels
         )
         words = {
-            operand: word + word.coefficient(name) * start for operand, word in self.words.items()
+            operand: word.shifted(sum(word.coefficient(name) for name in names) * start)
+            for operand, word in self.words.items()
         }
         return replace(self, levels=levels, words=words)
 
@@ -63,82 +72,80 @@ class Match:
         serial: the iteration of each.  bases: first word of each buffer, by name.
         """
         operands = {name: self._operand(name, serial, bases) for name in self.operands}
-        table = self.stage.table
+        table = self.nest.table
         tile = Tile(
-            self.stage,
+            self.nest,
             operands,
             tuple(loop.extent for loop in self.levels),
-            sum(1 << n for n, loop in enumerate(self.levels) if loop.name in self.stage.reduction),
-            any(serial.get(name, 0) for name in self.stage.reduction),
+            sum(1 << n for n, loop in enumerate(self.levels) if loop.name in self.nest.reduction),
+            any(serial.get(name, 0) for name in self.nest.reduction),
             bases[table.name] if table else None,
         )
         return self.intrinsic.emit(tile)
 
     def _operand(self, name: str, serial: Mapping[str, int], bases: Mapping[str, int]) -> Operand:
         buffer, word = self.operands[name].buffer, self.words[name]
-        for loop, iteration in serial.items():
-            word = word.substitute(loop, Affine(iteration))
         strides = tuple(word.coefficient(loop.name) for loop in self.levels)
-        return Operand(buffer.scope, bases[buffer.name] + word.constant, strides)
+        return Operand(buffer.scope, bases[buffer.name] + word.at(serial), strides)
 
 
-def tensorize(stage: Stage, lanes: int) -> Match:
-    """The intrinsic that ``stage`` is, on an accelerator with blocks of ``lanes``.
+def tensorize(nest: Nest, lanes: int) -> Match:
+    """The intrinsic that ``nest`` is, on an accelerator with blocks of ``lanes``.
 
     Raises TensorizeError, saying of each intrinsic why not, when there is none.
     """
     reasons = []
     for intrinsic in intrinsics(lanes):
         try:
-            return _match(stage, intrinsic)
+            return _match(nest, intrinsic)
         except _MismatchError as mismatch:
             reasons.append(f"{intrinsic.name}: {mismatch}")
-    raise TensorizeError(f"stage {stage.name!r} is no instruction; {'; '.join(reasons)}")
+    raise TensorizeError(f"the nest of {nest.name!r} is no instruction; {'; '.join(reasons)}")
 
 
-def _match(stage: Stage, intrinsic: Intrinsic) -> Match:
+def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
     meaning = intrinsic.meaning
-    lanes = _lanes(stage, meaning)
-    operands = {meaning.target.buffer.name: stage.target}
-    operands |= _values(stage.value, meaning.value)
+    lanes = _lanes(nest, meaning)
+    operands = {meaning.target.buffer.name: nest.target}
+    operands |= _values(nest.value, meaning.value)
     formal = {ref.buffer.name: ref for ref in meaning.refs}
     for name, ref in operands.items():
         allowed = intrinsic.scopes.get(name, (formal[name].buffer.scope,))
         if ref.buffer.scope not in allowed:
             raise _MismatchError(f"{ref} lies in {ref.buffer.scope.value}")
-    if (stage.finish or stage.table) and not intrinsic.finishes:
+    if (nest.finish or nest.table) and not intrinsic.finishes:
         raise _MismatchError("it cannot finish its result")
-    if not stage.finish and stage.target.buffer.dtype == "int8" and not _stays_int8(stage):
+    if not nest.finish and nest.target.buffer.dtype is DType.INT8 and not _stays_int8(nest):
         raise _MismatchError("an int8 result that may be out of range needs a finish")
-    if stage.finish:
-        operands |= {"bias": stage.finish.bias, "scale": stage.finish.scale}
+    if nest.finish:
+        operands |= {"bias": nest.finish.bias, "scale": nest.finish.scale}
     words = {
         name: _words(ref, formal.get(name, meaning.target), lanes) for name, ref in operands.items()
     }
-    if stage.finish and words["bias"] != words["scale"]:
+    if nest.finish and words["bias"] != words["scale"]:
         raise _MismatchError("bias and scale do not lie in one word")
-    levels = _levels(stage, intrinsic)
+    levels = _levels(nest, intrinsic)
     if "other" in words and any(
         words["other"].coefficient(loop.name) != words["source"].coefficient(loop.name)
         for loop in levels
     ):
         raise _MismatchError(f"{operands['source']} and {operands['other']} do not move alike")
-    return Match(stage, intrinsic, levels, operands, words)
+    return Match(nest, intrinsic, levels, operands, words)
 
 
-def _stays_int8(stage: Stage) -> bool:
+def _stays_int8(nest: Nest) -> bool:
     """Whether the result is one of the int8 values read; others would be clipped, not wrapped."""
-    value = stage.value
-    return isinstance(value, Ref) and value.buffer.dtype == "int8" and stage.fold is not Fold.SUM
+    value = nest.value
+    return isinstance(value, Ref) and value.buffer.dtype is DType.INT8 and nest.fold is not Fold.SUM
 
 
-def _lanes(stage: Stage, meaning: Stage) -> dict[str, str]:
-    """The meaning's name for each lane loop of the stage."""
-    lanes = [loop for loop in stage.loops if loop.kind is LoopKind.LANE]
+def _lanes(nest: Nest, meaning: Nest) -> dict[str, str]:
+    """The meaning's name for each vector loop of the nest."""
+    lanes = [loop for loop in nest.loops if loop.kind is LoopKind.VECTOR]
     if [loop.extent for loop in lanes] != [loop.extent for loop in meaning.loops]:
         raise _MismatchError(f"lanes {[str(loop) for loop in lanes]}")
     for loop, formal in zip(lanes, meaning.loops, strict=True):
-        if (loop.name in stage.reduction) != (formal.name in meaning.reduction):
+        if (loop.name in nest.reduction) != (formal.name in meaning.reduction):
             raise _MismatchError(f"lane {loop.name} reduces, or does not")
     return {loop.name: formal.name for loop, formal in zip(lanes, meaning.loops, strict=True)}
 
@@ -158,39 +165,39 @@ def _values(value: Value, meaning: Value) -> dict[str, Ref]:
             raise _MismatchError(f"it computes {value}")
 
 
-def _words(ref: Ref, formal: Ref, lanes: Mapping[str, str]) -> Affine:
+def _words(ref: Ref, formal: Ref, lanes: Mapping[str, str]) -> Linear:
     """The word of its buffer that ``ref`` is in; over the lanes it runs as ``formal`` does."""
     width = 1
     for size in formal.buffer.shape:
         width *= size
-    offset = ref.offset
+    offset, wanted = ref.offset, formal.offset
     for name, formal_name in lanes.items():
-        if offset.coefficient(name) != formal.offset.coefficient(formal_name):
+        if offset.coefficient(name) != wanted.coefficient(formal_name):
             raise _MismatchError(
                 f"{ref} does not run over lane {name} as {formal} over {formal_name}"
             )
-    rest = {name: factor for name, factor in offset.terms if name not in lanes}
-    if offset.constant % width or any(factor % width for factor in rest.values()):
+    rest = without(offset, lanes)
+    if rest.constant % width or any(factor % width for factor in rest.terms.values()):
         raise _MismatchError(f"{ref} does not move by whole words of {width}")
-    return Affine.make(offset.constant // width, {n: f // width for n, f in rest.items()})
+    return Linear(rest.constant // width, {a: f // width for a, f in rest.terms.items()})
 
 
-def _levels(stage: Stage, intrinsic: Intrinsic) -> tuple[Loop, ...]:
+def _levels(nest: Nest, intrinsic: Intrinsic) -> tuple[Loop, ...]:
     """The loops of the instruction, innermost first, without those of one iteration."""
     inner = [
-        loop for loop in reversed(stage.loops) if loop.kind is LoopKind.HARDWARE and loop.extent > 1
+        loop for loop in reversed(nest.loops) if loop.kind is LoopKind.HARDWARE and loop.extent > 1
     ]
-    lanes = {loop.name for loop in stage.loops if loop.kind is LoopKind.LANE}
-    if stage.fold not in intrinsic.folds or (stage.fold is Fold.NONE and stage.reduction - lanes):
-        raise _MismatchError(f"it folds by {stage.fold.value}")
-    serial = {loop.name for loop in stage.loops if loop.kind is LoopKind.SERIAL and loop.extent > 1}
+    lanes = {loop.name for loop in nest.loops if loop.kind is LoopKind.VECTOR}
+    if nest.fold not in intrinsic.folds or (nest.fold is Fold.NONE and nest.reduction - lanes):
+        raise _MismatchError(f"it folds by {nest.fold.value}")
+    serial = {loop.name for loop in nest.loops if loop.kind is LoopKind.SERIAL and loop.extent > 1}
     if intrinsic.unit is Unit.GEMM:
         levels, most = inner, intrinsic.levels
     else:
-        if serial & stage.reduction:
+        if serial & nest.reduction:
             raise _MismatchError("it folds over a serial loop")
-        folded = [loop for loop in inner if loop.name in stage.reduction]
-        levels = folded + [loop for loop in inner if loop.name not in stage.reduction]
+        folded = [loop for loop in inner if loop.name in nest.reduction]
+        levels = folded + [loop for loop in inner if loop.name not in nest.reduction]
         most = intrinsic.levels if folded else intrinsic.levels - 1
     if len(levels) > most:
         raise _MismatchError(f"{len(levels)} loops; it has {most} levels")

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
-from ...tensor.activation import Activation
-from ...tensor.ir import Affine, Kernel, LoopKind, Ref, Stage
-from ...tensor.rewrite import map_refs
-from ...tensor.tiles import tile_loops
+from ...loops.affine import Linear
 from .image import Span, cut, load_windows
+from .layers.activation import Activation
+from .nest import Kernel, Ref, map_refs, without
 
 __all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", "windows_of"]
 
@@ -37,7 +35,7 @@ class Window:
 
     activation: Activation
     shape: tuple[int, int, int]
-    origin: tuple[Affine, Affine, Affine]
+    origin: tuple[Linear, Linear, Linear]
     depth: int = SLOTS
 
     @property
@@ -53,10 +51,7 @@ class Window:
 
     def place(self, tile: Mapping[str, int]) -> tuple[int, ...]:
         """``origin`` for one tile."""
-        return tuple(
-            index.constant + sum(factor * tile[name] for name, factor in index.terms)
-            for index in self.origin
-        )
+        return tuple(index.at(tile) for index in self.origin)
 
     def loads(
         self, tile: Mapping[str, int], sram: int, dram: int, bus_bytes: int
@@ -235,8 +230,8 @@ def windows_of(
     ``kernel`` has its tiles, and buffers of whole activations.
     """
     found = {}
-    for stage in kernel.stages:
-        for ref in stage.refs:
+    for nest in kernel.nests:
+        for ref in nest.refs:
             if ref.buffer.name in activations:
                 window = _window(kernel, ref, activations[ref.buffer.name])
                 found[ref.buffer.name] = replace(window, depth=depth)
@@ -244,56 +239,34 @@ def windows_of(
 
 
 def _window(kernel: Kernel, ref: Ref, activation: Activation) -> Window:
-    tiles = {loop.name for loop in tile_loops(kernel) if loop.extent > 1}
-    extents = {name: count for stage in kernel.stages for name, count in stage.extents.items()}
+    tiles = {loop.name for loop in kernel.tiles if loop.extent > 1}
+    extents = kernel.extents
     shape, origin = [], []
     for axis, index in enumerate(ref.indices[:3]):
-        inside, outside = _parted(index, tiles)
+        inside = without(index, tiles)
+        outside = index - inside
         low, high = inside.limits(extents)
         if axis == COLUMNS and not outside.terms:
             low, high = 0, activation.columns - 1
         shape.append(high - low + 1)
-        origin.append(outside + low)
+        origin.append(outside.shifted(low))
     return Window(activation, (shape[0], shape[1], shape[2]), (origin[0], origin[1], origin[2]))
 
 
-def _parted(index: Affine, tiles: set[str]) -> tuple[Affine, Affine]:
-    """``index`` as a sum: its constant and all loops but ``tiles``; only ``tiles``."""
-    inside = tuple(term for term in index.terms if term[0] not in tiles)
-    return Affine(index.constant, inside), Affine(
-        0, tuple(term for term in index.terms if term[0] in tiles)
-    )
+def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
+    """``kernel`` on buffers that hold only what one tile touches of the activations ``windows``.
 
-
-def localized(kernel: Kernel, windows: Mapping[str, Window], constants: Sequence[str]) -> Kernel:
-    """``kernel`` on buffers that hold only what one iteration of all serial loops touches.
-
-    That is, of the activations of ``windows``, and of the buffers ``constants``.  Before each tile
-    the parts it reads must be fetched, and after it those it writes put back.
+    Before each tile the parts it reads must be fetched, and after it those it writes put back.
     """
 
-    def local(stage: Stage, ref: Ref) -> Ref:
-        if ref.buffer.name in constants:
-            serial = {loop.name for loop in stage.loops if loop.kind is LoopKind.SERIAL}
-            return _shrunk(ref, tuple(_parted(i, serial)[0] for i in ref.indices), stage.extents)
+    def local(ref: Ref) -> Ref:
         window = windows.get(ref.buffer.name)
         if window is None:
             return ref
         small = replace(ref.buffer, shape=(*window.shape, ref.buffer.shape[-1]))
         indices = tuple(
-            index + origin * -1
-            for index, origin in zip(ref.indices[:3], window.origin, strict=True)
+            index - origin for index, origin in zip(ref.indices[:3], window.origin, strict=True)
         )
         return Ref(small, (*indices, ref.indices[3]))
 
-    stages = tuple(map_refs(stage, partial(local, stage)) for stage in kernel.stages)
-    return replace(kernel, stages=stages)
-
-
-def _shrunk(ref: Ref, indices: tuple[Affine, ...], extents: Mapping[str, int]) -> Ref:
-    """``ref`` with other indices, in a buffer just large enough for those that changed."""
-    shape = tuple(
-        size if index == before else index.limits(extents)[1] + 1
-        for size, index, before in zip(ref.buffer.shape, indices, ref.indices, strict=True)
-    )
-    return Ref(replace(ref.buffer, shape=shape), indices)
+    return replace(kernel, nests=tuple(map_refs(nest, local) for nest in kernel.nests))

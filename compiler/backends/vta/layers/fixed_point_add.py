@@ -12,9 +12,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UnsupportedOperatorError
-from ..graph.interpreter import evaluate
-from ..graph.ops import Add
+from ....errors import UnsupportedOperatorError
+from ....graph.interpreter import evaluate
+from ....graph.ops import Add
 
 __all__ = ["FixedPointAdd", "find_fixed_point"]
 

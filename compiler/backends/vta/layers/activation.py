@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UnsupportedOperatorError
-from ..graph.fuse import Layer, Partition
-from ..graph.ir import Graph
-from ..graph.ops import Add, Conv2d, MaxPool2d, Pads, Pair
-from ..graph.split_groups import is_depthwise
+from ....dtypes import DType
+from ....errors import UnsupportedOperatorError
+from ....graph.fuse import Layer, Partition
+from ....graph.ir import Graph
+from ....graph.ops import Add, Conv2d, MaxPool2d, Pads, Pair
+from ....graph.split_groups import is_depthwise
+from ....loops.affine import linear
+from ....loops.expressions import Buffer, Expr, Load, Scope
 from .image import Image, find_image
-from .ir import Affine, Buffer, Ref, Scope
 
 __all__ = ["Activation", "Grid", "plan_activations"]
 
@@ -108,15 +110,19 @@ class Activation:
     def buffer(self) -> Buffer:
         """The whole tensor as a buffer."""
         shape = (self.whole.blocks, self.rows, self.columns, self.lanes)
-        return Buffer(self.name, shape, "int8", Scope.ACT)
+        return Buffer(self.name, shape, DType.INT8, Scope.ACT)
 
-    def at(self, block: Affine, row: Affine, column: Affine, lane: Affine) -> Ref:
-        """An element by its place without the halo."""
+    def place(self, block: Expr, row: Expr, column: Expr, lane: Expr) -> tuple[Expr, ...]:
+        """The indices of an element by its place without the halo, as sums of variables."""
         if self.grid:
             (top, left), (down, across) = self.grid.start, self.grid.steps
             row, column = row * down + top, column * across + left
-        place = (block + self.first_block, row + self.halo[0], column + self.halo[1], lane)
-        return Ref(self.buffer, place)
+        inside = (block + self.first_block, row + self.halo[0], column + self.halo[1], lane)
+        return tuple(linear(index).to_expr() for index in inside)
+
+    def at(self, block: Expr, row: Expr, column: Expr, lane: Expr) -> Load:
+        """An element by its place without the halo."""
+        return Load(self.buffer, self.place(block, row, column, lane))
 
 
 def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str, Activation]:

@@ -11,7 +11,7 @@ with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out
 
 from dataclasses import dataclass
 
-from ..graph.ops import Conv2d, Pair
+from ....graph.ops import Conv2d, Pair
 
 __all__ = ["Image", "find_image"]
 

@@ -1,0 +1,1 @@
+"""Layers as loop programs, in the accelerator's blocked layout."""

@@ -1,0 +1,233 @@
+"""Perfect nests of loop programs, as instructions see them.
+
+    Kernel := name Nest*
+    Nest   := Loop* target "=" table [ finish ( fold over some of the loops ( value ) ) ]
+    Value  := Ref | Ref * (Ref + integer) | Ref * integer + Ref * integer
+
+A kernel is read from a loop program by ``read_nests``; nothing makes one beside it.  Every int8
+operand stands for its value as int32.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import prod
+
+from ...dtypes import DType
+from ...loops.affine import Linear
+from ...loops.expressions import Buffer
+from ...loops.ir import LoopKind
+from ...loops.text import expr_to_text
+
+__all__ = [
+    "Fold",
+    "Kernel",
+    "Loop",
+    "Nest",
+    "Product",
+    "Ref",
+    "Requantized",
+    "Scaled",
+    "Total",
+    "Value",
+    "map_refs",
+    "without",
+]
+
+
+class Fold(Enum):
+    """How reduction loops combine values."""
+
+    NONE = "none"
+    SUM = "sum"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``extent`` iterations of ``name``.
+
+    SERIAL: each becomes instructions of its own.  HARDWARE: inside one instruction.  VECTOR: inside
+    one vector or tile.
+    """
+
+    name: str
+    extent: int
+    kind: LoopKind
+
+    def __str__(self) -> str:
+        return f"for {self.name} in {self.extent} {self.kind.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An element of a buffer; indices are sums of loop variables."""
+
+    buffer: Buffer
+    indices: tuple[Linear, ...]
+
+    @property
+    def offset(self) -> Linear:
+        """Its place in the buffer, in elements."""
+        total, stride = Linear(0, {}), 1
+        for index, size in zip(reversed(self.indices), reversed(self.buffer.shape), strict=True):
+            total = total + index * stride
+            stride *= size
+        return total
+
+    def __str__(self) -> str:
+        indices = ", ".join(expr_to_text(index.to_expr()) for index in self.indices)
+        return f"{self.buffer.name}[{indices}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``left * (right + offset)``, exact in int32."""
+
+    left: Ref
+    right: Ref
+    offset: int = 0
+
+    def __str__(self) -> str:
+        right = f"({self.right} + {self.offset})" if self.offset else str(self.right)
+        return f"{self.left} * {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """``ref * factor``, exact in int32."""
+
+    ref: Ref
+    factor: int
+
+    def __str__(self) -> str:
+        return f"{self.ref} * {self.factor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """``left + right``, in int32."""
+
+    left: Scaled
+    right: Scaled
+
+    def __str__(self) -> str:
+        return f"{self.left} + {self.right}"
+
+
+Value = Ref | Product | Scaled | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Requantized:
+    """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result."""
+
+    bias: Ref
+    scale: Ref
+    zero_point: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """``target = table[finish(fold over the reduction loops(value))]`` for every iteration of the
+    other loops, which are listed from the outermost.
+
+    table: int8[256, lanes], or None.
+    """
+
+    loops: tuple[Loop, ...]
+    reduction: frozenset[str]
+    target: Ref
+    fold: Fold
+    value: Value
+    finish: Requantized | None = None
+    table: Buffer | None = None
+
+    @property
+    def name(self) -> str:
+        """The buffer it writes."""
+        return self.target.buffer.name
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """Iterations of each loop, by name."""
+        return {loop.name: loop.extent for loop in self.loops}
+
+    @property
+    def vectors(self) -> int:
+        """Iterations of all loops but those over the lanes of a vector or tile."""
+        lanes = self.target.buffer.shape[-1]
+        matrix = self.target.buffer.dtype is DType.INT32 and isinstance(self.value, Product)
+        return prod(loop.extent for loop in self.loops) // (lanes * lanes if matrix else lanes)
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """Every element the nest touches: target, operands, parameters."""
+        match self.value:
+            case Ref():
+                operands: tuple[Ref, ...] = (self.value,)
+            case Product(left=left, right=right):
+                operands = (left, right)
+            case Scaled(ref=ref):
+                operands = (ref,)
+            case Total(left=left_term, right=right_term):
+                operands = (left_term.ref, right_term.ref)
+        parameters = (self.finish.bias, self.finish.scale) if self.finish else ()
+        return (self.target, *operands, *parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The nests of a loop program, in order.
+
+    tiles: the SERIAL loops that are around all of them, from the outermost, and fold nothing; for
+    each iteration of those the nests run one after the other.
+    """
+
+    name: str
+    nests: tuple[Nest, ...]
+    tiles: tuple[Loop, ...]
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """Iterations of each loop, by name."""
+        return {name: extent for nest in self.nests for name, extent in nest.extents.items()}
+
+    @property
+    def refs(self) -> dict[str, Ref]:
+        """An element of each buffer, by the buffer's name."""
+        return {ref.buffer.name: ref for nest in self.nests for ref in nest.refs}
+
+
+def map_refs(nest: Nest, change: Callable[[Ref], Ref]) -> Nest:
+    """The nest with ``change`` applied to every element it touches."""
+    finish = nest.finish
+    if finish:
+        finish = replace(finish, bias=change(finish.bias), scale=change(finish.scale))
+    return replace(
+        nest, target=change(nest.target), value=_map_value(nest.value, change), finish=finish
+    )
+
+
+def _map_value(value: Value, change: Callable[[Ref], Ref]) -> Value:
+    match value:
+        case Ref():
+            return change(value)
+        case Product(left=left, right=right):
+            return replace(value, left=change(left), right=change(right))
+        case Scaled(ref=ref):
+            return replace(value, ref=change(ref))
+        case Total(left=left_term, right=right_term):
+            return Total(
+                replace(left_term, ref=change(left_term.ref)),
+                replace(right_term, ref=change(right_term.ref)),
+            )
+
+
+def without(index: Linear, names: Iterable[str]) -> Linear:
+    """``index`` with the variables ``names`` at 0."""
+    dropped = set(names)
+    terms = {atom: factor for atom, factor in index.terms.items() if atom.name not in dropped}  # type: ignore[union-attr]
+    return Linear(index.constant, terms)

@@ -1,1 +1,0 @@
-"""Tensor IR: kernels as loop nests over buffers."""
