@@ -1,1 +1,1 @@
-"""Backends: graph and tensor IR to machine programs."""
+"""Backends: loop programs to machine programs."""

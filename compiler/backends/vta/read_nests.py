@@ -5,8 +5,8 @@ A nest is a store, an update whose target a nest before it sets to 0, or a fold 
     alloc total: total = 0; for ky: for kx: total add= value;  y[...] = finish(total)
 
 What a step ``cache_read`` copies into a memory is no nest: the copy goes by the name of what it is
-of, and has its whole size in the dimensions in which all iterations copy the same part.  An int8 buffer that a program allocates in ACT lies where
-what is computed from it goes.
+of, and has its whole size in the dimensions in which all iterations copy the same part.  An int8
+buffer that a program allocates in ACT lies where what is computed from it goes.
 """
 
 from collections.abc import Collection

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.backends.vta.image import load_windows
-from dovetail.compiler.tensor.activation import Activation
-from dovetail.compiler.tensor.image import Image
+from dovetail.compiler.backends.vta.layers.activation import Activation
+from dovetail.compiler.backends.vta.layers.image import Image
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import encode, legality_problem
 from dovetail.isa.semantics import load
 from dovetail.isa.state import MachineState
 from dovetail.runtime.host import pack_rows
-from tests.compiler.tensor.layers import windows_of
+from tests.compiler.backends.vta.layers.layers import windows_of
 
 
 @settings(max_examples=60, deadline=None)

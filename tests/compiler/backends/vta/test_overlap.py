@@ -30,6 +30,6 @@ def test_the_depth_of_the_pipeline_is_in_the_record() -> None:
     for overlap in (Overlap.UNITS, Overlap.TILES):
         module = compile(deep(3, 26), "vta:tiny", options=CompileOptions(overlap=overlap))
         records = [layer["schedule"][-1] for layer in module.details["layers"]]
-        assert {record["primitive"] for record in records} == {"pipeline"}
-        depths.append({record["depth"] for record in records})
+        assert {(each["step"], each["name"]) for each in records} == {("annotate", "tiles")}
+        depths.append({record["value"] for record in records})
     assert depths == [{1}, {2}]

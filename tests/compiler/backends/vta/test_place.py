@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.backends.vta.constants import DramMap
+from dovetail.compiler.backends.vta.layers.activation import Activation
+from dovetail.compiler.backends.vta.layers.definition import LoweredLayer
 from dovetail.compiler.backends.vta.place import NoRoomError, Ring, activation_items, place
 from dovetail.compiler.errors import DoesNotFitError
-from dovetail.compiler.tensor.activation import Activation
-from dovetail.compiler.tensor.ir import Affine, Buffer, Fold, Kernel, Product, Ref, Scope, Stage
-from dovetail.compiler.tensor.stages import LoweredLayer
+from dovetail.compiler.loops.ir import Block, Function
+from dovetail.compiler.loops.parse import parse
 from dovetail.isa.memories import Memory
 
 from .programs import TINY
@@ -25,7 +26,12 @@ def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer],
     """Layers that read the tensors ``reads`` (0 is the input) and each write the next tensor."""
     tensors = [activation(f"t{number}", words) for number, words in enumerate(sizes)]
     layers = [
-        LoweredLayer(Kernel(f"layer{n}", ()), {}, tuple(tensors[i] for i in inputs), tensors[n + 1])
+        LoweredLayer(
+            Function(f"layer{n}", (), (), Block(())),
+            {},
+            tuple(tensors[i] for i in inputs),
+            tensors[n + 1],
+        )
         for n, inputs in enumerate(reads)
     ]
     return layers, tensors[0]
@@ -34,7 +40,7 @@ def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer],
 def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[str, int]:
     """Places by name."""
     items = activation_items(layers, source)
-    starts = place(items, [layer.kernel.name for layer in layers], TINY)
+    starts = place(items, [layer.name for layer in layers], TINY)
     return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
 
 
@@ -104,20 +110,24 @@ def test_constants_lie_aligned_and_apart() -> None:
         assert np.array_equal(image[address : address + part.size], part)
 
 
-def product_of(source: Activation) -> Stage:
-    """What GEMM does with ``source``."""
-    first = (Affine(),)
-    act = Buffer(source.name, (1,), "int8", Scope.ACT)
-    value = Product(Ref(act, first), Ref(Buffer("w", (1,), "int8", Scope.WGT), first))
-    acc = Ref(Buffer("acc", (1,), "int32", Scope.ACC), first)
-    return Stage("sum", (), frozenset(), acc, Fold.SUM, value)
+PRODUCT = """
+function "{layer}"
+  input {source}: int8[1] act
+  input w: int8[1] wgt
+  output acc: int32[1] acc
+  acc[0] = 0:int32
+  acc[0] add= cast(int32, {source}[0]) * cast(int32, w[0])
+"""
+"""What GEMM does with a tensor."""
 
 
 def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() -> None:
     """A residual sum (VECTOR) reads the result of a convolution whose input GEMM still reads."""
     layers, source = chain([TINY.act_depth // 8] * 5, [[0], [1], [2], [1, 3]])
     layers[:3] = [
-        replace(layer, kernel=Kernel(layer.kernel.name, (product_of(layer.inputs[0]),)))
+        replace(
+            layer, function=parse(PRODUCT.format(layer=layer.name, source=layer.inputs[0].name))
+        )
         for layer in layers[:3]
     ]
     places = place_activations(layers, source)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.compiler.backends.vta.layers.activation import Activation
 from dovetail.compiler.backends.vta.rows import Reader, RowBuffer, RowRing, mirror_rows
-from dovetail.compiler.tensor.activation import Activation
 from dovetail.isa.footprint import scratchpad_writes
 from dovetail.isa.memories import Memory
 

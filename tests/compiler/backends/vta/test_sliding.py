@@ -8,20 +8,10 @@ import pytest
 
 from dovetail.compiler.backends.vta import intrinsics
 from dovetail.compiler.backends.vta.operands import Operand, Tile
+from dovetail.compiler.backends.vta.read_nests import read_nests
 from dovetail.compiler.backends.vta.sliding import slide
-from dovetail.compiler.tensor.ir import (
-    Affine,
-    Buffer,
-    Fold,
-    Loop,
-    LoopKind,
-    Product,
-    Ref,
-    Requantized,
-    Scope,
-    Stage,
-    var,
-)
+from dovetail.compiler.loops.expressions import Scope
+from dovetail.compiler.loops.parse import parse
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Multiplier, Vector
 from dovetail.isa.memories import Memory
@@ -32,16 +22,20 @@ TINY = find_config("tiny")
 LANES = TINY.block
 
 
-def stage(offset: int) -> Stage:
-    """The value and finish of a depthwise layer; its loops do not matter here."""
-    x = Ref(Buffer("x", (LANES,), "int8", Scope.ACT), (var("l"),))
-    tap = Ref(Buffer("taps", (LANES,), "int8", Scope.TAP), (var("l"),))
-    y = Ref(Buffer("y", (LANES,), "int8", Scope.ACT), (var("l"),))
-    bias = Ref(Buffer("bias", (1, LANES), "int32", Scope.PAR), (Affine(), var("l")))
-    scale = Ref(Buffer("scale", (1, LANES), "float32", Scope.PAR), (Affine(), var("l")))
-    loops = (Loop("l", LANES, LoopKind.LANE),)
-    finish = Requantized(bias, scale, 3, -100, 120)
-    return Stage("dw", loops, frozenset(), y, Fold.NONE, Product(x, tap, offset), finish)
+PROGRAM = f"""
+function "dw"
+  input x: int8[{LANES}] act
+  input taps: int8[{LANES}] tap
+  input bias: int32[1, {LANES}] par
+  input scale: float32[1, {LANES}] par
+  output y: int8[{LANES}] act
+  for l in {LANES} vector:
+    y[l] = cast(int8, min(max(rint(cast(float32, cast(int32, x[l]) * (cast(int32, taps[l]) \
++ -7:int32) + bias[0, l]) * scale[0, l]) + 3.0:float32, -100.0:float32), 120.0:float32))
+"""
+"""The value and finish of a depthwise layer; its loops do not matter here."""
+
+NEST = read_nests(parse(PROGRAM)).nests[0]
 
 
 def depthwise(kernel: tuple[int, int], stride: int, size: tuple[int, int], first: int) -> Tile:
@@ -64,7 +58,7 @@ def depthwise(kernel: tuple[int, int], stride: int, size: tuple[int, int], first
         for name, (inner, outer) in strides.items()
     }
     mask = (1 << len(folded)) - 1
-    return Tile(stage(-7), operands, (*folded, columns, rows, 2), mask, False, None)
+    return Tile(NEST, operands, (*folded, columns, rows, 2), mask, False, None)
 
 
 def after(instruction: Vector, width: int) -> np.ndarray:

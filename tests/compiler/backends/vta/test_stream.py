@@ -9,6 +9,9 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.backends.vta.emit import compile_partition
+from dovetail.compiler.backends.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.backends.vta.layers.definition import LoweredLayer
+from dovetail.compiler.backends.vta.layers.lower import lower
 from dovetail.compiler.backends.vta.plan import Plan, plan_layers
 from dovetail.compiler.backends.vta.stream import stream_schedule
 from dovetail.compiler.backends.vta.windows import Slots, Window
@@ -19,10 +22,8 @@ from dovetail.compiler.graph.fuse import fuse
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.simplify import simplify
 from dovetail.compiler.importers.onnx import import_onnx
-from dovetail.compiler.tensor.activation import Activation, plan_activations
-from dovetail.compiler.tensor.ir import Affine
-from dovetail.compiler.tensor.lower import lower
-from dovetail.compiler.tensor.stages import LoweredLayer
+from dovetail.compiler.loops.affine import Linear
+from dovetail.compiler.loops.expressions import Variable
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
@@ -128,13 +129,14 @@ def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
         DoesNotFitError,
         match=r"act scratchpad: 90 words required for the smallest tile, 89 available",
     ):
-        stream_schedule(layers[0].kernel, {source.name: source}, TINY, 89)
+        stream_schedule(layers[0], {source.name: source}, TINY, 89)
 
 
 def window() -> Window:
     """Rows of 3, four at a time, moving by 2, of an activation with a halo of 1, 2, 1, 0."""
     x = Activation("x", 2 * LANES, 5, 3, LANES, (1, 2, 1, 0), 7)
-    return Window(x, (2, 4, 5), (Affine(), Affine(0, (("y", 2),)), Affine()))
+    nothing = Linear(0, {})
+    return Window(x, (2, 4, 5), (nothing, Linear(0, {Variable("y"): 2}), nothing))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
-"""Tensorize: executing the instructions gives what the tensor IR's interpreter gives."""
+"""Tensorize: executing the instructions gives what the interpreter of loop programs gives."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,24 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dovetail.compiler.backends.vta.intrinsics import Intrinsic, intrinsics
+from dovetail.compiler.backends.vta.nest import Loop, Nest
+from dovetail.compiler.backends.vta.read_nests import read_nests
 from dovetail.compiler.backends.vta.tensorize import Match, TensorizeError, tensorize
-from dovetail.compiler.tensor.interpreter import run_kernel
-from dovetail.compiler.tensor.ir import (
-    Affine,
-    Buffer,
-    Fold,
-    Kernel,
-    Loop,
-    LoopKind,
-    Product,
-    Ref,
-    Requantized,
-    Scaled,
-    Scope,
-    Stage,
-    Total,
-    var,
-)
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.ir import Function, LoopKind
+from dovetail.compiler.loops.parse import parse
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Gemm, encode
 from dovetail.isa.memories import Memory
@@ -36,19 +23,18 @@ from .programs import TINY
 
 LANES = TINY.block
 BASES = {"x": 3, "y": 700, "weights": 2, "taps": 5, "acc": 9, "bias": 4, "scale": 4, "table": 256}
-SERIAL, HARDWARE, LANE = LoopKind.SERIAL, LoopKind.HARDWARE, LoopKind.LANE
+Arrays = dict[str, NDArray[np.generic]]
 
 
-def buffer(name: str, scope: Scope, *shape: int) -> Buffer:
-    dtype = {Scope.ACC: "int32", Scope.PAR: "int32"}.get(scope, "int8")
-    return Buffer(name, shape, "float32" if name == "scale" else dtype, scope)
+def nest_of(function: Function) -> Nest:
+    (nest,) = read_nests(function).nests
+    return nest
 
 
-def arrays_of(stage: Stage, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:
-    """Random contents for every buffer."""
-    buffers = {ref.buffer for ref in stage.refs} | ({stage.table} if stage.table else set())
-    found: dict[str, NDArray[np.generic]] = {}
-    for each in sorted(buffers, key=lambda b: b.name):
+def arrays_of(function: Function, rng: np.random.Generator) -> Arrays:
+    """Random contents for every parameter."""
+    found: Arrays = {}
+    for each in sorted((*function.inputs, *function.outputs), key=lambda buffer: buffer.name):
         if each.dtype == "float32":
             found[each.name] = rng.uniform(0.001, 0.05, each.shape).astype(np.float32)
         else:
@@ -56,123 +42,155 @@ def arrays_of(stage: Stage, rng: np.random.Generator) -> dict[str, NDArray[np.ge
     return found
 
 
-def executed(
-    stage: Stage, arrays: dict[str, NDArray[np.generic]], bases: dict[str, int]
-) -> NDArray[np.generic]:
-    """The target after the instructions of every iteration of the serial loops."""
+def executed(function: Function, arrays: Arrays, bases: dict[str, int]) -> NDArray[np.generic]:
+    """The result after the instructions of every iteration of the serial loops."""
     config = find_config("tiny")
     state = MachineState.zeros(config, np.zeros(16, np.uint8))
-    for name, array in arrays.items():
+    (target,) = function.outputs
+    for buffer in (*function.inputs, target):
+        name, array = buffer.name, arrays[buffer.name]
         if name in ("bias", "scale"):
             words = array.reshape(-1, LANES)
             getattr(state.par, name)[bases[name] : bases[name] + len(words)] = words
             continue
-        scope = next((ref.buffer.scope for ref in stage.refs if ref.buffer.name == name), Scope.TAB)
-        memory = Memory(scope.value)
+        memory = Memory(buffer.scope.value)
         words = array.reshape(-1).view(np.uint8).reshape(-1, config.word_bytes(memory))
-        places = bases[name] + np.arange(len(words))
-        state.write_words(memory, places, words)
-    match = tensorize(stage, LANES)
-    serial = [loop for loop in stage.loops if loop.kind is SERIAL]
+        state.write_words(memory, bases[name] + np.arange(len(words)), words)
+    nest = nest_of(function)
+    match = tensorize(nest, LANES)
+    serial = [loop for loop in nest.loops if loop.kind is LoopKind.SERIAL]
     for indices in product(*(range(loop.extent) for loop in serial)):
         at = {loop.name: index for loop, index in zip(serial, indices, strict=True)}
         instruction = match.instruction(at, bases)
         encode(instruction)
         execute(state, instruction)
-    target = stage.target.buffer
-    memory = state.act if target.scope is Scope.ACT else state.acc
-    size = int(np.prod(target.shape)) // LANES
+    memory = state.act if target.scope == "act" else state.acc
     start = bases[target.name]
-    return memory[start : start + size].reshape(target.shape)
+    return memory[start : start + target.elements // LANES].reshape(target.shape)
 
 
-def assert_same(stage: Stage, seed: int, bases: dict[str, int] = BASES) -> Match:
-    arrays = arrays_of(stage, np.random.default_rng(seed))
-    found = executed(stage, arrays, bases)
-    run_kernel(Kernel("kernel", (stage,)), arrays)
-    assert np.array_equal(found, arrays[stage.target.buffer.name])
-    return tensorize(stage, LANES)
+def assert_same(function: Function, seed: int, bases: dict[str, int] = BASES) -> Match:
+    arrays = arrays_of(function, np.random.default_rng(seed))
+    found = executed(function, arrays, bases)
+    (target,) = function.outputs
+    inputs = {buffer.name: arrays[buffer.name] for buffer in function.inputs}
+    wanted = interpret(function, inputs, initial={target.name: arrays[target.name]}, seed=seed)
+    assert np.array_equal(found, wanted[target.name])
+    return tensorize(nest_of(function), LANES)
 
 
-def lane(name: str) -> Loop:
-    return Loop(name, LANES, LANE)
+def nested(loops: list[str], *body: str) -> list[str]:
+    """Lines of ``body`` in loops, each given as ``name extent kind``."""
+    lines = []
+    for depth, loop in enumerate(loops):
+        name, extent, *kind = loop.split()
+        lines.append("  " * depth + f"for {name} in {extent} {' '.join(kind)}:")
+    return [*lines, *("  " * len(loops) + line for line in body)]
 
 
-def conv(*, tiles: int = 1, deep: int = 1) -> Stage:
+def program(buffers: list[str], *lines: str) -> Function:
+    """A function of ``buffers``, the last of which is written."""
+    declared = [f"  input {each}" for each in buffers[:-1]] + [f"  output {buffers[-1]}"]
+    text = "\n".join(['function "kernel"', *declared, *(f"  {line}" for line in lines)])
+    return parse(text.replace("LANES", str(LANES)))
+
+
+def requantized(value: str, zero_point: int, low: int, high: int) -> str:
+    """``value`` with biases and scales of block c."""
+    scaled = f"rint(cast(float32, {value} + bias[c, l]) * scale[c, l]) + {zero_point}.0:float32"
+    return f"cast(int8, min(max({scaled}, {low}.0:float32), {high}.0:float32))"
+
+
+PARAMETERS = ["bias: int32[2, LANES] par", "scale: float32[2, LANES] par"]
+
+
+def conv(*, tiles: int = 1, deep: int = 1, place: str = "l") -> Function:
     """Strided 3x2 convolution, rows in ``tiles`` tiles, channel blocks in ``deep`` serial parts."""
-    x = buffer("x", Scope.ACT, 2, 9, 7, LANES)
-    weights = buffer("weights", Scope.WGT, 3, 2, 3, 2, LANES, LANES)
-    acc = buffer("acc", Scope.ACC, 3, 4, 3, LANES)
-    row = var("yo") * (4 // tiles) + var("yi")
-    block = var("ko") * (2 // deep) + var("ki")
-    loops = (
-        *(Loop("yo", tiles), Loop("ko", deep), Loop("c", 3, HARDWARE)),
-        *(
-            Loop("yi", 4 // tiles, HARDWARE),
-            Loop("x", 3, HARDWARE),
-            Loop("ki", 2 // deep, HARDWARE),
-        ),
-        *(Loop("ky", 3, HARDWARE), Loop("kx", 2, HARDWARE), lane("l"), lane("i")),
+    buffers = [
+        "x: int8[2, 9, 7, LANES] act",
+        "weights: int8[3, 2, 3, 2, LANES, LANES] wgt",
+        "acc: int32[3, 4, 3, LANES] acc",
+    ]
+    row, block = f"(yo * {4 // tiles} + yi)", f"ko * {2 // deep} + ki"
+    loops = [
+        *(f"yo {tiles}", f"ko {deep}", "c 3 hardware", f"yi {4 // tiles} hardware"),
+        *("x_ 3 hardware", f"ki {2 // deep} hardware", "ky 3 hardware", "kx 2 hardware"),
+        *("l LANES vector", "i LANES vector"),
+    ]
+    source = f"cast(int32, x[{block}, {row} * 2 + ky, x_ * 2 + kx, i])"
+    tile = f"cast(int32, weights[c, {block}, ky, kx, l, i])"
+    return program(
+        buffers,
+        *nested(["a 3", "b 4", "d 3", "e LANES"], "acc[a, b, d, e] = 0:int32"),
+        *nested(loops, f"acc[c, {row}, x_, {place}] add= {source} * {tile}"),
     )
-    source = Ref(x, (block, row * 2 + var("ky"), var("x") * 2 + var("kx"), var("i")))
-    tile = Ref(weights, (var("c"), block, var("ky"), var("kx"), var("l"), var("i")))
-    target = Ref(acc, (var("c"), row, var("x"), var("l")))
-    reduction = frozenset({"ko", "ki", "ky", "kx", "i"})
-    return Stage("sum", loops, reduction, target, Fold.SUM, Product(source, tile))
 
 
-def pointwise(value: object, *, finish: bool = False, table: bool = False) -> Stage:
+PIXELS = ["po 2", "c 2 hardware", "pi 3 hardware", "l LANES vector"]
+PLACE = "[c, po * 3 + pi, l]"
+
+
+def pointwise(
+    value: str,
+    *buffers: str,
+    finish: bool = False,
+    table: bool = False,
+) -> Function:
     """``y[c, p, l] = value`` for two blocks of 6 pixels, the pixels in two serial parts."""
-    loops = (Loop("po", 2), Loop("c", 2, HARDWARE), Loop("pi", 3, HARDWARE), lane("l"))
-    place = (var("c"), var("po") * 3 + var("pi"), var("l"))
-    bias, scale = (
-        Ref(buffer(name, Scope.PAR, 2, LANES), (var("c"), var("l"))) for name in ("bias", "scale")
-    )
-    return Stage(
-        "finish",
-        loops,
-        frozenset(),
-        Ref(buffer("y", Scope.ACT, 2, 6, LANES), place),
-        Fold.NONE,
-        value,  # type: ignore[arg-type]
-        Requantized(bias, scale, 3, -100, 90) if finish else None,
-        buffer("table", Scope.TAB, 256, LANES) if table else None,
-    )
+    given = [*buffers, *(PARAMETERS if finish else ())]
+    if finish:
+        value = requantized(value, 3, -100, 90)
+    if table:
+        given.append("table: int8[256, LANES] tab")
+        value = f"table[cast(int64, {value}) + 128, l]"
+    given.append("y: int8[2, 6, LANES] act")
+    return program(given, *nested(PIXELS, f"y{PLACE} = {value}"))
 
 
-PLACE = (var("c"), var("po") * 3 + var("pi"), var("l"))
-FROM_ACC = Ref(buffer("acc", Scope.ACC, 2, 6, LANES), PLACE)
-FROM_ACT = Ref(buffer("x", Scope.ACT, 2, 6, LANES), PLACE)
+ACC = "acc: int32[2, 6, LANES] acc"
+ACT = "x: int8[2, 6, LANES] act"
+OTHER = "other: int8[2, 6, LANES] act"
 
 
-def windows(fold: Fold, *, taps: bool = False, finish: bool = False) -> Stage:
+def windows(
+    function: str, *, taps: bool = False, finish: bool = False, lanes: str = "LANES"
+) -> Function:
     """A 2x3 window over two blocks, moving by two rows."""
-    x = buffer("x", Scope.ACT, 2, 6, 7, LANES)
-    source = Ref(x, (var("c"), var("y") * 2 + var("ky"), var("x") + var("kx"), var("l")))
-    tap = Ref(buffer("taps", Scope.TAP, 2, 2, 3, LANES), (var("c"), var("ky"), var("kx"), var("l")))
-    loops = (
-        *(Loop("c", 2), Loop("y", 3, HARDWARE), Loop("x", 5, HARDWARE)),
-        *(Loop("ky", 2, HARDWARE), Loop("kx", 3, HARDWARE), lane("l")),
-    )
-    bias, scale = (
-        Ref(buffer(name, Scope.PAR, 2, LANES), (var("c"), var("l"))) for name in ("bias", "scale")
-    )
-    return Stage(
-        "finish",
-        loops,
-        frozenset({"ky", "kx"}),
-        Ref(buffer("y", Scope.ACT, 2, 3, 5, LANES), (var("c"), var("y"), var("x"), var("l"))),
-        fold,
-        Product(source, tap) if taps else source,
-        Requantized(bias, scale, -5, -128, 127) if finish else None,
+    wide = finish or taps
+    value = "x[c, y_ * 2 + ky, x_ + kx, l]"
+    buffers = ["x: int8[2, 6, 7, LANES] act"]
+    if wide:
+        value = f"cast(int32, {value})"
+    if taps:
+        buffers.append("taps: int8[2, 2, 3, LANES] tap")
+        value += " * cast(int32, taps[c, ky, kx, l])"
+    start = "0" if function == "add" else "-128"
+    result = "total[]"
+    if finish:
+        buffers += PARAMETERS
+        result = requantized(result, -5, -128, 127)
+    buffers.append("y: int8[2, 3, 5, LANES] act")
+    dtype = "int32" if wide else "int8"
+    return program(
+        buffers,
+        *nested(
+            ["c 2", "y_ 3 hardware", "x_ 5 hardware", f"l {lanes} vector"],
+            f"alloc total: {dtype}[] register:",
+            f"  total[] = {start}:{dtype}",
+            "  for ky in 2 hardware:",
+            "    for kx in 3 hardware:",
+            f"      total[] {function}= {value}",
+            f"  y[c, y_, x_, l] = {result}",
+        ),
     )
 
 
 @pytest.mark.parametrize("intrinsic", intrinsics(LANES), ids=lambda i: i.name)
 def test_the_meaning_of_every_intrinsic_is_what_it_does(intrinsic: Intrinsic) -> None:
-    names = {ref.buffer.name for ref in intrinsic.meaning.refs}
-    bases = {name: 16 * number for number, name in enumerate(sorted(names))}
-    assert assert_same(intrinsic.meaning, 1, bases).intrinsic.name == intrinsic.name
+    function = intrinsic.program
+    names = sorted(buffer.name for buffer in (*function.inputs, *function.outputs))
+    bases = {name: 16 * number for number, name in enumerate(names)}
+    assert assert_same(function, 1, bases).intrinsic.name == intrinsic.name
 
 
 @pytest.mark.parametrize(("tiles", "deep"), [(1, 1), (2, 1), (4, 2), (1, 2)])
@@ -185,83 +203,90 @@ def test_a_convolution_is_gemm(tiles: int, deep: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "stage",
+    "function",
     [
-        pointwise(FROM_ACT),
-        pointwise(FROM_ACC, finish=True),
-        pointwise(FROM_ACC, finish=True, table=True),
-        pointwise(FROM_ACT, table=True),
-        windows(Fold.MAX),
-        windows(Fold.SUM, finish=True),
-        windows(Fold.SUM, taps=True, finish=True),
+        pointwise(f"x{PLACE}", ACT),
+        pointwise(f"acc{PLACE}", ACC, finish=True),
+        pointwise(f"acc{PLACE}", ACC, finish=True, table=True),
+        pointwise(f"x{PLACE}", ACT, table=True),
+        windows("max"),
+        windows("add", finish=True),
+        windows("add", taps=True, finish=True),
     ],
     ids=["copy", "requantize", "requantize and look up", "look up", "max", "mean", "depthwise"],
 )
-def test_folds_and_finishes_are_vector(stage: Stage) -> None:
-    assert assert_same(stage, 2).unit.name == "VECTOR"
+def test_folds_and_finishes_are_vector(function: Function) -> None:
+    assert assert_same(function, 2).unit.name == "VECTOR"
+
+
+def pair(first: str, second: str, *buffers: str, finish: bool = True) -> Function:
+    return pointwise(
+        f"cast(int32, {first}{PLACE}) * 70000:int32 + cast(int32, {second}{PLACE}) * -123:int32",
+        *buffers,
+        finish=finish,
+    )
 
 
 def test_a_sum_of_two_scaled_tensors_is_one_vector() -> None:
-    other = replace(FROM_ACT, buffer=replace(FROM_ACT.buffer, name="other"))
-    stage = pointwise(Total(Scaled(FROM_ACT, 70_000), Scaled(other, -123)), finish=True)
-    match = assert_same(stage, 3, {**BASES, "other": 300})
+    match = assert_same(pair("x", "other", ACT, OTHER), 3, {**BASES, "other": 300})
     assert match.intrinsic.name == "vector.pair"
 
 
-def odd_rows() -> Stage:
-    stage = conv()
-    wrong = Ref(stage.target.buffer, (*stage.target.indices[:3], var("i")))
-    return replace(stage, target=wrong)
-
-
-def deep_nest() -> Stage:
-    loops = tuple(Loop(f"n{number}", 2, HARDWARE) for number in range(7))
-    x, y = (buffer(name, Scope.ACT, *[2] * 7, LANES) for name in ("x", "y"))
-    place = (*(var(loop.name) for loop in loops), var("l"))
-    return Stage("copy", (*loops, lane("l")), frozenset(), Ref(y, place), Fold.NONE, Ref(x, place))
+def deep_nest() -> Function:
+    names = [f"n{number}" for number in range(7)]
+    shape, place = ", ".join(["2"] * 7), ", ".join(names)
+    return program(
+        [f"x: int8[{shape}, LANES] act", f"y: int8[{shape}, LANES] act"],
+        *nested(
+            [*(f"{name} 2 hardware" for name in names), "l LANES vector"],
+            f"y[{place}, l] = x[{place}, l]",
+        ),
+    )
 
 
 @pytest.mark.parametrize(
-    ("stage", "reason"),
+    ("function", "reason"),
     [
-        (odd_rows(), "does not run over lane"),
+        (conv(place="i"), "does not run over lane|reduces, or does not"),
         (deep_nest(), "7 loops; it has 4 levels"),
+        (windows("add", lanes="2"), "lanes"),
+        (pointwise(f"x{PLACE}", "x: int8[2, 6, LANES] wgt"), "lies in wgt"),
         (
-            replace(
-                windows(Fold.SUM),
-                loops=(Loop("c", 2), *windows(Fold.SUM).loops[1:-1], Loop("l", 2, LANE)),
-            ),
-            "lanes",
-        ),
-        (pointwise(Ref(buffer("x", Scope.WGT, 2, 6, LANES), PLACE)), "lies in wgt"),
-        (
-            pointwise(
-                Ref(buffer("x", Scope.ACT, 2, 6 * LANES), (var("c"), var("pi") * 2 + var("l")))
-            ),
+            pointwise("x[c, pi * 2 + l]", f"x: int8[2, {6 * LANES}] act"),
             "does not move by whole words",
         ),
-        (pointwise(Scaled(FROM_ACT, 3)), "it computes"),
-        (windows(Fold.SUM), "an int8 result that may be out of range needs a finish"),
-        (pointwise(FROM_ACC, table=True), "an int8 result that may be out of range"),
-        (pointwise(Total(Scaled(FROM_ACC, 2), Scaled(FROM_ACC, 3)), finish=True), "lies in acc"),
+        (
+            pointwise(f"cast(int32, x{PLACE}) * 3:int32", ACT, finish=True),
+            "it computes",
+        ),
+        (windows("add"), "an int8 result that may be out of range needs a finish"),
+        (pair("acc", "acc", ACC), "lies in acc"),
     ],
 )
-def test_a_stage_that_is_no_instruction_is_told_why(stage: Stage, reason: str) -> None:
-    with pytest.raises(TensorizeError, match=f"stage .* is no instruction; .*{reason}"):
-        tensorize(stage, LANES)
+def test_a_nest_that_is_no_instruction_is_told_why(function: Function, reason: str) -> None:
+    with pytest.raises(TensorizeError, match=f"nest of .* is no instruction; .*({reason})"):
+        tensorize(nest_of(function), LANES)
+
+
+def test_rows_of_a_result_are_computed_by_themselves() -> None:
+    function = windows("max")
+    match = tensorize(nest_of(function), LANES)
+    whole = match.instruction({"c": 1}, BASES)
+    part = match.only(1, 2).instruction({"c": 1}, BASES)
+    assert part.destination_address == whole.destination_address + 5  # type: ignore[union-attr]
+    assert part.source_address == whole.source_address + 14  # type: ignore[union-attr]
+    assert (whole.extent, part.extent) == ((3, 2, 5, 3, 1), (3, 2, 5, 2, 1))
 
 
 def test_constant_offsets_and_serial_loops_move_the_bases() -> None:
-    x, y = (buffer(name, Scope.ACT, 12, LANES) for name in ("x", "y"))
-    place = var("o") * 3 + var("i")
-    stage = Stage(
-        "copy",
-        (Loop("o", 3), Loop("i", 3, HARDWARE), lane("l")),
-        frozenset(),
-        Ref(y, (place + Affine(2), var("l"))),
-        Fold.NONE,
-        Ref(x, (place, var("l"))),
+    function = program(
+        ["x: int8[12, LANES] act", "y: int8[12, LANES] act"],
+        *nested(["o 3", "i 3 hardware", "l LANES vector"], "y[o * 3 + i + 2, l] = x[o * 3 + i, l]"),
     )
-    vector = tensorize(stage, LANES).instruction({"o": 2}, {"x": 100, "y": 50})
+    vector = tensorize(nest_of(function), LANES).instruction({"o": 2}, {"x": 100, "y": 50})
     assert vector.source_address == 106  # type: ignore[union-attr]
     assert vector.destination_address == 58  # type: ignore[union-attr]
+
+
+def test_loops_of_a_nest_are_spelled() -> None:
+    assert str(Loop("y", 3, LoopKind.HARDWARE)) == "for y in 3 hardware"

@@ -7,6 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dovetail.compiler.backends.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.backends.vta.layers.definition import LoweredLayer
+from dovetail.compiler.backends.vta.layers.lower import lower
 from dovetail.compiler.graph.dense_to_conv import DenseToConv
 from dovetail.compiler.graph.fuse import Partition, fuse
 from dovetail.compiler.graph.interpreter import run
@@ -22,11 +25,8 @@ from dovetail.compiler.graph.ops import (
     Reshape,
     TensorType,
 )
-from dovetail.compiler.tensor.activation import Activation, plan_activations
-from dovetail.compiler.tensor.interpreter import run_kernel
-from dovetail.compiler.tensor.ir import Kernel
-from dovetail.compiler.tensor.lower import lower
-from dovetail.compiler.tensor.stages import LoweredLayer
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.ir import Function
 
 Array = NDArray[Any]
 
@@ -46,24 +46,28 @@ class Network:
     values: dict[str, Array] = field(repr=False)
 
     def arrays(self, layer: LoweredLayer) -> dict[str, Array]:
-        """Every buffer of a layer's kernel: inputs and constants filled, the rest with rubbish."""
-        arrays: dict[str, Array] = {}
-        for stage in layer.kernel.stages:
-            for ref in stage.refs:
-                arrays[ref.buffer.name] = np.full(ref.buffer.shape, 77, ref.buffer.dtype)
+        """Every parameter of a layer: inputs and constants filled, the result with rubbish."""
+        arrays: dict[str, Array] = {
+            layer.output.name: np.full(layer.output.buffer.shape, 77, np.int8)
+        }
         arrays |= {x.name: to_blocked(self.values[x.name], x) for x in layer.inputs}
         return arrays | {name: array.copy() for name, array in layer.constants.items()}
 
-    def result(self, layer: LoweredLayer, kernel: Kernel | None = None) -> Array:
-        """What ``kernel``, or else the layer's own, computes; NHWC."""
-        arrays = self.arrays(layer)
-        run_kernel(kernel or layer.kernel, arrays)
-        return from_blocked(arrays[layer.output.name], layer.output)
+    def result(self, layer: LoweredLayer, function: Function | None = None) -> Array:
+        """What ``function``, or else the layer's own, computes; NHWC."""
+        return run_function(function or layer.function, self.arrays(layer), layer.output)
 
     def wanted(self, layer: LoweredLayer) -> Array:
         """What the graph's interpreter computes for the layer; NHWC."""
         out = layer.output
         return self.values[out.name].reshape(1, out.height, out.width, out.channels)
+
+
+def run_function(function: Function, arrays: dict[str, Array], output: Activation) -> Array:
+    """What ``function`` makes of ``arrays``, by the names of its parameters; NHWC."""
+    inputs = {buffer.name: arrays[buffer.name] for buffer in function.inputs}
+    found = interpret(function, inputs, seed=1, initial={output.name: arrays[output.name]})
+    return from_blocked(found[output.name], output)
 
 
 def to_blocked(values: Array, activation: Activation, rubbish: int = -93) -> Array:

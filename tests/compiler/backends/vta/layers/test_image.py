@@ -2,8 +2,8 @@
 
 import pytest
 
+from dovetail.compiler.backends.vta.layers.image import find_image
 from dovetail.compiler.graph.ops import Conv2d
-from dovetail.compiler.tensor.image import find_image
 
 CASES = [
     # kernel, strides, pads, image, lanes: kernel rows and blocks of a window, transposed

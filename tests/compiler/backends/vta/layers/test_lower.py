@@ -5,6 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dovetail.compiler.backends.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.backends.vta.layers.lower import lower
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.fuse import Layer, fuse
 from dovetail.compiler.graph.ir import Graph, GraphBuilder, Node
@@ -17,13 +19,15 @@ from dovetail.compiler.graph.ops import (
     Reshape,
     TensorType,
 )
-from dovetail.compiler.tensor.activation import Activation, plan_activations
-from dovetail.compiler.tensor.interpreter import run_kernel
-from dovetail.compiler.tensor.ir import Scope
-from dovetail.compiler.tensor.lower import lower
+from dovetail.compiler.loops.expressions import Scope
+from dovetail.compiler.loops.ir import Allocate
+from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.loops.text import to_text
+from dovetail.compiler.loops.verify import verify
 
-from ..graph.graphs import convolution, image_builder
-from .layers import KINDS, Network, from_blocked, lower_graph, networks, to_blocked
+from ....graph.graphs import convolution, image_builder
+from .layers import KINDS, Network, from_blocked, lower_graph, networks, run_function, to_blocked
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -33,6 +37,8 @@ def test_kernel_computes_what_the_graph_does(kind: str, data: st.DataObject) -> 
     network = data.draw(networks((kind,)))
     for layer in network.layers:
         assume(not layer.inexact_pairs)
+        verify(layer.function)
+        assert parse(to_text(layer.function)) == layer.function
         np.testing.assert_array_equal(network.result(layer), network.wanted(layer))
 
 
@@ -62,8 +68,7 @@ def test_channels_beyond_the_last_do_not_matter(rubbish: int) -> None:
     layer = network.layers[0]
     arrays = network.arrays(layer)
     arrays["x"] = to_blocked(network.values["x"], layer.inputs[0], rubbish)
-    run_kernel(layer.kernel, arrays)
-    found = from_blocked(arrays[layer.output.name], layer.output)
+    found = run_function(layer.function, arrays, layer.output)
     np.testing.assert_array_equal(found, network.wanted(layer))
 
 
@@ -83,16 +88,16 @@ def test_blocked_layout_round_trips(data: st.DataObject) -> None:
 
 def test_multiply_accumulates_are_those_of_the_model() -> None:
     network = _residual(4, 0)
-    assert [layer.kernel.macs for layer in network.layers] == [5 * 4 * 6 * 9 * 6] * 2
+    assert [layer.macs for layer in network.layers] == [5 * 4 * 6 * 9 * 6] * 2
 
 
 def test_scopes_name_the_accelerators_memories() -> None:
-    kernel = _residual(4, 0).layers[0].kernel
-    scopes = {ref.buffer.name: ref.buffer.scope for s in kernel.stages for ref in s.refs}
-    assert scopes["weights"] is Scope.WGT
-    assert scopes["acc"] is Scope.ACC
+    function = _residual(4, 0).layers[0].function
+    scopes = {buffer.name: buffer.scope for buffer in (*function.inputs, *function.outputs)}
+    assert scopes["weights"] is scopes["bias"] is scopes["scale"] is Scope.GLOBAL
     assert scopes["x"] is scopes["y"] is Scope.ACT
-    assert scopes["bias"] is scopes["scale"] is Scope.PAR
+    allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
+    assert allocated == {"acc"}
 
 
 def test_two_fills_of_one_tensor_are_refused() -> None:
