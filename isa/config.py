@@ -59,7 +59,7 @@ class HardwareConfig:
     Every size but ``token_max`` and ``multiplier_bits`` is a power of two.
 
     block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs
-        each cycle (4..64).
+        in ``tile_cycles`` (4..64).
     bus_bytes: width of the AXI4 data bus; divides ``block`` (4..16).
     *_depth: words in each scratchpad.
     act_banks, acc_banks: equal contiguous parts of ACT (1..8) and ACC (1..4).
@@ -71,6 +71,11 @@ class HardwareConfig:
     token_max: largest value of a token counter (1..255).
     multiplier_bits: wider operand of the FPGA's multipliers (18..32); from 25 on, the matrix core
         puts two products in each.  Neither results nor cycles depend on it.
+    tile_cycles: cycles for a tile of the matrix core, which has ``block / tile_cycles`` rows of
+        multipliers (1..4).
+    lane_groups: equal groups of the matrix core's rows, each a cycle behind its neighbour, so that
+        no wire goes to all of them.
+    deep_pipelines: more registers behind memories and adders, for FPGAs where these are slow.
     clock_hz: clock the timing figures are quoted at.
     """
 
@@ -91,6 +96,9 @@ class HardwareConfig:
     store_slots: int = 4
     token_max: int = 15
     multiplier_bits: int = 18
+    tile_cycles: int = 1
+    lane_groups: int = 1
+    deep_pipelines: bool = False
     clock_hz: int = 100_000_000
     dram: DramTiming = DramTiming()
 
@@ -98,6 +106,7 @@ class HardwareConfig:
         powers: tuple[str, ...] = (
             *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead"),
             *("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory)),
+            *("tile_cycles", "lane_groups"),
         )
         for name in powers:
             value = getattr(self, name)
@@ -120,6 +129,9 @@ class HardwareConfig:
             "store_slots": (2, 16),
             "token_max": (1, 255),
             "multiplier_bits": (18, 32),
+            "tile_cycles": (1, 4),
+            # Two products in one multiplier are of two rows of a group.
+            "lane_groups": (1, self.block // self.tile_cycles // (1 + (self.multiplier_bits > 24))),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -136,7 +148,7 @@ class HardwareConfig:
     @property
     def macs_per_cycle(self) -> int:
         """int8 multiply-accumulates of the matrix core in one cycle."""
-        return self.block * self.block
+        return self.block * self.block // self.tile_cycles
 
     @property
     def burst_bytes(self) -> int:
@@ -169,10 +181,11 @@ class HardwareConfig:
 
     @property
     def identity(self) -> str:
-        """Everything a program depends on (not the clock, nor the DRAM timing, nor the FPGA's
-        multipliers), as text.
+        """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
+        are built from the FPGA's parts), as text.
         """
-        skip = {"name", "multiplier_bits", "clock_hz", "dram"}
+        skip = {"name", "clock_hz", "dram"}
+        skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "deep_pipelines"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

@@ -98,8 +98,8 @@ def _configurations() -> str:
         _verbatim(HardwareConfig),
         _table(("", *CONFIGS), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
-        f"that of {TINY.name}): every field but the name, the width of multipliers, the clock and "
-        "the memory's timing.\n",
+        f"that of {TINY.name}): every field but the name, how units are built (`multiplier_bits` "
+        "to `deep_pipelines`), the clock and the memory's timing.\n",
         f"    {TINY.identity}\n",
         "The memory that simulations assume where none is given:\n",
         _verbatim(DramTiming),

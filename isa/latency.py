@@ -1,4 +1,4 @@
-"""How many cycles the compute units' pipelines take, in each configuration.
+"""How many cycles the compute units take, in each configuration.
 
 Gateware, simulator and documentation have these numbers from here.
 """
@@ -6,9 +6,15 @@ Gateware, simulator and documentation have these numbers from here.
 from .config import HardwareConfig
 from .memories import Unit
 
-__all__ = ["compute_latency"]
+__all__ = ["compute_latency", "issue_cycles"]
+
+
+def issue_cycles(config: HardwareConfig) -> dict[Unit, int]:
+    """Of GEMM and VECTOR: cycles in which each iteration is issued."""
+    return {Unit.GEMM: config.tile_cycles, Unit.VECTOR: 1}
 
 
 def compute_latency(config: HardwareConfig) -> dict[Unit, int]:
     """Of GEMM and VECTOR: cycles from an instruction's last issue to its last write."""
-    return {Unit.GEMM: 5, Unit.VECTOR: 14}
+    gemm = 9 if config.deep_pipelines else 5
+    return {Unit.GEMM: gemm + config.lane_groups - 1, Unit.VECTOR: 14}

@@ -11,7 +11,7 @@ from .axi import Axi4, Axi4Lite
 from .control import RunControl
 from .counters import Counters
 from .fetch import Fetch
-from .gemm import Gemm
+from .gemm import Gemm, matrix_parts
 from .head_queue import HeadQueue
 from .issue import QUEUED, Issue
 from .load import Load
@@ -167,30 +167,46 @@ class Accelerator(wiring.Component):
 
     def _memories(self, m: Module, load: Load, gemm: Gemm, vector: Vector, store: Store) -> None:
         config = self._config
+        parts = matrix_parts(config)
+        registered = ("gemm",) if config.deep_pipelines else ()
         m.submodules.act = act = BankedScratchpad(
-            config, Memory.ACT, ("gemm", "vector", "store"), ("load", "vector")
+            config,
+            Memory.ACT,
+            ("gemm", "vector", "store"),
+            ("load", "vector"),
+            registered=registered,
         )
         m.submodules.acc = acc = BankedScratchpad(
-            config, Memory.ACC, ("gemm", "vector"), ("gemm", "vector", "load")
+            config,
+            Memory.ACC,
+            ("gemm", "vector"),
+            ("gemm", "vector", "load"),
+            registered=registered,
+            parted=("gemm",),
+            parts=parts,
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
+        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT, parts)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
+        for part in range(parts):
+            for name, memory_side in (
+                ("wgt", getattr(wgt, f"read_{part}")),
+                ("acc_read", getattr(acc, f"read_gemm_{part}")),
+                ("acc_write", getattr(acc, f"write_gemm_{part}")),
+            ):
+                connect(m, getattr(gemm, f"{name}_{part}"), memory_side)
         for user, memory_side in (
             (gemm.act, act.read_gemm),
             (vector.act_read, act.read_vector),
             (store.act, act.read_store),
             (load.write_act, act.write_load),
             (vector.act_write, act.write_vector),
-            (gemm.acc_read, acc.read_gemm),
             (vector.acc_read, acc.read_vector),
-            (gemm.acc_write, acc.write_gemm),
             (vector.acc_write, acc.write_vector),
             (load.write_acc, acc.write_load),
-            (gemm.wgt, wgt.read),
             (load.write_wgt, wgt.write),
-            (vector.par, par.read),
+            (vector.par, par.read_0),
             (load.write_par, par.write),
             (vector.tap, tap.read),
             (load.write_tap, tap.write),

@@ -1,8 +1,8 @@
 """The matrix core: one ``block x block`` tile a cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import GEMM_LEVELS
@@ -11,79 +11,127 @@ from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
-from .paired_products import (
-    MULTIPLIER_BITS,
-    high_excess,
-    low_excess,
-    paired_operand,
-    split_product,
-)
+from .lane_group import LaneGroup, addend_bits, grouped_sum, slot_layout
+from .paired_products import MULTIPLIER_BITS, high_excess, low_excess
 from .pipeline import delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
 
-__all__ = ["Gemm"]
+__all__ = ["Gemm", "matrix_parts"]
 
 OPERANDS = ("act", "wgt", "acc")
-LANE_GROUP = 4
-"""Products that one cycle adds up; the next one adds all those sums."""
+PARTED = {"wgt": Memory.WGT, "acc_read": Memory.ACC, "acc_write": Memory.ACC}
+
+
+def matrix_parts(config: HardwareConfig) -> int:
+    """Parts of a word of WGT and ACC, each with memories of its own: part ``turn * lane_groups +
+    group`` has the rows of a group in a turn.
+    """
+    return config.tile_cycles * config.lane_groups
 
 
 class Gemm(wiring.Component):
     """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int8 products, int32 sums that wrap.
 
-    An iteration issued in cycle ``t`` writes ACC in ``t + compute_latency(config)[GEMM]``.  One
-    iteration a cycle, always: also across instructions, and for one ACC word again and again.
+    A slot issued in cycle ``t``, one cycle of a tile, writes ACC in ``t + compute_latency(config)[
+    GEMM]``.  One iteration in ``tile_cycles``, always: also across instructions, and for one ACC
+    word again and again.
 
-    By cycle: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial sums, ACC is read;
-    t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  The sums of the two
-    tiles before are not yet to be seen in what t+3 reads: that of two cycles before replaces the
-    word in t+4, that of the cycle before in t+5.
+    The rows of a tile are taken in ``tile_cycles`` turns, each by all groups of lanes, of which
+    each works a cycle behind its neighbour, on inputs that come from it.
+
+    By cycle, for the first group: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial
+    sums, ACC is read; t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  Deep
+    pipelines: t+1 reads ACT, t+2 WGT, t+4 products, t+5 partial sums, ACC is read; t+7 the ACC word
+    arrives, t+8 adds, t+9 writes.
 
     The weight offset costs no cycle: the inputs are added up beside the products, their sum is
-    multiplied by the offset in t+3 and added to every lane's dot product in t+4.
+    multiplied by the offset and added to every lane's dot product.
 
-    Resources: ``block**2`` 8x8 multipliers, and one for the weight offset; or, with paired
-    products, ``block**2 / 2`` 25x8 multipliers and two.
+    Resources: ``block**2 / tile_cycles`` 8x8 multipliers, and one for the weight offset; or, with
+    paired products, half as many 25x8 multipliers and two.
 
     Members
     -------
     control : In(UnitControl(layouts.GEMM))
-    act, wgt, acc_read : Out(ReadPort)
-    acc_write : Out(WritePort)
+    act : Out(ReadPort)
+        Deep pipelines: data follow two cycles after the address.
+    wgt_<part> : Out(ReadPort)
+    acc_read_<part> : Out(ReadPort), acc_write_<part> : Out(WritePort)
+        Reads as for ``act``.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
-        self._lanes = config.block
+        self._config = config
+        self._deep = config.deep_pipelines
         self._latency = compute_latency(config)[Unit.GEMM]
         self._paired = config.multiplier_bits >= MULTIPLIER_BITS
-        self._acc_bits = (config.acc_depth - 1).bit_length()
-        acc_width = 8 * config.word_bytes(Memory.ACC)
+        parts = matrix_parts(config)
+        ports: dict[str, wiring.Member] = {}
+        for name, memory in PARTED.items():
+            signature = WritePort if name == "acc_write" else ReadPort
+            for part in range(parts):
+                ports[f"{name}_{part}"] = Out(signature(8 * config.word_bytes(memory) // parts))
         super().__init__(
             {
                 "control": In(UnitControl(layouts.GEMM)),
                 "act": Out(ReadPort(8 * config.word_bytes(Memory.ACT))),
-                "wgt": Out(ReadPort(8 * config.word_bytes(Memory.WGT))),
-                "acc_read": Out(ReadPort(acc_width)),
-                "acc_write": Out(WritePort(acc_width)),
+                **ports,
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS)
+        config = self._config
+        m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS, config.tile_cycles)
         first, offset = self._issue(m, walker)
-        # The result's way beside the data, one register a cycle.
-        valid = delays(m, walker.valid, "valid", self._latency, reset=True)
-        last = delays(m, walker.last, "last", self._latency)
-        address = delays(m, walker.acc[: self._acc_bits], "address", self._latency)
-        overwrite = delays(m, first, "overwrite", self._latency)
-        self._accumulate(m, self._multiply(m, offset), valid, address, overwrite)
+        slot = Signal(slot_layout(config), name="slot0")
+        m.d.comb += [
+            slot.valid.eq(walker.valid),
+            slot.turn.eq(walker.turn),
+            slot.overwrite.eq(first),
+            slot.wgt.eq(walker.wgt),
+            slot.acc.eq(walker.acc),
+        ]
+        act_address = walker.act
+        if self._deep:
+            slot, act_address = self._next(m, slot, 0), delayed(m, act_address, "act_address")
+        m.d.comb += [self.act.enable.eq(slot.valid), self.act.address.eq(act_address)]
+        act = delayed(m, self.act.data, "act0")
+        even, odd = self._addends(m, act, offset)
+        for group in range(config.lane_groups):
+            if group:
+                slot = self._next(m, slot, group)
+                act, even, odd = (
+                    delayed(m, value, f"{name}{group}")
+                    for name, value in (("act", act), ("even", even), ("odd", odd))
+                )
+            m.submodules[f"group{group}"] = lanes = LaneGroup(config)
+            m.d.comb += [
+                lanes.slot.eq(slot),
+                lanes.act.eq(act),
+                lanes.addends[0].eq(even),
+                lanes.addends[1].eq(odd),
+            ]
+            for turn in range(config.tile_cycles):
+                part = turn * config.lane_groups + group
+                for name in PARTED:
+                    own, port = getattr(self, f"{name}_{part}"), getattr(lanes, f"{name}_{turn}")
+                    connect(m, port, flipped(own))
         m.d.comb += [
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
-            self.control.done.eq(valid[self._latency] & last[self._latency]),
+            self.control.done.eq(delays(m, walker.last, "last", self._latency, reset=True)[-1]),
         ]
         return m
+
+    def _next(self, m: Module, slot: Signal, group: int) -> Signal:
+        """``slot``, one cycle later."""
+        later = Signal(slot_layout(self._config), name=f"slot_of_group{group}", reset_less=True)
+        valid = delayed(m, slot.valid, f"valid{group}", reset=True)
+        result = Signal(slot_layout(self._config), name=f"slot_at_group{group}")
+        m.d.sync += later.eq(slot)
+        m.d.comb += [result.eq(later), result.valid.eq(valid)]
+        return result
 
     def _issue(self, m: Module, walker: NestWalker) -> tuple[Value, Value]:
         """Feed the walker; return whether the tile issued now overwrites, and what is added to its
@@ -104,108 +152,26 @@ class Gemm(wiring.Component):
         with m.If(self.control.start):
             m.d.sync += [reduction.eq(taken.reduction), accumulate.eq(taken.accumulate)]
             m.d.sync += offset.eq(taken.weight_offset)
-        m.d.comb += [
-            self.act.enable.eq(walker.valid),
-            self.act.address.eq(walker.act),
-            self.wgt.enable.eq(walker.valid),
-            self.wgt.address.eq(walker.wgt),
-        ]
         return ~accumulate & (walker.index_zero | ~reduction).all(), offset
 
-    def _input_sums(self, m: Module, offset: Value) -> list[Value]:
-        """What each output lane adds to its products: ``offset`` times the sum of the inputs, and
-        what puts halves of paired products right; complete in cycle t+4.
+    def _addends(self, m: Module, act: Value, offset: Value) -> tuple[Value, Value]:
+        """What even and odd lanes add to their products: ``offset`` times the sum of the inputs,
+        and what puts halves of paired products right.
         """
-        lanes = self._lanes
-        words = [self.act.data.word_select(i, 8).as_signed() for i in range(lanes)]
-        total = self._grouped_sum(m, words, "inputs")
-        offset = delays(m, offset, "offset", 3)[-1]
+        shape = signed(addend_bits(self._config))
+        word, arrives = (act, 4) if self._deep else (self.act.data, 1)
+        words = [word.word_select(i, 8).as_signed() for i in range(self._config.block)]
+        total = grouped_sum(m, words, "inputs")
+        offset = delays(m, offset, "offset", arrives + 2)[-1]
+        even, odd = Signal(shape), Signal(shape)
         if not self._paired:
-            return [delayed(m, total * offset, "offset_product")] * lanes
-        low = self._grouped_sum(m, [low_excess(word) for word in words], "low_excess")
-        high = self._grouped_sum(m, [high_excess(word) for word in words], "high_excess")
-        return [
-            delayed(m, total * (offset - 128) - low, "offset_low"),
-            delayed(m, total * offset + high, "offset_high"),
-        ] * (lanes // 2)
-
-    def _grouped_sum(self, m: Module, values: list[Value], name: str) -> Signal:
-        """The sum of ``values`` two cycles later."""
-        groups = [
-            delayed(m, sum(values[k : k + LANE_GROUP]), f"{name}{k}")
-            for k in range(0, len(values), LANE_GROUP)
-        ]
-        return delayed(m, sum(groups), name)
-
-    def _multiply(self, m: Module, offset: Value) -> list[Value]:
-        """The dot product of each output lane: a register that is complete in cycle t+5."""
-        lanes = self._lanes
-        input_sums = self._input_sums(m, offset)
-        act = delayed(m, self.act.data, "act2")
-        wgt = delayed(m, self.wgt.data, "wgt2")
-        inputs = [act.word_select(i, 8).as_signed() for i in range(lanes)]
-        rows = [
-            [wgt.word_select(o * lanes + i, 8).as_signed() for i in range(lanes)]
-            for o in range(lanes)
-        ]
-        sums = []
-        for o, products in enumerate(self._products(m, rows, inputs)):
-            partial = [
-                delayed(m, sum(products[k : k + LANE_GROUP]), f"partial{o}_{k}")
-                for k in range(0, lanes, LANE_GROUP)
-            ]
-            sums.append(delayed(m, sum(partial) + input_sums[o], f"sum{o}"))
-        return sums
-
-    def _products(
-        self, m: Module, rows: list[list[Value]], inputs: list[Value]
-    ) -> list[list[Value]]:
-        """Of each row of weights its products with the inputs, or halves of paired products."""
-        if not self._paired:
-            return [
-                [
-                    delayed(m, weight * act, f"product{o}_{i}")
-                    for i, (weight, act) in enumerate(zip(row, inputs, strict=True))
-                ]
-                for o, row in enumerate(rows)
-            ]
-        products: list[list[Value]] = [[] for _ in rows]
-        for o in range(0, len(rows), 2):
-            for i, act in enumerate(inputs):
-                operand = paired_operand(rows[o][i], rows[o + 1][i])
-                halves = split_product(delayed(m, operand * act, f"product{o}_{i}"))
-                for lane, half in enumerate(halves, o):
-                    products[lane].append(half)
-        return products
-
-    def _accumulate(
-        self,
-        m: Module,
-        sums: list[Value],
-        valid: list[Value],
-        address: list[Value],
-        overwrite: list[Value],
-    ) -> None:
-        """Read ACC in cycle t+3, choose the sum so far in t+4, add and write in t+5."""
-        read, choose, write = self._latency - 2, self._latency - 1, self._latency
+            product = delayed(m, total * offset, "offset_product")
+            m.d.comb += [even.eq(product), odd.eq(product)]
+            return even, odd
+        low = grouped_sum(m, [low_excess(word) for word in words], "low_excess")
+        high = grouped_sum(m, [high_excess(word) for word in words], "high_excess")
         m.d.comb += [
-            self.acc_read.enable.eq(valid[read]),
-            self.acc_read.address.eq(address[read]),
-            self.acc_write.enable.eq(valid[write]),
-            self.acc_write.address.eq(address[write]),
+            even.eq(delayed(m, total * (offset - 128) - low, "offset_low")),
+            odd.eq(delayed(m, total * offset + high, "offset_high")),
         ]
-        keep = ~overwrite[choose]
-        follows = valid[write] & (address[write] == address[choose])
-        follows_second = valid[write] & (address[write] == address[read])
-        one_before = delayed(m, follows & keep, "one_before")
-        two_before = delayed(m, follows_second, "two_before")
-        totals = []
-        for o, lane_sum in enumerate(sums):
-            total = Signal(signed(32), name=f"total{o}")
-            written = delayed(m, total, f"written{o}")
-            word = self.acc_read.data.word_select(o, 32)
-            so_far = Mux(keep, Mux(two_before, written, word), 0)
-            held = delayed(m, so_far, f"held{o}")
-            m.d.comb += total.eq(Mux(one_before, written, held) + lane_sum)
-            totals.append(total)
-        m.d.comb += self.acc_write.data.eq(Cat(*totals))
+        return even, odd

@@ -10,17 +10,25 @@ replaces the one word it may read so, and tokens and banks keep all others apart
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory as BlockMemory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
+from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
-__all__ = ["BankedScratchpad", "SimpleScratchpad", "TablePort", "TableScratchpad", "TapScratchpad"]
+__all__ = [
+    "BankedScratchpad",
+    "SimpleScratchpad",
+    "TablePort",
+    "TableScratchpad",
+    "TapScratchpad",
+    "part_name",
+]
 
 
 NO_COLLISIONS = {"no_rw_check": 1}
@@ -36,13 +44,21 @@ class BankedScratchpad(wiring.Component):
         ``ACT`` or ``ACC``.
     readers, writers : sequence of str
         Names of the ports.
+    registered : sequence of str
+        Readers whose data come two cycles after the address: each bank's word is kept first.
+    parted : sequence of str
+        Readers and writers that have a port for each of ``parts`` parts of a word.
+    parts : int
+        Equal parts of a word, in memories of their own.
 
     Members
     -------
     read_<name> : In(ReadPort(width))
-        Data follows in the next cycle.
+        Data follows in the next cycle, or the one after.
     write_<name> : In(WritePort(width))
         Visible to reads in the next cycle.
+    read_<name>_<part>, write_<name>_<part> : In(ReadPort), In(WritePort)
+        Of a part of each word, for those ``parted``.
     """
 
     def __init__(
@@ -51,26 +67,61 @@ class BankedScratchpad(wiring.Component):
         memory: Memory,
         readers: Sequence[str],
         writers: Sequence[str],
+        *,
+        registered: Sequence[str] = (),
+        parted: Sequence[str] = (),
+        parts: int = 1,
     ) -> None:
         self._readers, self._writers = tuple(readers), tuple(writers)
+        self._registered, self._parted = frozenset(registered), frozenset(parted)
         self._name = memory.value
-        self._width = 8 * config.word_bytes(memory)
+        self._parts = parts
+        self._width = 8 * config.word_bytes(memory) // parts
         self._banks = config.banks(memory)
         self._words = config.bank_words(memory)
-        ports = {f"read_{name}": In(ReadPort(self._width)) for name in readers}
-        ports |= {f"write_{name}": In(WritePort(self._width)) for name in writers}
+        ports: dict[str, Member] = {}
+        for kind, names, signature in (
+            ("read", self._readers, ReadPort),
+            ("write", self._writers, WritePort),
+        ):
+            for name in names:
+                if name in self._parted:
+                    for part in range(parts):
+                        ports[f"{kind}_{name}_{part}"] = In(signature(self._width))
+                else:
+                    ports[f"{kind}_{name}"] = In(signature(self._width * parts))
         super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        readers = [getattr(self, f"read_{name}") for name in self._readers]
-        writers = [getattr(self, f"write_{name}") for name in self._writers]
+        whole: dict[str, list[Value]] = {}
+        for part in range(self._parts):
+            for name, found in self._part(m, part).items():
+                if name in self._parted:
+                    m.d.comb += self._port("read", name, part).data.eq(found)
+                else:
+                    whole.setdefault(name, []).append(found)
+        for name, parts in whole.items():
+            m.d.comb += self._port("read", name).data.eq(Cat(*parts))
+        return m
+
+    def _port(self, kind: str, name: str, part: int = 0) -> Value:
+        return getattr(self, f"{kind}_{name}_{part}" if name in self._parted else f"{kind}_{name}")
+
+    def _part(self, m: Module, part: int) -> dict[str, Value]:
+        """The memories of one part; return what each reader reads of it."""
+        readers = [self._port("read", name, part) for name in self._readers]
+        writers = [self._port("write", name, part) for name in self._writers]
+        written = [
+            port.data if name in self._parted else port.data.word_select(part, self._width)
+            for name, port in zip(self._writers, writers, strict=True)
+        ]
         bank_bits = (self._banks - 1).bit_length()
         word_bits = (self._words - 1).bit_length()
         outputs = []
         for bank in range(self._banks):
             block = _block_memory(self._width, self._words)
-            m.submodules[f"{self._name}_bank{bank}"] = block
+            m.submodules[part_name(f"{self._name}_bank{bank}", part, self._parts)] = block
             read, write = block.read_port(), block.write_port()
             outputs.append(read.data)
 
@@ -81,17 +132,30 @@ class BankedScratchpad(wiring.Component):
             read_address, read_enable = _select([(here(p), p.address) for p in readers])
             m.d.comb += [read.addr.eq(read_address), read.en.eq(read_enable)]
             write_address, write_enable = _select([(here(p), p.address) for p in writers])
-            write_data, _ = _select([(here(p), p.data) for p in writers])
+            write_data, _ = _select([(here(p), d) for p, d in zip(writers, written, strict=True)])
             m.d.comb += [
                 write.addr.eq(write_address),
                 write.data.eq(write_data),
                 write.en.eq(write_enable),
             ]
-        for port in readers:
-            bank_now = Signal(max(bank_bits, 1))
-            m.d.sync += bank_now.eq(port.address[word_bits : word_bits + bank_bits])
-            m.d.comb += port.data.eq(Array(outputs)[bank_now] if bank_bits else outputs[0])
-        return m
+        kept: list[Value] = []
+        if self._registered:
+            kept = [delayed(m, word, f"kept{part}_{k}") for k, word in enumerate(outputs)]
+        found: dict[str, Value] = {}
+        for name, port in zip(self._readers, readers, strict=True):
+            late = name in self._registered
+            words = kept if late else outputs
+            if not bank_bits:
+                found[name] = words[0]
+                continue
+            bank_of = port.address[word_bits : word_bits + bank_bits]
+            found[name] = Array(words)[delays(m, bank_of, f"{name}{part}_bank", 1 + late)[-1]]
+        return found
+
+
+def part_name(name: str, part: int, parts: int) -> str:
+    """Name of the memory that holds a part of what is called ``name``."""
+    return f"{name}_part{part}" if parts > 1 else name
 
 
 def _block_memory(width: int, depth: int) -> BlockMemory:
@@ -111,31 +175,40 @@ def _select(choices: list[tuple[Value, Value]]) -> tuple[Value, Value]:
 class SimpleScratchpad(wiring.Component):
     """WGT or PAR: one writer, one reader.
 
+    Parameters
+    ----------
+    parts : int
+        Equal parts of a word, each read by a port of its own.
+
     Members
     -------
-    read : In(ReadPort(width))
+    read_<part> : In(ReadPort(width / parts))
     write : In(WritePort(width))
     """
 
-    def __init__(self, config: HardwareConfig, memory: Memory) -> None:
+    def __init__(self, config: HardwareConfig, memory: Memory, parts: int = 1) -> None:
         self._name = memory.value
-        self._width = 8 * config.word_bytes(memory)
+        self._parts = parts
+        self._width = 8 * config.word_bytes(memory) // parts
         self._depth = config.depth(memory)
-        super().__init__({"read": In(ReadPort(self._width)), "write": In(WritePort(self._width))})
+        reads = {f"read_{part}": In(ReadPort(self._width)) for part in range(parts)}
+        super().__init__({**reads, "write": In(WritePort(self._width * parts))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        block = _block_memory(self._width, self._depth)
-        m.submodules[f"{self._name}_bank0"] = block
-        read, write = block.read_port(), block.write_port()
-        m.d.comb += [
-            read.addr.eq(self.read.address),
-            read.en.eq(self.read.enable),
-            self.read.data.eq(read.data),
-            write.addr.eq(self.write.address),
-            write.en.eq(self.write.enable),
-            write.data.eq(self.write.data),
-        ]
+        for part in range(self._parts):
+            block = _block_memory(self._width, self._depth)
+            m.submodules[part_name(f"{self._name}_bank0", part, self._parts)] = block
+            reader = getattr(self, f"read_{part}")
+            read, write = block.read_port(), block.write_port()
+            m.d.comb += [
+                read.addr.eq(reader.address),
+                read.en.eq(reader.enable),
+                reader.data.eq(read.data),
+                write.addr.eq(self.write.address),
+                write.en.eq(self.write.enable),
+                write.data.eq(self.write.data.word_select(part, self._width)),
+            ]
         return m
 
 

@@ -16,7 +16,8 @@ from dovetail.isa.registers import COUNTERS, Status
 from dovetail.isa.state import MachineState
 
 from .build import build_harness
-from .scratchpad import TapScratchpad
+from .gemm import matrix_parts
+from .scratchpad import TapScratchpad, part_name
 from .verilog import HardwareError
 
 __all__ = ["RtlJob", "RtlResult", "run_program", "run_programs"]
@@ -94,14 +95,21 @@ def _blocks(config: HardwareConfig) -> list[_Block]:
             continue
         if memory is Memory.TAP:
             words, size = config.tap_depth // TapScratchpad.GROUP, config.block
-            parts = range(TapScratchpad.GROUP)
-            blocks += [_Block(scope, f"tap_part{part}", words, size) for part in parts]
+            taps = range(TapScratchpad.GROUP)
+            blocks += [_Block(scope, f"tap_part{part}", words, size) for part in taps]
             continue
+        parts = _parts(config, memory)
+        size, words = config.word_bytes(memory) // parts, config.bank_words(memory)
         for bank in range(config.banks(memory)):
-            name = f"{memory.value}_bank{bank}"
-            size = config.word_bytes(memory)
-            blocks.append(_Block(scope, name, config.bank_words(memory), size))
+            for part in range(parts):
+                name = part_name(f"{memory.value}_bank{bank}", part, parts)
+                blocks.append(_Block(scope, name, words, size))
     return blocks
+
+
+def _parts(config: HardwareConfig, memory: Memory) -> int:
+    """Parts of a word of ``memory`` that lie in memories of their own."""
+    return matrix_parts(config) if memory in (Memory.WGT, Memory.ACC) else 1
 
 
 def run_programs(config: HardwareConfig, jobs: Sequence[RtlJob]) -> list[RtlResult]:
@@ -143,11 +151,13 @@ def _pack(config: HardwareConfig, job: RtlJob) -> bytes:
     )
     memories = []
     for memory in Memory:
-        memories.append(_to_blocks(memory, job.state.words(memory)).tobytes())
+        memories.append(_to_blocks(config, memory, job.state.words(memory)).tobytes())
     return b"".join((header, *memories, dram.tobytes()))
 
 
-def _to_blocks(memory: Memory, words: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _to_blocks(
+    config: HardwareConfig, memory: Memory, words: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
     """The words [depth, bytes] of ``memory`` in the order of its blocks."""
     match memory:
         case Memory.TAB:
@@ -155,19 +165,26 @@ def _to_blocks(memory: Memory, words: NDArray[np.uint8]) -> NDArray[np.uint8]:
         case Memory.TAP:
             return words.reshape(-1, TapScratchpad.GROUP, words.shape[1]).swapaxes(0, 1)
         case _:
-            return words
+            parts = _parts(config, memory)
+            shape = config.banks(memory), config.bank_words(memory), parts, -1
+            return words.reshape(shape).swapaxes(1, 2)
 
 
-def _from_blocks(memory: Memory, found: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """The words [depth, ``size`` bytes] of ``memory`` from the bytes of its blocks."""
+def _from_blocks(
+    config: HardwareConfig, memory: Memory, found: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """The words [depth, bytes] of ``memory`` from the bytes of its blocks."""
+    size = config.word_bytes(memory)
     match memory:
         case Memory.TAB:
             return found.reshape(size, -1).T
         case Memory.TAP:
-            parts = found.reshape(TapScratchpad.GROUP, -1, size)
-            return parts.swapaxes(0, 1).reshape(-1, size)
+            taps = found.reshape(TapScratchpad.GROUP, -1, size)
+            return taps.swapaxes(0, 1).reshape(-1, size)
         case _:
-            return found.reshape(-1, size)
+            parts = _parts(config, memory)
+            shape = config.banks(memory), parts, config.bank_words(memory), -1
+            return found.reshape(shape).swapaxes(1, 2).reshape(-1, size)
 
 
 def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
@@ -186,7 +203,7 @@ def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
     for memory in Memory if job.dump else ():
         size = config.word_bytes(memory)
         found = np.frombuffer(read(config.depth(memory) * size), np.uint8)
-        words = _from_blocks(memory, found, size)
+        words = _from_blocks(config, memory, found)
         state.write_words(memory, np.arange(config.depth(memory)), words)
     return RtlResult(
         finished=bool(status >> Status.DONE & 1),

@@ -20,6 +20,7 @@ from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.isa.memories import Memory
 
+from .gemm import matrix_parts
 from .scratchpad import TapScratchpad
 from .verilog import HardwareError, emit_verilog, find_yosys
 
@@ -165,7 +166,8 @@ def _bank_bits(config: HardwareConfig, name: str) -> int:
         return 8 * config.tab_depth
     if memory is Memory.TAP:
         return 8 * config.block * config.tap_depth // TapScratchpad.GROUP
-    return 8 * config.word_bytes(memory) * config.bank_words(memory)
+    parts = matrix_parts(config) if memory in (Memory.WGT, Memory.ACC) else 1
+    return 8 * config.word_bytes(memory) // parts * config.bank_words(memory)
 
 
 HEADER = """# Resources

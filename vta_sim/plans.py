@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.formats import Format
 from dovetail.isa.instructions import Gemm, Load, Store, Vector
+from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.table import SIDES, InstructionTable
 
@@ -67,11 +68,12 @@ def make_plans(table: InstructionTable, config: HardwareConfig) -> Plans:
     queues = [np.flatnonzero(table.units == int(unit)) for unit in Unit]
     for unit, layout in ((Unit.LOAD, Load.format), (Unit.STORE, Store.format)):
         _transfers(columns, table, layout, queues[unit], config)
+    cycles = issue_cycles(config)
     for unit, layout in ((Unit.GEMM, Gemm.format), (Unit.VECTOR, Vector.format)):
         mine = queues[unit]
         extent = table.levels(layout, "extent", mine)
         large = extent.prod(axis=1, dtype=np.float64) > MOST_ISSUES
-        columns["issues"][mine] = np.where(large, MOST_ISSUES, extent.prod(axis=1))
+        columns["issues"][mine] = cycles[unit] * np.where(large, MOST_ISSUES, extent.prod(axis=1))
     _banks(columns, table, queues)
     for unit, layout in zip(
         Unit, (Load.format, Gemm.format, Vector.format, Store.format), strict=True

@@ -40,7 +40,17 @@ MIXED = replace(
 )
 """Two beats a word, long bursts, small memories of many banks: every address wraps."""
 
-VARIANTS = {config.name: config for config in (NARROW, MIXED)}
+DEEP = replace(
+    find_config("tiny"),
+    name="deep",
+    block=8,
+    tile_cycles=2,
+    lane_groups=2,
+    deep_pipelines=True,
+)
+"""Tiles in two cycles, groups of lanes, deep pipelines."""
+
+VARIANTS = {config.name: config for config in (NARROW, MIXED, DEEP)}
 
 
 def differential_config(name: str) -> HardwareConfig:

@@ -10,7 +10,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.memories import Memory
 from dovetail.vta_hw import layouts
-from dovetail.vta_hw.gemm import Gemm
+from dovetail.vta_hw.gemm import Gemm, matrix_parts
 from dovetail.vta_hw.ports import ReadPort, UnitControl, WritePort
 from dovetail.vta_hw.requantize import Requantize
 from dovetail.vta_hw.scratchpad import (
@@ -21,9 +21,18 @@ from dovetail.vta_hw.scratchpad import (
 )
 from dovetail.vta_hw.vector import Vector
 
-__all__ = ["CONFIG", "REQUANTIZE_LANES", "ComputeTop", "make_compute_top", "make_paired_top"]
+__all__ = ["BUILDS", "CONFIG", "REQUANTIZE_LANES", "TOPS", "ComputeTop", "make_compute_top"]
 
 CONFIG = find_config("tiny")
+BUILDS = {
+    "plain": CONFIG,
+    "paired": replace(CONFIG, multiplier_bits=25),
+    "skewed": replace(CONFIG, lane_groups=4),
+    "paired_turns": replace(CONFIG, multiplier_bits=25, tile_cycles=2),
+    "deep": replace(CONFIG, deep_pipelines=True),
+    "deep_turns": replace(CONFIG, tile_cycles=2, lane_groups=2, deep_pipelines=True),
+}
+"""Ways to build the same units."""
 REQUANTIZE_LANES = 8
 
 
@@ -64,13 +73,25 @@ class ComputeTop(wiring.Component):
         config = self._config
         m.submodules.gemm = gemm = Gemm(config)
         m.submodules.vector = vector = Vector(config)
+        parts = matrix_parts(config)
+        registered = ("gemm",) if config.deep_pipelines else ()
         m.submodules.act = act = BankedScratchpad(
-            config, Memory.ACT, ("gemm", "vector", "bench"), ("load", "vector")
+            config,
+            Memory.ACT,
+            ("gemm", "vector", "bench"),
+            ("load", "vector"),
+            registered=registered,
         )
         m.submodules.acc = acc = BankedScratchpad(
-            config, Memory.ACC, ("gemm", "vector", "bench"), ("gemm", "vector", "load")
+            config,
+            Memory.ACC,
+            ("gemm", "vector", "bench"),
+            ("gemm", "vector", "load"),
+            registered=registered,
+            parted=("gemm",),
+            parts=parts,
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT)
+        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT, parts)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
@@ -78,14 +99,20 @@ class ComputeTop(wiring.Component):
             (flipped(self.gemm), gemm.control),
             (flipped(self.vector), vector.control),
             (gemm.act, act.read_gemm),
-            (gemm.wgt, wgt.read),
-            (gemm.acc_read, acc.read_gemm),
-            (gemm.acc_write, acc.write_gemm),
+            *((getattr(gemm, f"wgt_{k}"), getattr(wgt, f"read_{k}")) for k in range(parts)),
+            *(
+                (getattr(gemm, f"acc_read_{k}"), getattr(acc, f"read_gemm_{k}"))
+                for k in range(parts)
+            ),
+            *(
+                (getattr(gemm, f"acc_write_{k}"), getattr(acc, f"write_gemm_{k}"))
+                for k in range(parts)
+            ),
             (vector.act_read, act.read_vector),
             (vector.acc_read, acc.read_vector),
             (vector.act_write, act.write_vector),
             (vector.acc_write, acc.write_vector),
-            (vector.par, par.read),
+            (vector.par, par.read_0),
             (vector.tap, tap.read),
             (vector.tab, tab.read),
             (flipped(self.load_act), act.write_load),
@@ -115,5 +142,36 @@ def make_compute_top() -> ComputeTop:
 
 
 def make_paired_top() -> ComputeTop:
-    """As ``make_compute_top``, with two products in each multiplier of the matrix core."""
-    return ComputeTop(replace(CONFIG, multiplier_bits=25))
+    """With two products in each multiplier of the matrix core."""
+    return ComputeTop(BUILDS["paired"])
+
+
+def make_skewed_top() -> ComputeTop:
+    """With a group for each lane."""
+    return ComputeTop(BUILDS["skewed"])
+
+
+def make_paired_turns_top() -> ComputeTop:
+    """With two products in each multiplier, and two cycles a tile."""
+    return ComputeTop(BUILDS["paired_turns"])
+
+
+def make_deep_top() -> ComputeTop:
+    """With deep pipelines."""
+    return ComputeTop(BUILDS["deep"])
+
+
+def make_deep_turns_top() -> ComputeTop:
+    """With deep pipelines, groups of lanes, and two cycles a tile."""
+    return ComputeTop(BUILDS["deep_turns"])
+
+
+TOPS = {
+    "plain": make_compute_top,
+    "paired": make_paired_top,
+    "skewed": make_skewed_top,
+    "paired_turns": make_paired_turns_top,
+    "deep": make_deep_top,
+    "deep_turns": make_deep_turns_top,
+}
+"""What makes each build."""

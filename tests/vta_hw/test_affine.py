@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from amaranth.sim import Simulator
 
 from dovetail.isa.footprint import nest
@@ -17,10 +18,11 @@ OPERANDS = ("left", "right")
 LIMIT = 1 << ADDRESS_BITS
 
 
-def test_walked_nests_have_the_addresses_and_flags_of_their_indices() -> None:
+@pytest.mark.parametrize("cycles", [1, 2])
+def test_walked_nests_have_the_addresses_and_flags_of_their_indices(cycles: int) -> None:
     """Nests of any shape, one after the other with gaps and without, in every cycle."""
     rng = np.random.default_rng(1)
-    walker = NestWalker(LEVELS, EXTENT_BITS, OPERANDS)
+    walker = NestWalker(LEVELS, EXTENT_BITS, OPERANDS, cycles)
     simulator = Simulator(walker)
     simulator.add_clock(1e-6)
 
@@ -50,17 +52,19 @@ def test_walked_nests_have_the_addresses_and_flags_of_their_indices() -> None:
             counts, addresses = await start(context)
             visits = int(np.prod(counts))
             indices = np.unravel_index(np.arange(visits), counts, order="F")
-            for visit in range(visits):
+            for step in range(cycles * visits):
+                visit, turn = divmod(step, cycles)
                 index = [int(along[visit]) for along in indices]
                 assert context.get(walker.valid)
-                assert context.get(walker.last) == (visit == visits - 1)
+                assert context.get(walker.last) == (step == cycles * visits - 1)
+                assert context.get(walker.turn) == 1 << turn
                 assert context.get(walker.index_odd) == index[0] % 2
                 for level, place in enumerate(index):
                     assert context.get(walker.index_zero[level]) == (place == 0)
                     assert context.get(walker.index_last[level]) == (place == counts[level] - 1)
                 for name in OPERANDS:
                     assert context.get(getattr(walker, name)) == addresses[name][visit]
-                if visit < visits - 1:
+                if step < cycles * visits - 1:
                     await context.tick()
             # The next nest starts in the last visit's cycle, or some idle cycles later.
             for _ in range(rng.integers(0, 3) * rng.integers(0, 2)):

@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.isa.instructions import Gemm
 
-from .compute_top import CONFIG, make_compute_top, make_paired_top
+from .compute_top import BUILDS, CONFIG, TOPS
 from .rtl import parameters, simulate, start_clock
 from .unit_driver import run_units
 
@@ -49,48 +49,49 @@ def random_gemm(rng: np.random.Generator, most_stride: int) -> Gemm:
 @cocotb.test()
 async def random_sequences(dut: Any) -> None:
     """Sequences with random gaps, from tight reuse of one ACC word to any address."""
-    rng = np.random.default_rng(parameters()["seed"])
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     for most_stride in (0, 1, 2, 3, 40, (1 << 15) - 1):
-        await run_units(dut, rng, gemm=[random_gemm(rng, most_stride) for _ in range(60)])
+        await run_units(
+            dut, rng, gemm=[random_gemm(rng, most_stride) for _ in range(60)], config=config
+        )
 
 
 @cocotb.test()
 async def single_tiles(dut: Any) -> None:
-    """One-tile instructions back to back, returning to an ACC word at distances from 1 to 9."""
-    rng = np.random.default_rng(parameters()["seed"])
+    """One-tile instructions close together, returning to an ACC word at distances from 1 to 9."""
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     program = []
+    most_gap = 0 if config.tile_cycles == 1 else 3
     for distance in range(1, 10):
         for step in range(4 * distance):
             tile = replace(random_gemm(rng, 0), extent=(1,) * LEVELS, acc_address=step % distance)
             program.append(replace(tile, accumulate=bool(rng.integers(0, 4))))
-    await run_units(dut, rng, gemm=program, most_gap=0)
+    await run_units(dut, rng, gemm=program, most_gap=most_gap, config=config)
 
 
 @cocotb.test()
 async def extreme_values(dut: Any) -> None:
     """Long accumulations into one word; sums wrap at 32 bits in the semantics and here."""
-    rng = np.random.default_rng(parameters()["seed"])
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     long = replace(random_gemm(rng, 0), extent=(4095, 1, 1, 1, 1, 1), acc_stride=(0,) * LEVELS)
     program = [replace(long, act_stride=(1, 0, 0, 0, 0, 0), accumulate=True)]
     program.append(replace(program[0], extent=(1, 7, 1, 5, 3, 11), act_stride=(0,) * LEVELS))
-    await run_units(dut, rng, gemm=program)
+    await run_units(dut, rng, gemm=program, config=config)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_instruction_sequences_equal_the_semantics_in_every_cycle(seed: int) -> None:
-    simulate(make_compute_top, random_sequences, seed=seed)
+@pytest.mark.parametrize("build", BUILDS)
+def test_random_instruction_sequences_equal_the_semantics_in_every_cycle(build: str) -> None:
+    simulate(TOPS[build], random_sequences, seed=1, build=build)
 
 
-def test_single_tiles_back_to_back_see_every_earlier_sum() -> None:
-    simulate(make_compute_top, single_tiles, seed=3)
+@pytest.mark.parametrize("build", ["plain", "deep", "deep_turns"])
+def test_single_tiles_back_to_back_see_every_earlier_sum(build: str) -> None:
+    simulate(TOPS[build], single_tiles, seed=3, build=build)
 
 
-def test_long_accumulations_into_one_word_run_at_one_tile_a_cycle() -> None:
-    simulate(make_compute_top, extreme_values, seed=4)
-
-
-def test_paired_products_equal_the_semantics_in_every_cycle() -> None:
-    simulate(make_paired_top, random_sequences, seed=5)
+@pytest.mark.parametrize("build", ["plain", "deep_turns"])
+def test_long_accumulations_into_one_word_keep_their_pace(build: str) -> None:
+    simulate(TOPS[build], extreme_values, seed=4, build=build)

@@ -56,7 +56,8 @@ class ScratchpadTop(wiring.Component):
         for name in (*(f"read_{n}" for n in READERS), *(f"write_{n}" for n in WRITERS)):
             connect(m, flipped(getattr(self, name)), getattr(act, name))
         for name, memory in (("par", par), ("tab", tab)):
-            connect(m, flipped(getattr(self, f"read_{name}")), memory.read)
+            read = par.read_0 if memory is par else tab.read
+            connect(m, flipped(getattr(self, f"read_{name}")), read)
             connect(m, flipped(getattr(self, f"write_{name}")), memory.write)
         return m
 

@@ -12,9 +12,10 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 from numpy.typing import NDArray
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import Touch, scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Gemm, Instruction, Vector, encode
-from dovetail.isa.latency import compute_latency
+from dovetail.isa.latency import compute_latency, issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
@@ -96,6 +97,7 @@ class UnitDriver:
     dut: Any
     prefix: str
     latency: int
+    cycles: int
     bits: int
     program: Iterator[tuple[Instruction, int]]
     following: tuple[Instruction, int] | None = None
@@ -135,7 +137,7 @@ class UnitDriver:
                 port["instruction"].value = word & ((1 << self.bits) - 1)
                 assert isinstance(instruction, Gemm | Vector)
                 self.first_issue = now + 1
-                self.last_issue = now + int(np.prod(instruction.extent))
+                self.last_issue = now + self.cycles * int(np.prod(instruction.extent))
                 writes = touched_banks(scratchpad_writes(instruction, CONFIG))
                 self.ends[self.last_issue + self.latency] = writes
                 self.following = next(self.program, None)
@@ -159,25 +161,28 @@ async def run_units(
     vector: Sequence[Vector] = (),
     most_gap: int = 3,
     acc: NDArray[np.int32] | None = None,
+    config: HardwareConfig = CONFIG,
 ) -> None:
     """From random memories, run both units' instructions side by side; compare with the semantics.
 
     Instructions of the two units must not touch the same banks.  Half of all gaps are 0, the others
     up to ``most_gap``.  acc: int32[depth, block], what ACC holds at first if not random values.
+    config: that of the device, as large as ``CONFIG``.
     """
     state = random_state(rng)
     if acc is not None:
         state.acc[:] = acc
     await load_memories(dut, state)
     drivers = []
-    units: tuple[tuple[str, int, int, Sequence[Instruction]], ...] = (
-        ("gemm", compute_latency(CONFIG)[Unit.GEMM], layouts.GEMM.size, gemm),
-        ("vector", compute_latency(CONFIG)[Unit.VECTOR], layouts.VECTOR.size, vector),
+    units: tuple[tuple[Unit, int, Sequence[Instruction]], ...] = (
+        (Unit.GEMM, layouts.GEMM.size, gemm),
+        (Unit.VECTOR, layouts.VECTOR.size, vector),
     )
-    for prefix, latency, bits, program in units:
+    for unit, bits, program in units:
+        latency, cycles = compute_latency(config)[unit], issue_cycles(config)[unit]
         gaps = rng.integers(0, most_gap + 1, len(program)) * rng.integers(0, 2, len(program))
         steps = iter([(step, int(gap)) for step, gap in zip(program, gaps, strict=True)])
-        drivers.append(UnitDriver(dut, prefix, latency, bits, steps))
+        drivers.append(UnitDriver(dut, unit.name.lower(), latency, cycles, bits, steps))
         for instruction in program:
             execute(state, instruction)
     now = 0

@@ -17,6 +17,7 @@ from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
 from dovetail.isa.errors import EncodingError
 from dovetail.isa.footprint import scratchpad_reads
 from dovetail.isa.instructions import (
+    Gemm,
     Instruction,
     Load,
     Store,
@@ -24,7 +25,7 @@ from dovetail.isa.instructions import (
     decode,
     legality_problem,
 )
-from dovetail.isa.latency import compute_latency
+from dovetail.isa.latency import compute_latency, issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
@@ -205,7 +206,7 @@ class Reference:
         flights = self.flights[unit]
         if unit in (Unit.LOAD, Unit.STORE):
             return not flights
-        return not flights or now >= last_issue(flights[-1])
+        return not flights or now >= self.last_issue(flights[-1])
 
     def has_tokens(self, unit: Unit, instruction: Instruction) -> bool:
         return all(self.tokens[other, unit] for other in instruction.wait) and all(
@@ -278,8 +279,8 @@ class Reference:
             busy, ends = True, self.store_step(flight, now)
         else:
             latency = compute_latency(self.config)[unit]
-            busy = now <= last_issue(self.flights[unit][-1])
-            ends = now == last_issue(flight) + latency
+            busy = now <= self.last_issue(self.flights[unit][-1])
+            ends = now == self.last_issue(flight) + latency
         self.counters[f"{unit.name.lower()}_busy"] += busy
         if ends:
             self.times["ended"][flight.index] = now
@@ -394,7 +395,9 @@ class Reference:
             if ends:
                 self.later.append(lambda: setattr(flight, "used_slots", flight.used_slots - 1))
 
-
-def last_issue(flight: Flight) -> int:
-    """Last issue cycle of a GEMM or VECTOR."""
-    return flight.accepted + int(np.prod(flight.instruction.extent))  # type: ignore[union-attr]
+    def last_issue(self, flight: Flight) -> int:
+        """Last issue cycle of a GEMM or VECTOR."""
+        instruction = flight.instruction
+        assert isinstance(instruction, Gemm | Vector)
+        each = issue_cycles(self.config)[instruction.unit]
+        return flight.accepted + each * int(np.prod(instruction.extent))

@@ -186,4 +186,4 @@ def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> int | None:
         return None
     moved = sum(array.nbytes for array in layer.constants.values())
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
-    return max(beats, *unit_cycles(layer.kernel).values())
+    return max(beats, *unit_cycles(layer.kernel, config).values())

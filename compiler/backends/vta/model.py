@@ -6,6 +6,7 @@ Source: the rules of ``docs/timing.md``, summed up.
 from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Unit
 
 from ...loops.expressions import Scope
@@ -15,15 +16,16 @@ from .sliding import WINDOW
 __all__ = ["SETUP_CYCLES", "Traffic", "row_cycles", "unit_cycles", "unit_of"]
 
 
-def unit_cycles(kernel: Kernel) -> dict[Unit, int]:
-    """Cycles in which GEMM and VECTOR issue: an iteration of all loops but the lanes takes one.
+def unit_cycles(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
+    """Cycles in which GEMM and VECTOR issue the iterations of all loops but the lanes.
 
-    But for windows of taps, see ``sliding``: there all taps of a row take one.
+    But for windows of taps, see ``sliding``: there all taps of a row are one iteration.
     """
+    each = issue_cycles(config)
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
     for nest in kernel.nests:
-        count = nest.vectors
-        cycles[unit_of(nest)] += min(count, _windowed(nest, count))
+        count, unit = nest.vectors, unit_of(nest)
+        cycles[unit] += each[unit] * min(count, _windowed(nest, count))
     return cycles
 
 

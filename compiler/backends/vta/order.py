@@ -10,6 +10,7 @@ from math import prod
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.latency import compute_latency, issue_cycles
 from dovetail.isa.memories import Memory, Unit
 
 from .model import SETUP_CYCLES, row_cycles
@@ -17,9 +18,6 @@ from .model import SETUP_CYCLES, row_cycles
 __all__ = ["Ordered", "order"]
 
 Rank = tuple[int, int]
-
-GEMM_CYCLES, VECTOR_CYCLES = 6, 15
-"""Estimate: last issue to the first issue that reads the result."""
 
 AT_ONCE = -(1 << 60)
 """The lowest rank."""
@@ -87,9 +85,9 @@ class _Cost:
 def _cost(instruction: Instruction, config: HardwareConfig) -> _Cost:
     match instruction:
         case Gemm(extent=extent):
-            return _Cost(prod(extent), prod(extent) + GEMM_CYCLES)
+            return _compute(Unit.GEMM, prod(extent), config)
         case Vector(extent=extent):
-            return _Cost(prod(extent), prod(extent) + VECTOR_CYCLES)
+            return _compute(Unit.VECTOR, prod(extent), config)
         case Load(memory=memory):
             cells = instruction.count_z * instruction.rows * instruction.columns
             if not instruction.words:
@@ -100,6 +98,11 @@ def _cost(instruction: Instruction, config: HardwareConfig) -> _Cost:
             size = instruction.count_x * config.word_bytes(Memory.ACT)
             rows = instruction.count_z * instruction.count_y
             return _transfer(rows, size, config.dram.response_cycles, config)
+
+
+def _compute(unit: Unit, iterations: int, config: HardwareConfig) -> _Cost:
+    cycles = iterations * issue_cycles(config)[unit]
+    return _Cost(cycles, cycles + compute_latency(config)[unit] + 1)
 
 
 def _transfer(rows: int, size: int, after: int, config: HardwareConfig) -> _Cost:

@@ -260,7 +260,7 @@ def _estimate(
             fits = at_once <= config.depth(memory)
             traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
-    busiest = max(traffic.cycles, *unit_cycles(kernel).values())
+    busiest = max(traffic.cycles, *unit_cycles(kernel, config).values())
     cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
     return Tile(sizes, outer, words, cycles, depth)
 

@@ -89,7 +89,7 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
             constants[memory] = constants.get(memory, 0) + array.nbytes // size
             if name in PARTS:
                 part = memory, array[0].nbytes // size
-    return Stripes(layer, reads, unit_cycles(kernel), constants, part)
+    return Stripes(layer, reads, unit_cycles(kernel, config), constants, part)
 
 
 def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
