@@ -3,12 +3,15 @@
 import math
 
 from ..dtypes import DType
-from .bounds import ANY, Bounds, Interval
+from .bounds import ANY, Bounds
 from .expressions import Expr
 from .ir import Allocate, Block, For, Function, If, Invoke, Let, Stmt, Store, Update, While
 from .rewrite import loads, own_expressions
 
 __all__ = ["work"]
+
+LARGEST_COUNT = 1 << 40
+"""That data is taken to give; a greater bound of an extent with data in it says nothing."""
 
 
 def work(function: Function) -> int:
@@ -25,7 +28,7 @@ def _work(stmt: Stmt, bounds: Bounds) -> int:
         case Block(statements=statements):
             return sum(_work(each, bounds) for each in statements)
         case For(variable=variable, extent=extent, body=body):
-            count = _most(bounds.of(extent))
+            count = _most(extent, bounds)
             inner = bounds.variable(variable, (0, count - 1))
             return _reads(extent) + count * (1 + _work(body, inner))
         case While(condition=condition, body=body):
@@ -46,8 +49,10 @@ def _work(stmt: Stmt, bounds: Bounds) -> int:
             return 1 + sum(map(_reads, own_expressions(stmt)))
 
 
-def _most(extent: Interval) -> int:
-    return 1 if extent[1] >= ANY[1] else max(extent[1], 0)
+def _most(extent: Expr, bounds: Bounds) -> int:
+    most = bounds.of(extent)[1]
+    unknown = most >= ANY[1] or (most > LARGEST_COUNT and _reads(extent) > 0)
+    return 1 if unknown else max(most, 0)
 
 
 def _reads(expr: Expr) -> int:

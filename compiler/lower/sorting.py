@@ -1,17 +1,32 @@
 """Loops of sorting, and of positions of what holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..dtypes import DType
 from ..graph.operators import sorting
-from ..loops import expressions
-from ..loops.expressions import Binary, BinaryFunction, Buffer, Expr, Select, Variable
-from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
+from ..loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Buffer,
+    Constant,
+    Expr,
+    Unary,
+    UnaryFunction,
+    Variable,
+)
+from ..loops.expressions import Scope as Memory
+from ..loops.ir import Allocate, If, Let, LoopKind, Stmt, Store, Update, block, loops
 from .operand import Anchor, Operand, Result, Scope, index, zero
 from .reductions import nest, variables
+from .sorter import Sorter, key_type, sort_key
 
 __all__ = ["SORTING"]
+
+CHUNK = 64
+SHORT_CHUNK = 16
+SHORT_ROW = 2048
+"""Elements that are looked at together for candidates, in rows and in shorter ones."""
 
 
 def positions(
@@ -22,7 +37,7 @@ def positions(
 ) -> Stmt:
     """A counter of those found so far."""
     (x,), (result,) = operands, results
-    count = Buffer(scope.fresh("count"), (), DType.INT64, expressions.Scope.LOCAL)
+    count = Buffer(scope.fresh("count"), (), DType.INT64, Memory.LOCAL)
     assert result.buffer is not None
     each, clear = Variable(scope.fresh("i")), Variable(scope.fresh("i"))
     found = x[(each,)] & (count[()] < operator.count)
@@ -41,85 +56,92 @@ def positions(
 def sort(
     operator: sorting.Sort, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
-    """Merge sort, bottom up: runs of width w are merged into runs of width 2 w."""
+    """All of a row sorted, or the few candidates for its first elements.
+
+    A candidate is what comes before the last of those chosen so far; when there is no room for more
+    of them, they are sorted, and the first ``count`` stay.
+    """
     (x,) = operands
-    size = x.type.shape[-1]
+    size, count = x.type.shape[-1], operator.count
     rows = variables(scope, x.type.shape[:-1])
-    keys = [_local(scope, "key", (max(1, size),), x.type.dtype) for _ in range(2)]
-    places = [_local(scope, "place", (max(1, size),), DType.INT64) for _ in range(2)]
-    each = Variable(scope.fresh("i"))
-    fill = block(Store(keys[0], (each,), x[(*rows, each)]), Store(places[0], (each,), each))
-    statements: list[Stmt] = [loops(((each.name, size),), fill)]
-    width, source = 1, 0
-    while width < size:
-        statements.append(
-            _merge(
-                scope,
-                operator,
-                size,
-                width,
-                keys[source],
-                places[source],
-                keys[1 - source],
-                places[1 - source],
-            )
-        )
-        width, source = width * 2, 1 - source
-    out = Variable(scope.fresh("i"))
-    copy = block(
-        results[0].store((*rows, out), keys[source][(out,)]),
-        results[1].store((*rows, out), places[source][(out,)]),
+    chunk = SHORT_CHUNK if size < SHORT_ROW else CHUNK
+    room = count + max(count, 2 * chunk)
+    few = count > 0 and 2 * room <= size
+    sorter = Sorter(room if few else size, key_type(x.type.dtype), scope)
+
+    def key(at: Expr) -> Expr:
+        return sort_key(x[(*rows, at)], operator.descending)
+
+    each, out = Variable(scope.fresh("i")), Variable(scope.fresh("i"))
+    if few:
+        chosen = _choose(sorter, key, size, count, chunk, scope)
+        source = 0
+    else:
+        fill = loops(((each.name, size),), sorter.put(each, key(each), each))
+        statement, source = sorter.sort(index(size))
+        chosen = block(fill, sorter.cleared(size), statement)
+    place = Variable(scope.fresh("place"))
+    give = block(
+        results[0].store((*rows, out), x[(*rows, place)]),
+        results[1].store((*rows, out), place),
     )
-    statements.append(loops(((out.name, operator.count),), copy))
-    body = block(*statements)
-    for buffer in (*keys, *places):
-        body = Allocate(buffer, body)
+    give = Let(place, sorter.places[source][(out,)], give)
+    body = sorter.allocated(block(chosen, loops(((out.name, count),), give)))
     return nest(rows, x.type.shape[:-1], body)
 
 
-def _merge(
-    scope: Scope,
-    operator: sorting.Sort,
-    size: int,
-    width: int,
-    keys: Buffer,
-    places: Buffer,
-    to_keys: Buffer,
-    to_places: Buffer,
+def _choose(
+    sorter: Sorter, key: Callable[[Expr], Expr], size: int, count: int, chunk: int, scope: Scope
 ) -> Stmt:
-    """Every pair of neighbouring runs."""
-    run = Variable(scope.fresh("run"))
-    left, right = (_local(scope, stem, (), DType.INT64) for stem in ("left", "right"))
-    start = Variable(scope.fresh("start"))
-    middle, end = Variable(scope.fresh("middle")), Variable(scope.fresh("end"))
-    step = Variable(scope.fresh("i"))
-    last = index(size - 1)
-    a = keys[(_least(left[()], last),)]
-    b = keys[(_least(right[()], last),)]
-    before = Binary(BinaryFunction.LE, b, a) if operator.descending else a <= b
-    chosen = Variable(scope.fresh("chosen"), DType.BOOL)
-    in_left = left[()] < middle
-    in_right = right[()] < end
-    take_left = Select(in_left, Select(in_right, before, _true()), _false())
-    source = Select(chosen, left[()], right[()])
-    place = Variable(scope.fresh("place"))
-    move = block(
-        Store(to_keys, (start + step,), keys[(place,)]),
-        Store(to_places, (start + step,), places[(place,)]),
-        If(chosen, Store(left, (), left[()] + 1), Store(right, (), right[()] + 1)),
+    """The first ``count`` of a row, to the first of the sorter's buffers, chunk by chunk."""
+    dtype = sorter.keys[0].dtype
+    found = Buffer(scope.fresh("found"), (), DType.INT64, Memory.LOCAL)
+    last = Buffer(scope.fresh("last"), (), dtype, Memory.LOCAL)
+    full, hit = (Buffer(scope.fresh(s), (), DType.BOOL, Memory.LOCAL) for s in ("full", "hit"))
+    head, chunks = size % chunk, size // chunk
+    first, number, lane, each = (Variable(scope.fresh(s)) for s in ("i", "chunk", "l", "i"))
+    start = number * chunk + head
+
+    def candidate(value: Expr) -> Expr:
+        return (value < last[()]) | Unary(UnaryFunction.NOT, full[()])
+
+    statement, source = sorter.sort(found[()])
+    full_now = block(Store(last, (), sorter.keys[0][index(count - 1)]), Store(full, (), _true()))
+    cut = block(
+        statement,
+        Store(found, (), _least(found[()], index(count))),
+        sorter.moved_to_first(source, found[()]),
+        If(index(count) <= found[()], full_now),
     )
-    count = _least(index(2 * width), index(size) - start)
-    walk = loops(((step.name, count),), Let(chosen, take_left, Let(place, source, move)))
-    body = block(Store(left, (), start), Store(right, (), middle), walk)
-    body = Let(end, _least(middle + width, index(size)), body)
-    body = Let(middle, _least(start + width, index(size)), body)
-    body = Let(start, run * (2 * width), body)
-    merged = loops(((run.name, -(-size // (2 * width))),), body)
-    return Allocate(left, Allocate(right, merged))
-
-
-def _local(scope: Scope, stem: str, shape: tuple[int, ...], dtype: DType) -> Buffer:
-    return Buffer(scope.fresh(stem), shape, dtype, expressions.Scope.LOCAL)
+    value = Variable(scope.fresh("key"), dtype)
+    take = block(sorter.put(found[()], value, start + each), Store(found, (), found[()] + 1))
+    look = block(
+        Store(hit, (), Unary(UnaryFunction.NOT, full[()])),
+        loops(
+            ((lane.name, chunk),),
+            Update(hit, (), BinaryFunction.OR, key(start + lane) < last[()]),
+            LoopKind.VECTOR,
+        ),
+        If(
+            hit[()],
+            loops(((each.name, chunk),), Let(value, key(start + each), If(candidate(value), take))),
+        ),
+    )
+    walk = block(
+        If((index(sorter.room) < found[()] + chunk) | (index(chunks) <= number), cut),
+        If(number < chunks, look),
+    )
+    body = block(
+        sorter.cleared(head),
+        loops(((first.name, head),), sorter.put(first, key(first), first)),
+        Store(found, (), index(head)),
+        Store(full, (), Constant(False, DType.BOOL)),
+        Store(last, (), Constant(0, dtype)),
+        loops(((number.name, chunks + 1),), walk),
+    )
+    for buffer in (found, last, full, hit):
+        body = Allocate(buffer, body)
+    return body
 
 
 def _least(a: Expr, b: Expr) -> Expr:
@@ -127,11 +149,7 @@ def _least(a: Expr, b: Expr) -> Expr:
 
 
 def _true() -> Expr:
-    return expressions.Constant(True, DType.BOOL)
-
-
-def _false() -> Expr:
-    return expressions.Constant(False, DType.BOOL)
+    return Constant(True, DType.BOOL)
 
 
 SORTING: Mapping[type[Any], Anchor] = {
