@@ -68,10 +68,12 @@ class Sorter:
     places: list[Buffer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        shape = (max(-(-self.room // BLOCK), 1) * BLOCK,)
+        size = BLOCK
+        while size < self.room:
+            size *= 2
         for _ in range(2):
-            self.keys.append(self._local("key", shape, self.dtype))
-            self.places.append(self._local("place", shape, DType.INT64))
+            self.keys.append(self._local("key", (size,), self.dtype))
+            self.places.append(self._local("place", (size,), DType.INT64))
 
     def allocated(self, body: Stmt) -> Stmt:
         """``body`` with the buffers."""
@@ -87,7 +89,8 @@ class Sorter:
         """The first buffer of keys from ``first`` on: counting looks at whole blocks of it."""
         each, keys = Variable(self.scope.fresh("i")), self.keys[0]
         clear = Store(keys, (each + first,), Constant(0, self.dtype))
-        return loops(((each.name, keys.shape[0] - first),), clear)
+        end = -(-self.room // BLOCK) * BLOCK
+        return loops(((each.name, end - first),), clear)
 
     def moved_to_first(self, source: int, count: Expr) -> Stmt:
         """The first ``count`` entries, to the first buffers."""

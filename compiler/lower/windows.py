@@ -1,11 +1,14 @@
 """Loops of reductions over sliding windows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 from ..dtypes import DType
 from ..graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce, lowest
 from ..loops.expressions import (
+    Binary,
     BinaryFunction,
     Buffer,
     Constant,
@@ -21,27 +24,48 @@ from .operand import Anchor, Operand, Result, Scope, index, over, zero
 
 __all__ = ["WINDOWS"]
 
+ROW_VECTORS = 4
+"""Registers that take the elements of a row together, as windows are reduced down to rows."""
+
+MOST_PADDING = 1024
+"""Elements of a row that may lie outside of the tensor, and as many as are inside."""
+
 
 class _Position:
-    """The loops over one window: where its elements are, and which of them are in the tensor."""
+    """The loops over one window: where its elements are, and which of them are in the tensor.
+
+    Loops leave out what lies outside, but along the dimension that lies in ``lanes``, and where
+    there is dilation: there ``inside`` tells.
+    """
 
     def __init__(
-        self, operator: WindowReduce | WindowArgMax, x: Operand, place: Sequence[Expr], scope: Scope
+        self,
+        operator: WindowReduce | WindowArgMax,
+        x: Operand,
+        place: Sequence[Expr],
+        scope: Scope,
+        lanes: int | None = None,
     ) -> None:
-        self.loops = tuple((scope.fresh("k"), size) for size in operator.kernel)
+        self.loops: list[tuple[str, Expr | int]] = []
         where = list(place)
         self.inside: Expr | None = None
-        for (name, _), (axis, kernel, stride, dilation, pads) in zip(
-            self.loops, operator.each(), strict=True
-        ):
-            size = x.type.shape[axis]
-            at: Expr = place[axis] * stride + Variable(name) * dilation
-            at = at - pads[0] if pads[0] else at
+        for axis, kernel, stride, dilation, pads in operator.each():
+            size, name = x.type.shape[axis], scope.fresh("k")
             last = _windows(size, kernel, stride, dilation, pads) - 1
+            beyond = last * stride + (kernel - 1) * dilation - pads[0] >= size
+            start = place[axis] * stride - pads[0] if pads[0] else place[axis] * stride
+            if dilation == 1 and axis != lanes and (pads[0] > 0 or beyond):
+                begin = Binary(BinaryFunction.MAX, start, zero())
+                end = Binary(BinaryFunction.MIN, start + kernel, index(size))
+                self.loops.append((name, end - begin))
+                where[axis] = begin + Variable(name)
+                continue
+            self.loops.append((name, kernel))
+            at = start + Variable(name) * dilation
             conditions = []
             if pads[0] > 0:
                 conditions.append(at >= 0)
-            if last * stride + (kernel - 1) * dilation - pads[0] >= size:
+            if beyond:
                 conditions.append(at < size)
             for condition in conditions:
                 self.inside = condition if self.inside is None else self.inside & condition
@@ -67,29 +91,122 @@ def window_reduce(
     function = BinaryFunction.MAX if maximum else BinaryFunction.ADD
     if dtype == DType.BOOL:
         function = BinaryFunction.OR
+    if _worth_rows(operator, x.type.shape):
+        return _by_rows(operator, x, result, scope, function, first)
 
     def piece(place: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
-        position = _Position(operator, x, place, scope)
-        total = Buffer(scope.fresh("acc"), (lanes,), dtype, Memory.REGISTER)
-        at = (Variable(lane),) if lanes > 1 else (zero(),)
+        position = _Position(operator, x, place, scope, len(shape) - 1)
         value = x[position.where] if position.inside is None else None
         if position.inside is not None:
             value = x.where(position.inside, position.where, first)
         assert value is not None
 
-        def wide(body: Stmt) -> Stmt:
-            return loops(((lane, lanes),), body, LoopKind.VECTOR) if lanes > 1 else body
+        def store(total: Expr) -> Stmt:
+            return result.store(place, total)
 
-        return Allocate(
-            total,
-            block(
-                wide(Store(total, at, first)),
-                loops(position.loops, wide(Update(total, at, function, value))),
-                wide(result.store(place, Load(total, at))),
-            ),
-        )
+        return _reduced(function, first, position.loops, value, store, lane, lanes, scope)
 
     return _by_lanes(shape, max(64 // max(dtype.bytes, 1), 1), piece, scope)
+
+
+def _reduced(
+    function: BinaryFunction,
+    first: Constant,
+    taps: Sequence[tuple[str, Expr | int]],
+    value: Expr,
+    store: Callable[[Expr], Stmt],
+    lane: str,
+    lanes: int,
+    scope: Scope,
+) -> Stmt:
+    """``value`` of all taps combined in a register for each lane, then stored."""
+    total = Buffer(scope.fresh("acc"), (lanes,), first.dtype, Memory.REGISTER)
+    at = (Variable(lane),) if lanes > 1 else (zero(),)
+
+    def wide(body: Stmt) -> Stmt:
+        return loops(((lane, lanes),), body, LoopKind.VECTOR) if lanes > 1 else body
+
+    return Allocate(
+        total,
+        block(
+            wide(Store(total, at, first)),
+            loops(tuple(taps), wide(Update(total, at, function, value))),
+            wide(store(Load(total, at))),
+        ),
+    )
+
+
+def _worth_rows(operator: WindowReduce, shape: tuple[int, ...]) -> bool:
+    """Whether windows lie along the last dimension, and padding or their size make rows faster."""
+    *above, (axis, kernel, stride, dilation, pads) = operator.each()
+    if axis != len(shape) - 1 or min(pads) < 0:
+        return False
+    if any(each[3] > 1 for each in above) or operator.axes != tuple(sorted(set(operator.axes))):
+        return False
+    length = (_windows(shape[axis], kernel, stride, dilation, pads) - 1) * stride
+    length += (kernel - 1) * dilation + 1
+    return length <= MOST_PADDING + 2 * shape[axis] and (
+        max(pads) > 0 or prod(operator.kernel) >= 9
+    )
+
+
+def _by_rows(
+    operator: WindowReduce,
+    x: Operand,
+    result: Result,
+    scope: Scope,
+    function: BinaryFunction,
+    first: Constant,
+) -> Stmt:
+    """Windows reduced along all dimensions but the last, into padded rows, then along the last."""
+    shape, last = result.type.shape, x.type.rank - 1
+    _, kernel, stride, dilation, pads = operator.each()[-1]
+    length = (shape[last] - 1) * stride + (kernel - 1) * dilation + 1
+    used = min(x.type.shape[last], length - pads[0])
+    width = max(64 // max(first.dtype.bytes, 1), 1)
+    outer, around = over(shape[: operator.axes[0]], "o", scope)
+    inner = shape[operator.axes[0] : last]
+    rows = Buffer(scope.fresh("rows"), (*inner, length), first.dtype, Memory.LOCAL)
+    above = replace(
+        operator,
+        axes=operator.axes[:-1],
+        kernel=operator.kernel[:-1],
+        strides=operator.strides[:-1],
+        dilations=operator.dilations[:-1],
+        pads=operator.pads[:-1],
+    )
+
+    def down(place: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
+        position = _Position(above, x, (*around, *place), scope)
+
+        def store(total: Expr) -> Stmt:
+            return Store(rows, (*place[:-1], place[-1] + pads[0]), total)
+
+        value = x[position.where]
+        return _reduced(function, first, position.loops, value, store, lane, lanes, scope)
+
+    def across(place: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
+        tap = scope.fresh("k")
+        value = rows[(*place[:-1], place[-1] * stride + Variable(tap) * dilation)]
+
+        def store(total: Expr) -> Stmt:
+            return result.store((*around, *place), total)
+
+        return _reduced(function, first, [(tap, kernel)], value, store, lane, lanes, scope)
+
+    edge = scope.fresh("e")
+    lines, row = over(inner, "o", scope)
+    edges = [
+        loops((*lines, (edge, end - start)), Store(rows, (*row, Variable(edge) + start), first))
+        for start, end in ((0, pads[0]), (pads[0] + used, length))
+        if start < end
+    ]
+    body = block(
+        *edges,
+        _by_lanes((*inner, used), ROW_VECTORS * width, down, scope),
+        _by_lanes((*inner, shape[last]), width, across, scope),
+    )
+    return loops(outer, Allocate(rows, body))
 
 
 def _by_lanes(shape: tuple[int, ...], width: int, piece: Any, scope: Scope) -> Stmt:
@@ -142,7 +259,7 @@ def window_argmax(
     body = block(
         Store(best, (), Constant(lowest(dtype.numpy), dtype)),
         Store(found, (), index(-1)),
-        loops(position.loops, take),
+        loops(tuple(position.loops), take),
         result.store(place, Load(found, ())),
     )
     return loops(outer, Allocate(best, Allocate(found, body)))

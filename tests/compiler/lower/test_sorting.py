@@ -15,6 +15,11 @@ from .single import Array, interpreted
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int64", "uint32", "bool")
 
 
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_VERIFY", "1")
+
+
 def compiled(operator: Sort, x: Array) -> list[Array]:
     builder = GraphBuilder()
     name = builder.input("x", TensorType(x.shape, str(x.dtype)))

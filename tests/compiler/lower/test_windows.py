@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dovetail.compiler.errors import GraphError
+from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.windows import (
     WindowArgMax,
     WindowFunction,
@@ -16,6 +17,7 @@ from dovetail.compiler.graph.operators.windows import (
     lowest,
 )
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.segment import compile_segment
 
 from .single import interpreted
 
@@ -89,6 +91,38 @@ def test_the_first_maximum_is_found(case: tuple[tuple[Any, ...], NDArray[Any]]) 
             best = max(value for _, value in values)
             first = next(flat for flat, value in values if value == best)
             assert expected[place] == found[place] == first
+
+
+@pytest.mark.parametrize("function", list(WindowFunction))
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "pads"),
+    [
+        ((2, 3, 21, 150), (3, 3), (2, 2), ((1, 1), (1, 1))),
+        ((1, 2, 9, 66), (5, 3), (1, 1), ((2, 2), (1, 0))),
+        ((2, 40), (7,), (3,), ((3, 2),)),
+        ((1, 5, 6, 7), (5, 6, 7), (1, 1, 1), ((4, 4), (5, 5), (6, 6))),
+        ((1, 2, 30, 30), (3, 3), (3, 4), ((0, 0), (0, 0))),
+        ((1, 2, 3, 3), (2, 2), (1, 1), ((5, 5), (4, 4))),
+    ],
+)
+def test_machine_code_of_padded_windows(
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads: tuple[tuple[int, int], ...],
+    function: WindowFunction,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOVETAIL_VERIFY", "1")
+    axes = tuple(range(len(shape) - len(kernel), len(shape)))
+    operator = WindowReduce(axes, kernel, strides, (1,) * len(kernel), pads, function)
+    for dtype in (np.float32, np.int8):
+        x = np.random.default_rng(1).integers(-50, 50, shape).astype(dtype)
+        builder = GraphBuilder()
+        name = builder.input("x", TensorType(shape, str(x.dtype)))
+        graph = builder.build((builder.node(operator, (name,), "y", "n"),))
+        (expected,) = operator.evaluate([x])
+        np.testing.assert_array_equal(compile_segment(graph).run({"x": x})["y"], expected)
 
 
 def test_windows_that_do_not_fit_are_refused() -> None:
