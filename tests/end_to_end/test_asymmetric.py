@@ -53,18 +53,29 @@ def test_asymmetric_weights_give_the_bytes_of_onnxruntime(seed: int, target: str
         assert result.cycles == module.run({"x": x}, "sim").cycles
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_machine_code_gives_the_bytes_of_onnxruntime(seed: int) -> None:
+    model = network(seed)
+    x = np.random.default_rng(seed).integers(0, 256, (1, 3, 9, 8)).astype(np.uint8)
+    (found,) = compile(model, "cpu").run({"x": x}, "cpu").outputs.values()
+    assert np.array_equal(found, check(model, {"x": x}))
+
+
 def test_a_real_model_gives_the_bytes_of_onnxruntime(shared_models: Path) -> None:
     path = shared_models / MODEL
     if not path.is_file():
         pytest.skip(f"no ../shared/models/{MODEL}")
     model = load_onnx(path)
-    module = compile(model, "vta:zynq7020")
+    module, code = compile(model, "vta:zynq7020"), compile(model, "cpu")
     (signature,) = module.inputs
     rng = np.random.default_rng(5)
     for _ in range(2):
         x = rng.integers(0, 256, signature.shape).astype(np.uint8)
         result = module.run({signature.name: x}, "sim")
         (found,) = result.outputs.values()
-        assert np.array_equal(found, reference(model, {signature.name: x}))
+        wanted = reference(model, {signature.name: x})
+        assert np.array_equal(found, wanted)
+        (found,) = code.run({signature.name: x}, "cpu").outputs.values()
+        assert np.array_equal(found, wanted)
         assert result.cycles is not None
         assert result.cycles <= MOST_CYCLES
