@@ -3,8 +3,8 @@
 import json
 import tomllib
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import dovetail.isa
@@ -53,7 +53,7 @@ def estimate_clock(family: str, folder: Path | None = None) -> Clock:
 
 
 def _mean(found: list[float], basis: str) -> Clock:
-    mean = exp(sum(log(each) for each in found) / len(found))
+    mean = geometric_mean(found)
     spread = max(abs(each / mean - 1) for each in found)
     return Clock(mean, basis, spread if len(found) > 1 else None)
 

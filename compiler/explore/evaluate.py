@@ -59,7 +59,7 @@ class Performance:
     """What a run takes; counters by the names of ``dovetail.isa.registers.COUNTERS``.
 
     macs: multiply-accumulates of the model.  dram_bytes: of program, constants and tensors in
-    memory.  seconds: that compiling and simulating took.
+    memory.  seconds: of a processor, that compiling and simulating took.
     """
 
     cycles: int
@@ -101,7 +101,7 @@ def attempt(task: Task) -> Performance | Failure:
 
 
 def _evaluate(task: Task) -> Performance:
-    begin = time.perf_counter()
+    begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
     graph = _graph(task.model.content)
@@ -122,7 +122,7 @@ def _evaluate(task: Task) -> Performance:
         instructions=len(words),
         dram_bytes=image.size,
         counters=dict(result.counters),
-        seconds=round(time.perf_counter() - begin, 3),
+        seconds=round(time.process_time() - begin, 3),
     )
 
 

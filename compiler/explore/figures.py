@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from statistics import geometric_mean
 
 from .area import Area, AreaModel
 from .clock import Clock
@@ -70,15 +70,12 @@ def evaluated(design: Design, outcomes: Outcomes, models: Models) -> DesignResul
         clock = models.clocks[name]
         latencies = {each: run.cycles / clock.hz for each, run in runs.items()}
         area = model.area(design.config)
-        families[name] = FamilyFigures(area, clock, latencies, _mean(latencies))
-    energy = _mean({name: each.total for name, each in energies.items()})
+        latency = geometric_mean(latencies.values())
+        families[name] = FamilyFigures(area, clock, latencies, latency)
+    energy = geometric_mean(each.total for each in energies.values())
     return DesignResult(design, outcomes, families, energies, energy)
 
 
 def slug(name: str) -> str:
     """A name as columns of tables have it."""
     return name.lower().replace(" ", "_")
-
-
-def _mean(values: Mapping[str, float]) -> float:
-    return exp(sum(log(each) for each in values.values()) / len(values))

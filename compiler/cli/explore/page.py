@@ -1,6 +1,7 @@
 """An exploration as one HTML page that needs nothing else."""
 
 from html import escape
+from statistics import geometric_mean
 
 from bokeh.embed import components
 from bokeh.models import Model
@@ -94,8 +95,8 @@ def _front(found: Exploration, family: str) -> str:
         mine, energies = result.families[family], result.energies.values()
         area = mine.area
         basis = f"{area.basis} ±{area.error:.0%}" if area.error else area.basis
-        low = sum(each.low for each in energies) / len(energies)
-        high = sum(each.high for each in energies) / len(energies)
+        low = geometric_mean(each.low for each in energies)
+        high = geometric_mean(each.high for each in energies)
         cells = (
             *(str(result.design.values[name]) for name in axes),
             f"{1e3 * mine.latency:.3f}",

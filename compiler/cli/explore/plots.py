@@ -82,3 +82,4 @@ def _points(plot: figure, found: Exploration, family: str, across: list[float]) 
         plot.add_tools(HoverTool(renderers=[points], tooltips=tips))
     if sizes:
         plot.legend.click_policy = "hide"
+        plot.add_layout(plot.legend[0], "right")

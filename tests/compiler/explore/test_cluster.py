@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.errors import ExploreError
-from dovetail.compiler.explore.evaluate import Performance
+from dovetail.compiler.explore.evaluate import Failure, Performance
 from dovetail.compiler.explore.exploration import Exploration, Options, explore
 from dovetail.compiler.explore.space import parse_space
+
+from .test_pools import fake, tasks
 
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 
@@ -46,3 +48,36 @@ def test_a_scheduler_that_does_not_answer_is_named(
     options = Options(scheduler="tcp://127.0.0.1:9", cache=False)
     with pytest.raises(ExploreError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         explore([digits_model], SPACE, tmp_path / "a", options)
+
+
+def test_a_task_that_kills_every_worker_fails_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dask
+
+    from dovetail.compiler.explore import cluster as module
+
+    monkeypatch.setattr(module, "attempt", fake)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+    ):
+        pool = module.ClusterPool(cluster.scheduler_address)
+        found = {task.model.name: outcome for task, outcome in pool.run(tasks("dies", "a", "b"))}
+    assert isinstance(found["dies"], Failure)
+    assert found["dies"].kind == "WorkerDied"
+    assert isinstance(found["a"], Performance) or isinstance(found["b"], Performance)
+
+
+def test_a_scheduler_that_is_lost_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dovetail.compiler.explore import cluster as module
+
+    monkeypatch.setattr(module, "attempt", fake)
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    running = module.ClusterPool(cluster.scheduler_address).run(tasks("a", "takes:3", "takes:3"))
+    next(running)
+    cluster.close()
+    with pytest.raises(ExploreError, match="is lost"):
+        list(running)
