@@ -75,6 +75,7 @@ def test_a_scheduler_that_is_lost_is_one_clear_error(monkeypatch: pytest.MonkeyP
     from dovetail.compiler.explore import cluster as module
 
     monkeypatch.setattr(module, "attempt", fake)
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 5)
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
     running = module.ClusterPool(cluster.scheduler_address).run(tasks("a", "takes:3", "takes:3"))
     next(running)
