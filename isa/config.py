@@ -75,6 +75,8 @@ class HardwareConfig:
         multipliers (1..4).
     lane_groups: equal groups of the matrix core's rows, each a cycle behind its neighbour, so that
         no wire goes to all of them.
+    vector_cycles: cycles for a word of the vector unit, which has ``block / vector_cycles`` lanes
+        (1..4).
     deep_pipelines: more registers behind memories and adders, for FPGAs where these are slow.
     clock_hz: clock the timing figures are quoted at.
     """
@@ -98,6 +100,7 @@ class HardwareConfig:
     multiplier_bits: int = 18
     tile_cycles: int = 1
     lane_groups: int = 1
+    vector_cycles: int = 1
     deep_pipelines: bool = False
     clock_hz: int = 100_000_000
     dram: DramTiming = DramTiming()
@@ -106,7 +109,7 @@ class HardwareConfig:
         powers: tuple[str, ...] = (
             *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead"),
             *("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory)),
-            *("tile_cycles", "lane_groups"),
+            *("tile_cycles", "lane_groups", "vector_cycles"),
         )
         for name in powers:
             value = getattr(self, name)
@@ -130,6 +133,7 @@ class HardwareConfig:
             "token_max": (1, 255),
             "multiplier_bits": (18, 32),
             "tile_cycles": (1, 4),
+            "vector_cycles": (1, 4),
             # Two products in one multiplier are of two rows of a group.
             "lane_groups": (1, self.block // self.tile_cycles // (1 + (self.multiplier_bits > 24))),
         }
@@ -185,7 +189,8 @@ class HardwareConfig:
         are built from the FPGA's parts), as text.
         """
         skip = {"name", "clock_hz", "dram"}
-        skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "deep_pipelines"}
+        skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
+        skip |= {"deep_pipelines"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

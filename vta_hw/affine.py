@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from .pipeline import delayed
 from .ports import ADDRESS_BITS
 
 __all__ = ["NestWalker"]
@@ -102,11 +103,15 @@ class NestWalker(wiring.Component):
                 m.d.sync += self.turn.eq(self.turn.rotate_left(1))
         # moves[L]: all levels below L are at their ends, so L steps, or begins anew if it is at
         # its own.
-        moves = [at_end[:level].all() if level else 1 for level in levels]
+        moves = [steps & at_end[:level].all() for level in levels]
+        if self._cycles > 1:
+            # The flags stay for an iteration: known a cycle earlier.
+            early = self.valid & self.turn[-2]
+            moves = [delayed(m, early & at_end[:level].all(), f"moves{level}") for level in levels]
         for level in levels:
-            self._level(m, level, steps & moves[level], zero[level], at_end[level])
+            self._level(m, level, moves[level], zero[level], at_end[level])
         for name in self._operands:
-            self._operand(m, name, steps, moves, at_end)
+            self._operand(m, name, moves, at_end)
         return m
 
     def _level(self, m: Module, level: int, moves: Value, zero: Value, at_end: Value) -> None:
@@ -124,9 +129,7 @@ class NestWalker(wiring.Component):
             with m.Else():
                 m.d.sync += [left.eq(left - 1), zero.eq(0), at_end.eq(left == 1)]
 
-    def _operand(
-        self, m: Module, name: str, steps: Value, moves: list[Value | int], at_end: Value
-    ) -> None:
+    def _operand(self, m: Module, name: str, moves: list[Value], at_end: Value) -> None:
         levels = range(self._levels)
         begin = [
             Signal(ADDRESS_BITS, name=f"{name}_begin{level}", reset_less=True) for level in levels
@@ -148,7 +151,7 @@ class NestWalker(wiring.Component):
                     begin[level].eq(getattr(self, f"{name}_base")),
                     stride[level].eq(getattr(self, f"{name}_strides")[level]),
                 ]
-        with m.Elif(steps):
+        with m.Else():
             for level in levels:
                 with m.If(moves[level]):
                     m.d.sync += begin[level].eq(following)

@@ -2,7 +2,10 @@
 
 from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
 
-__all__ = ["delayed", "delays"]
+__all__ = ["COPIES", "copies", "delayed", "delays"]
+
+COPIES = 4
+"""Copies of a register that synthesis can be kept from merging."""
 
 
 def delayed(m: Module, value: ValueLike, name: str, *, reset: bool = False) -> Signal:
@@ -27,3 +30,19 @@ def delays(
     for cycle in range(1, cycles + 1):
         chain.append(delayed(m, chain[-1], f"{name}_{cycle}", reset=reset))
     return chain
+
+
+def copies(m: Module, value: ValueLike, name: str, count: int) -> list[Value]:
+    """``value``, one cycle later, from ``count`` registers (at most ``COPIES``) for far places.
+
+    Synthesis would merge equal registers: of these, two are inverted, and two have a reset.
+    """
+    made: list[Value] = []
+    for number in range(count):
+        value = Value.cast(value)
+        inverted = number % 2 == 1
+        register = Signal(len(value), name=f"{name}_copy{number}", reset_less=number < COPIES // 2)
+        m.d.sync += register.eq(~value if inverted else value)
+        seen = ~register if inverted else register
+        made.append(seen.as_signed() if value.shape().signed else seen)
+    return made

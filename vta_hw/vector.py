@@ -12,41 +12,50 @@ from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
-from .pipeline import delayed, delays
+from .pipeline import COPIES, copies, delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
 from .scratchpad import TablePort, TapScratchpad
-from .vector_lane import FINISHED, FOLDED, LIMITED, LOOKED_UP, PARAMETERS_READ, VectorLane
+from .vector_lane import VectorLane, lane_cycles
 
 __all__ = ["Vector"]
 
 SIDES = ("act", "acc")
+GROUP_LANES = 4
+"""Lanes that share a copy of the settings, unless these need more than ``COPIES``."""
 
 
 class Vector(wiring.Component):
-    """Read a word a cycle, fold each reduction in every lane, finish, write a word a reduction.
+    """Read words, fold each reduction in every lane, finish, write a word a reduction.
 
-    The last element of a reduction is issued in cycle ``t``, its result written in ``t +
-    compute_latency(config)[VECTOR]``, whatever the operation.  The pipeline after the fold is that
-    of ``VectorLane``.
+    There are ``block / vector_cycles`` lanes; each does as many of a word's, one a cycle.  The last
+    element of a reduction is issued, to the last of them, in cycle ``t``, its result written in ``t
+    + compute_latency(config)[VECTOR]``, whatever the operation.  The pipeline is that of
+    ``VectorLane``.
 
     Members
     -------
     control : In(UnitControl(layouts.VECTOR))
     act_read, acc_read : Out(ReadPort)
-        Source, read in cycle t.
+        Source, read in cycle t; its word comes a cycle later, in a deep pipeline two.
     tap : Out(ReadPort)
         Multipliers of MAC, four words at a time, read in cycle t.
     par : Out(ReadPort)
-        Bias and scale, read in cycle t + PARAMETERS_READ.
+        Bias and scale, read so as to come a cycle before the reduction is folded.
     tab : Out(TablePort)
-        Table, read in cycle t + FINISHED.
+        Table, read in the cycle of the finished value.
     act_write, acc_write : Out(WritePort)
     """
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
+        self._deep, self._turns = config.deep_pipelines, config.vector_cycles
+        # A deep pipeline has a register between each memory and what chooses from its word.
+        self._read = 1 + self._deep
+        self._cycles = lane_cycles(self._deep, self._read)
+        lanes = config.block // self._turns
+        self._groups = min(COPIES, max(1, lanes // GROUP_LANES))
         self._latency = compute_latency(config)[Unit.VECTOR]
-        assert self._latency == LOOKED_UP
+        assert self._latency == self._cycles.finished + self._read + self._deep
         act, acc = (8 * config.word_bytes(memory) for memory in (Memory.ACT, Memory.ACC))
         super().__init__(
             {
@@ -64,7 +73,7 @@ class Vector(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         operands = ("source", "tap", "destination", "par")
-        m.submodules.walker = walker = NestWalker(VECTOR_LEVELS, 12, operands)
+        m.submodules.walker = walker = NestWalker(VECTOR_LEVELS, 12, operands, self._turns)
         current = self._issue(m, walker)
         # Folded levels: those below reduction_levels.
         folded = Signal(VECTOR_LEVELS)
@@ -72,15 +81,18 @@ class Vector(wiring.Component):
         ends = walker.valid & (walker.index_last | ~folded).all()
         begins, slides, skipped = self._window(m, walker, current, folded, ends)
         result = delays(m, ends, "result", self._latency, reset=True)
-        written = delays(m, ends & ~skipped, "written", self._latency, reset=True)
+        # A word is written when all its lanes have had their turn.
+        writes = ends & ~skipped & walker.turn[-1]
+        written = delays(m, writes, "written", self._latency, reset=True)
         last = delays(m, walker.last, "last", self._latency)
-        par = delays(m, walker.par, "par", PARAMETERS_READ)
+        par_read = self._cycles.folded - 1 - self._read
+        par = delays(m, walker.par, "par", par_read)
         destination = delays(m, walker.destination, "destination", self._latency)
         to_acc = delays(m, current.destination, "to_acc", self._latency)[-1]
         m.d.comb += [
-            self.par.enable.eq(result[PARAMETERS_READ]),
-            self.par.address.eq(par[PARAMETERS_READ]),
-            self.tab.enable.eq(result[FINISHED]),
+            self.par.enable.eq(result[par_read]),
+            self.par.address.eq(par[par_read]),
+            self.tab.enable.eq(result[self._cycles.finished]),
             self.act_write.enable.eq(written[self._latency] & ~to_acc),
             self.acc_write.enable.eq(written[self._latency] & to_acc),
             self.control.free.eq(~walker.valid | walker.last),
@@ -106,7 +118,7 @@ class Vector(wiring.Component):
         # Results of the run so far, up to the most that can be skipped.
         count, before = Signal(2, reset_less=True), Signal(2)
         m.d.comb += before.eq(Mux(first_group, 0, count))
-        with m.If(ends):
+        with m.If(ends & walker.turn[-1]):
             m.d.sync += count.eq(before + (before != 3))
         begins = Mux(window, walker.index_zero[0], (walker.index_zero | ~folded).all())
         return begins, window & ~run_begins, window & (before < current.window_skip)
@@ -143,63 +155,119 @@ class Vector(wiring.Component):
 
     def _settings(
         self, m: Module, walker: NestWalker, current: Value, begins: Value, slides: Value
-    ) -> dict[str, Value]:
-        """What the lanes share.  It travels with the elements: instructions follow without gaps."""
+    ) -> dict[str, list[Value]]:
+        """What the lanes of each group share.  It travels with the elements: instructions follow
+        without gaps.
+        """
+        cycles = self._cycles
         requantized = current.finish == Finish.REQUANTIZE
         shift = Mux(current.finish == Finish.SHIFT, current.shift, 0)
+        compares = (current.fold == Fold.MAX) | (current.fold == Fold.MIN)
+        # Windows are handed on from the first element of a column to the next one's.
+        column_goes_on = ~walker.index_zero[0]
         arrival: dict[str, tuple[Value, int]] = {
-            "from_acc": (current.source, 1),
-            "multiplier": (current.multiplier, 1),
-            "immediate": (Mux(walker.index_zero[0], current.m0, current.m1), 1),
-            "index_odd": (walker.index_odd, 1),
-            "is_mac": (current.fold == Fold.MAC, FOLDED - 1),
-            "begins": (begins, FOLDED - 1),
-            "slides": (slides, FOLDED - 1),
-            "offset": (current.m0[:9].as_signed(), 1),
-            "fold": (current.fold, FOLDED - 1),
-            "half": ((1 << shift) >> 1, FOLDED),
-            "shift": (shift, FOLDED + 1),
-            "requantized": (requantized, LIMITED),
-            "limited": (requantized | ~current.destination, LIMITED),
-            "zero_point": (current.zero_point, LIMITED),
-            "low": (current.low, LIMITED),
-            "high": (current.high, LIMITED),
+            "from_acc": (current.source, cycles.arrived),
+            "multiplier": (current.multiplier, cycles.chosen),
+            "immediate": (Mux(walker.index_zero[0], current.m0, current.m1), cycles.chosen),
+            "index_odd": (walker.index_odd, cycles.chosen),
+            "offset": (current.m0[:9].as_signed(), cycles.chosen),
+            "is_mac": (current.fold == Fold.MAC, cycles.multiplied - self._deep),
+            "goes_on": (~begins, cycles.multiplied),
+            "column_goes_on": (column_goes_on, cycles.multiplied),
+            "handed": (begins & slides, cycles.multiplied),
+            "subtracts": (~begins & (current.fold == Fold.SUB), cycles.multiplied),
+            "compares": (~begins & compares, cycles.multiplied),
+            "smallest": (current.fold == Fold.MIN, cycles.multiplied),
+            "half": ((1 << shift) >> 1, cycles.folded),
+            "shift": (shift, cycles.folded + 1),
+            "requantized": (requantized, cycles.limited),
+            "zero_point": (current.zero_point, cycles.limited),
+            "low": (current.low, cycles.compared),
+            "high": (current.high, cycles.compared),
+            "low_clip": (current.low, cycles.clipped),
+            "high_clip": (current.high, cycles.clipped),
+            "limited": (requantized | ~current.destination, cycles.clipped),
         }
-        return {
-            name: delays(m, value, name, cycles)[-1] for name, (value, cycles) in arrival.items()
-        }
+        return {name: self._spread(m, value, name, late) for name, (value, late) in arrival.items()}
+
+    def _spread(self, m: Module, value: Value, name: str, cycles: int) -> list[Value]:
+        """``value``, ``cycles`` later, for each group of lanes."""
+        if not self._deep:
+            return [delays(m, value, name, cycles)[-1]] * self._groups
+        return copies(m, delays(m, value, name, cycles - 1)[-1], name, self._groups)
 
     def _lanes(
-        self, m: Module, walker: NestWalker, current: Value, settings: dict[str, Value]
+        self, m: Module, walker: NestWalker, current: Value, settings: dict[str, list[Value]]
     ) -> None:
-        lanes = self._config.block
-        taps = [self.tap.data.word_select(k, 8 * lanes) for k in range(TapScratchpad.GROUP)]
-        place = delayed(m, walker.tap[:2], "tap_place")
-        window = delayed(m, current.multiplier == Multiplier.WINDOW, "tap_window")
+        """The lanes; each does ``turns`` of the words' lanes, one after the other."""
+        cycles, turns = self._cycles, self._turns
+        block = self._config.block
+        lanes = block // turns
+        turn = {
+            cycle: self._spread(m, walker.turn, f"turn{cycle}", cycle)
+            for cycle in (cycles.arrived, cycles.folded - 1, cycles.finished + self._read)
+        }
+
+        def of_turn(parts: list[Value], lane: int, cycle: int) -> Value:
+            """That of the lane whose turn it is in ``cycle``."""
+            chosen = parts[-1]
+            turns_now = turn[cycle][lane * self._groups // lanes]
+            for part, now in zip(parts[:-1], turns_now, strict=False):
+                chosen = Mux(now, part, chosen)
+            return chosen
+
+        def lane_of(word: Value, bits: int, lane: int, cycle: int) -> Value:
+            """The lane's part of ``word``, which is there in ``cycle``."""
+            places = range(lane, block, lanes)
+            return of_turn([word.word_select(place, bits) for place in places], lane, cycle)
+
+        def read(value: Value, name: str) -> Value:
+            """The register of a deep pipeline behind a memory."""
+            return delayed(m, value, name) if self._deep else value
+
+        arrived, asked, answered = cycles.arrived, cycles.folded - 1, cycles.finished + self._read
+        words = read(self.tap.data, "tap_words")
+        taps = [words.word_select(k, 8 * block) for k in range(TapScratchpad.GROUP)]
         # The tap of an element is that of its own column in a window.
-        tap = Signal(8 * lanes)
-        m.d.comb += tap.eq(Array(taps)[Mux(window, 2, place)])
-        table = delays(m, current.tab_address[8:], "table", FINISHED)[-1]
-        lookup = delays(m, current.lookup, "lookup", LOOKED_UP)[-1]
-        results = []
+        own = Mux(current.multiplier == Multiplier.WINDOW, 2, walker.tap[:2])
+        tap_of = self._spread(m, own, "tap_place", arrived)
+        parameters = read(self.par.data, "parameters")
+        biases, scales = parameters[: 32 * block], parameters[32 * block :]
+        table = delays(m, current.tab_address[8:], "table", cycles.finished)[-1]
+        lookup = delays(m, current.lookup, "lookup", answered)[-1]
+        answers = [read(byte, f"answer{place}") for place, byte in enumerate(self.tab.data)]
+        small: list[list[Value]] = [[] for _ in range(turns)]
+        wide: list[list[Value]] = [[] for _ in range(turns)]
         for lane in range(lanes):
-            m.submodules[f"lane{lane}"] = unit = VectorLane()
+            unit = VectorLane(cycles, deep=self._deep, turns=turns)
+            m.submodules[f"lane{lane}"] = unit
+            group = lane * self._groups // lanes
+            own_taps = [lane_of(word, 8, lane, arrived) for word in taps]
             m.d.comb += [
-                unit.act.eq(self.act_read.data.word_select(lane, 8).as_signed()),
-                unit.acc.eq(self.acc_read.data.word_select(lane, 32).as_signed()),
-                unit.tap.eq(tap.word_select(lane, 8).as_signed()),
-                unit.tap_before.eq(taps[1].word_select(lane, 8).as_signed()),
-                unit.tap_second_before.eq(taps[0].word_select(lane, 8).as_signed()),
-                unit.bias.eq(self.par.data.word_select(lane, 32).as_signed()),
-                unit.scale.eq(self.par.data.word_select(lanes + lane, 32)),
-                *(getattr(unit, name).eq(value) for name, value in settings.items()),
+                unit.act.eq(lane_of(self.act_read.data, 8, lane, arrived)),
+                unit.acc.eq(lane_of(self.acc_read.data, 32, lane, arrived)),
+                unit.tap.eq(Array(own_taps)[tap_of[group]]),
+                unit.tap_before.eq(own_taps[1]),
+                unit.tap_second_before.eq(own_taps[0]),
+                unit.bias.eq(lane_of(biases, 32, lane, asked)),
+                unit.scale.eq(lane_of(scales, 32, lane, asked)),
+                *(getattr(unit, name).eq(copy[group]) for name, copy in settings.items()),
             ]
             # Table: 128 + q is q with its top bit turned over.
             q = unit.finished
-            m.d.comb += self.tab.address[lane].eq(Cat(q[:7], ~q[7], table))
-            kept = delayed(m, unit.finished, f"kept{lane}")
-            results.append((Mux(lookup, self.tab.data[lane], kept[:8]), kept))
+            for place in range(lane, block, lanes):
+                m.d.comb += self.tab.address[place].eq(Cat(q[:7], ~q[7], table))
+            kept = delays(m, q, f"kept{lane}", self._read)[-1]
+            looked_up = Mux(lookup, of_turn(answers[lane::lanes], lane, answered), kept[:8])
+            if self._deep:
+                looked_up = delayed(m, looked_up, f"looked_up{lane}")
+                kept = delayed(m, kept, f"result{lane}")
+            # Those of earlier turns wait for the last one.
+            for parts, value, name in ((small, looked_up, "small"), (wide, kept, "wide")):
+                waiting = delays(m, value, f"{name}{lane}", turns - 1)
+                for part, result in zip(parts, reversed(waiting), strict=True):
+                    part.append(result)
         m.d.comb += [
-            self.act_write.data.eq(Cat(*(small for small, _ in results))),
-            self.acc_write.data.eq(Cat(*(wide for _, wide in results))),
+            self.act_write.data.eq(Cat(*(Cat(*part) for part in small))),
+            self.acc_write.data.eq(Cat(*(Cat(*part) for part in wide))),
         ]

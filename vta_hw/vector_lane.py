@@ -1,31 +1,51 @@
-"""One lane of the vector unit: multiply, fold, finish.
+"""One lane of the vector unit: multiply, fold, finish."""
 
-Cycles count from the issue of an element: 0 read, 1 word arrives, 2 multiply, 3 fold; then for a
-reduction's last element 4 add the bias, or half a unit before a shift; 5 to 12 requantise, while 5
-shifts; 12 limits; 13 table.
-"""
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from dovetail.isa.instructions import Fold, Multiplier
+from dovetail.isa.instructions import Multiplier
 
+from .multiply import ADDERS_LATENCY, WIDE_LATENCY, product_of_adders, wide_product
 from .pipeline import delayed, delays
-from .requantize import RESULT_BITS, Requantize
+from .requantize import RESULT_BITS, Requantize, requantize_latency
 
-__all__ = ["FINISHED", "FOLDED", "LIMITED", "LOOKED_UP", "PARAMETERS_READ", "VectorLane"]
+__all__ = ["LaneCycles", "VectorLane", "lane_cycles"]
 
-FOLDED = 4
-"""Cycle in which the folded value is in its register."""
-PARAMETERS_READ = FOLDED - 2
-"""Cycle in which PAR is read: its word is in a register in cycle ``FOLDED``."""
-LIMITED = FOLDED + 1 + Requantize.LATENCY
-"""Cycle in which the zero point is added, and the limits applied."""
-FINISHED = LIMITED + 1
-"""Cycle in which the finished value is in its register."""
-LOOKED_UP = FINISHED + 1
-"""Cycle in which the table's answer has arrived, and the result is written."""
+
+@dataclass(frozen=True, slots=True)
+class LaneCycles:
+    """When a lane does what, in cycles from the issue of an element.
+
+    arrived: its word is at hand.  chosen: its multiplier is chosen.  multiplied: its product is in
+    a register, and folded.  Then, for a reduction's last element: folded: the sum is in a register,
+    the bias is added; limited: the zero point is added; compared, clipped: the limits are compared
+    with, and applied; finished: the finished value is in its register, and is looked up in a table.
+    """
+
+    arrived: int
+    chosen: int
+    multiplied: int
+    folded: int
+    limited: int
+    compared: int
+    clipped: int
+    finished: int
+
+
+def lane_cycles(deep: bool, arrived: int) -> LaneCycles:
+    """Those of a lane whose words come in cycle ``arrived``."""
+    chosen = arrived + deep
+    multiplied = chosen + (WIDE_LATENCY + 2 if deep else 2)
+    folded = multiplied + 1
+    limited = folded + 1 + requantize_latency(deep)
+    compared = limited + deep
+    clipped = compared + deep
+    return LaneCycles(
+        arrived, chosen, multiplied, folded, limited, compared, clipped, finished=clipped + 1
+    )
 
 
 class VectorLane(wiring.Component):
@@ -34,29 +54,49 @@ class VectorLane(wiring.Component):
     A window adds each element to three sums: that of its own column, and those of the next two,
     which wait until their columns begin.
 
-    Resources: a 16x24, a 24x24 and two 8x10 multipliers.
+    Resources: a 16x24, a 24x24 and two 8x10 multipliers; in a deep pipeline two 18x18 multipliers
+    and adders.
+
+    Parameters
+    ----------
+    cycles : LaneCycles
+    deep : bool
+        As ``HardwareConfig.deep_pipelines``.
+    turns : int
+        Lanes of the unit that this one does in turn, one a cycle.
 
     Members
     -------
     act : In(signed(8)), acc : In(signed(32)), from_acc : In(1), tap : In(signed(8))
-        The element is that of ACC or of ACT; cycle 1.
-    tap_before, tap_second_before : In(signed(8)), offset : In(signed(9))
-        Taps for the sums of the next column and the one after it, and what is added to all three;
-        cycle 1.
+        The element is that of ACC or of ACT; cycle ``arrived``.
+    tap_before, tap_second_before : In(signed(8))
+        Taps for the sums of the next column and the one after it; cycle ``arrived``.
+    offset : In(signed(9))
+        What is added to all three taps; cycle ``chosen``.
     multiplier : In(2), immediate : In(signed(24)), index_odd : In(1)
         Where the multiplier comes from, the immediate one for this element, and whether the
-        level-0 index is odd; cycle 1.
-    is_mac, begins, slides : In(1), fold : In(3)
-        Whether products are folded, whether this is its sum's first element, whether that sum goes
-        on from what the columns before gave, and how to fold; cycle 3.
+        level-0 index is odd; cycle ``chosen``.
+    is_mac : In(1)
+        Whether products are folded; cycle ``multiplied``, of a deep pipeline the one before.
+    goes_on, column_goes_on, handed : In(1)
+        Whether this is not its sum's first element, nor its column's, and whether it is the first
+        of one that goes on from what the columns before gave; cycle ``multiplied``.
+    subtracts, compares, smallest : In(1)
+        Whether the element is subtracted from the sum, and whether it is compared with it instead,
+        and the smaller kept; cycle ``multiplied``.
     bias : In(signed(32)), scale : In(32)
-        Cycle 3.
+        Cycle ``folded - 1``.
     half : In(31), shift : In(5)
-        What is added before a shift, and the shift (both 0 for none); cycles 4, 5.
-    requantized, limited : In(1), zero_point, low, high : In(signed(8))
-        Whether the result is the requantised value, whether it has limits, and these; cycle 12.
+        What is added before a shift, and the shift (both 0 for none); cycles ``folded`` and the
+        next one.
+    requantized : In(1), zero_point : In(signed(8))
+        Whether the result is the requantised value; cycle ``limited``.
+    low, high : In(signed(8)), low_clip, high_clip : In(signed(8))
+        The limits; cycles ``compared`` and ``clipped``.
+    limited : In(1)
+        Whether there are limits; cycle ``clipped``.
     finished : Out(signed(32))
-        Cycle ``FINISHED``.
+        Cycle ``finished``.
     """
 
     act: In(signed(8))
@@ -70,113 +110,161 @@ class VectorLane(wiring.Component):
     immediate: In(signed(24))
     index_odd: In(1)
     is_mac: In(1)
-    begins: In(1)
-    slides: In(1)
-    fold: In(3)
+    goes_on: In(1)
+    column_goes_on: In(1)
+    handed: In(1)
+    subtracts: In(1)
+    compares: In(1)
+    smallest: In(1)
     bias: In(signed(32))
     scale: In(32)
     half: In(31)
     shift: In(5)
     requantized: In(1)
-    limited: In(1)
     zero_point: In(signed(8))
     low: In(signed(8))
     high: In(signed(8))
+    low_clip: In(signed(8))
+    high_clip: In(signed(8))
+    limited: In(1)
     finished: Out(signed(32))
+
+    def __init__(self, cycles: LaneCycles, *, deep: bool, turns: int) -> None:
+        self._cycles, self._deep, self._turns = cycles, deep, turns
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # 1: choose the multiplier; what is in the element's register now is the element before.
-        element = Signal(signed(32), name="element2", reset_less=True)
-        m.d.sync += element.eq(Mux(self.from_acc, self.acc, _extended(self.act, 32)))
+        value, before, second = self._multiply(m)
+        folded = self._fold(m, value, before, second)
+        self._finish(m, folded)
+        return m
+
+    def _multiply(self, m: Module) -> tuple[Value, Value, Value]:
+        """The element or its product, and its products for the next two columns, to be folded."""
+        deep = self._deep
+        element = Mux(self.from_acc, self.acc, _extended(self.act, 32)).as_signed()
+        taps: list[Value] = [self.tap, self.tap_before, self.tap_second_before]
+        if deep:
+            element = delayed(m, element, "element1")
+            taps = [delayed(m, tap, f"tap{k}") for k, tap in enumerate(taps)]
+
+        # Choose the multiplier; the lane's element before this one is ``turns`` cycles back.
+        earlier = delays(m, element, "element2", self._turns)
         chosen = Signal(signed(24))
-        narrow = Signal()
         with m.Switch(self.multiplier):
             with m.Case(Multiplier.TAP, Multiplier.WINDOW):
-                m.d.comb += chosen.eq(_extended(self.tap + self.offset, 24))
+                m.d.comb += chosen.eq(_extended(taps[0] + self.offset, 24))
             with m.Case(Multiplier.IMMEDIATE):
                 m.d.comb += chosen.eq(self.immediate)
             with m.Default():
-                m.d.comb += chosen.eq(Mux(self.index_odd, element[:24].as_signed(), 0))
-        m.d.comb += narrow.eq(self.multiplier == Multiplier.WINDOW)
+                m.d.comb += chosen.eq(Mux(self.index_odd, earlier[-1][:24].as_signed(), 0))
+        narrow = self.multiplier == Multiplier.WINDOW
         factor = delayed(m, chosen, "factor2")
-        before = delayed(m, self.tap_before + self.offset, "before2")
-        second = delayed(m, self.tap_second_before + self.offset, "second2")
+        beside = [delayed(m, tap + self.offset, f"beside{k}") for k, tap in enumerate(taps[1:])]
 
-        # 2: multiply.
+        # Multiply.
+        if not deep:
+            element = earlier[1].as_signed()
+            low = element[:8].as_signed()
+            multiplied = Mux(delayed(m, narrow, "narrow2"), low, element[:16].as_signed())
+            product = delayed(m, (multiplied * factor)[:32].as_signed(), "product")
+            before, second = (
+                delayed(m, low * tap, f"beside_product{k}") for k, tap in enumerate(beside)
+            )
+            plain = delayed(m, element, "element3")
+            return Mux(self.is_mac, product, plain), before, second
         low = element[:8].as_signed()
-        multiplied = Mux(delayed(m, narrow, "narrow2"), low, element[:16].as_signed())
-        product = delayed(m, (multiplied * factor)[:32], "product")
-        product_before = delayed(m, low * before, "product_before")
-        product_second = delayed(m, low * second, "product_second")
-        plain = delayed(m, element, "element3")
+        multiplied = delayed(m, Mux(narrow, low, element[:16].as_signed()), "multiplied")
+        product = wide_product(m, multiplied, factor, 32, "product").as_signed()
+        low = delayed(m, low, "low")
+        wait = WIDE_LATENCY + 1 - ADDERS_LATENCY
+        before, second = (
+            delays(m, product_of_adders(m, low, tap, 18, f"b{k}"), f"beside_product{k}", wait)[-1]
+            for k, tap in enumerate(beside)
+        )
+        plain = delays(m, element, "plain", 1 + WIDE_LATENCY)[-1]
+        value = delayed(m, Mux(self.is_mac, product, plain), "value")
+        return value, before.as_signed(), second.as_signed()
 
-        # 3: fold.  The elements of a reduction come in consecutive cycles.
-        value = Signal(signed(32))
-        m.d.comb += value.eq(Mux(self.is_mac, product, plain))
-        folded = Signal(signed(32), reset_less=True)
+    def _fold(self, m: Module, value: Value, before: Value, second: Value) -> Value:
+        """Fold; the elements of a reduction come every ``turns`` cycles."""
+
+        def state(name: str) -> tuple[Signal, Value]:
+            """A register, and its value for this lane's element."""
+            newest = Signal(signed(32), name=name, reset_less=True)
+            return newest, delays(m, newest, f"{name}_waits", self._turns - 1)[-1].as_signed()
+
+        folded, sum_before = state("folded")
         # What later columns get of the elements so far: the next one, and the one after it.
-        following = Signal(signed(32), reset_less=True)
-        second_following = Signal(signed(32), reset_less=True)
-        handed = Mux(self.slides, following, 0)
-        handed_second = Mux(self.slides, second_following, 0)
-        with m.If(self.begins):
-            m.d.sync += following.eq(handed_second + product_before)
-            m.d.sync += second_following.eq(product_second)
-        with m.Else():
-            m.d.sync += following.eq(following + product_before)
-            m.d.sync += second_following.eq(second_following + product_second)
-        smaller = value < folded
-        with m.If(self.begins):
-            m.d.sync += folded.eq(handed + value)
-        with m.Else(), m.Switch(self.fold):
-            with m.Case(Fold.SUB):
-                m.d.sync += folded.eq(folded - value)
-            with m.Case(Fold.MAX):
-                m.d.sync += folded.eq(Mux(smaller, folded, value))
-            with m.Case(Fold.MIN):
-                m.d.sync += folded.eq(Mux(smaller, value, folded))
-            with m.Default():
-                m.d.sync += folded.eq(folded + value)
-        bias = delayed(m, self.bias, "bias4")
-        scale = delayed(m, self.scale, "scale4")
+        following, following_before = state("following")
+        second_following, second_before = state("second_following")
 
-        # 4 to 12: requantise.
-        m.submodules.requantize = requantize = Requantize()
-        total = Signal(signed(32), reset_less=True)
-        m.d.sync += total.eq(folded + bias)
+        def begun(own: Value, goes_on: Value, next_one: Value) -> Value:
+            """What a sum has before this element: its own, what was handed to it, or 0."""
+            kept = own.as_unsigned() & goes_on.replicate(32)
+            return (kept | next_one.as_unsigned() & self.handed.replicate(32)).as_signed()
+
+        addend = value.as_unsigned() ^ self.subtracts.replicate(32)
+        added = (begun(sum_before, self.goes_on, following_before) + addend + self.subtracts)[:32]
+        keeps = (value < sum_before) ^ self.smallest
+        with m.If(self.compares):
+            m.d.sync += folded.eq(Mux(keeps, sum_before, value))
+        with m.Else():
+            m.d.sync += folded.eq(added)
+        m.d.sync += [
+            following.eq(begun(following_before, self.column_goes_on, second_before) + before),
+            second_following.eq(Mux(self.column_goes_on, second_before, 0) + second),
+        ]
+        return folded
+
+    def _finish(self, m: Module, folded: Value) -> None:
+        """Add the bias and requantise; beside it shift, half up; then limit."""
+        deep, cycles = self._deep, self._cycles
+        m.submodules.requantize = requantize = Requantize(deep=deep)
+        bias = delayed(m, self.bias, "bias4")
+        scale = delays(m, self.scale, "scale4", 2)[-1]
         m.d.comb += [
-            requantize.value.eq(total),
-            requantize.scale.eq(delayed(m, scale, "scale5")),
+            requantize.value.eq(delayed(m, (folded + bias)[:32], "total")),
+            requantize.scale.eq(scale),
             requantize.zero_point.eq(self.zero_point),
         ]
-
-        # 4, 5: shift, half up; then wait.
         raised = delayed(m, folded + self.half, "raised")
-        shifted = delayed(m, (raised >> self.shift)[:32].as_signed(), "shifted")
-        waiting = delays(m, shifted, "waiting", LIMITED - FOLDED - 2)
+        if deep:
+            raised = delayed(m, raised >> (self.shift & 0x18), "coarse")
+            shift = delayed(m, self.shift[:3], "fine")
+        else:
+            shift = self.shift
+        shifted = delayed(m, (raised >> shift)[:32].as_signed(), "shifted")
+        wait = cycles.clipped - cycles.folded - 2 - deep
+        waiting = delays(m, shifted, "waiting", wait)
         # Before the limits: capped to the width of a requantised value.
-        before, cap = waiting[-2], (1 << (RESULT_BITS - 1)) - 1
+        uncapped = waiting[cycles.limited - cycles.folded - 3 - deep]
+        cap = (1 << (RESULT_BITS - 1)) - 1
         capped = Signal(signed(RESULT_BITS), reset_less=True)
-        with m.If(before > cap):
+        with m.If(uncapped > cap):
             m.d.sync += capped.eq(cap)
-        with m.Elif(before < ~cap):
+        with m.Elif(uncapped < ~cap):
             m.d.sync += capped.eq(~cap)
         with m.Else():
-            m.d.sync += capped.eq(before)
+            m.d.sync += capped.eq(uncapped)
 
-        # 12: limits.
-        near, clipped = Signal(signed(RESULT_BITS)), Signal(signed(8))
-        m.d.comb += near.eq(Mux(self.requantized, requantize.result, capped))
-        with m.If(near < self.low):
-            m.d.comb += clipped.eq(self.low)
-        with m.Elif(near > self.high):
-            m.d.comb += clipped.eq(self.high)
+        near: Value = Mux(self.requantized, requantize.result, capped).as_signed()
+        if deep:
+            near = delayed(m, near, "near")
+        below, above, inside = near < self.low, near > self.high, near[:8].as_signed()
+        if deep:
+            below, above = delayed(m, below, "below"), delayed(m, above, "above")
+            inside = delayed(m, inside, "inside")
+        clipped = Signal(signed(8))
+        with m.If(below):
+            m.d.comb += clipped.eq(self.low_clip)
+        with m.Elif(above):
+            m.d.comb += clipped.eq(self.high_clip)
         with m.Else():
-            m.d.comb += clipped.eq(near[:8])
-        result = Mux(self.limited, _extended(clipped, 32), waiting[-1])
-        m.d.comb += self.finished.eq(delayed(m, result.as_signed(), "finished13"))
-        return m
+            m.d.comb += clipped.eq(inside)
+        result = Mux(self.limited, _extended(clipped, 32), waiting[-1]).as_signed()
+        m.d.comb += self.finished.eq(delayed(m, result, "finished"))
 
 
 def _extended(value: Value, bits: int) -> Value:

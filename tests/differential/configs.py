@@ -46,9 +46,10 @@ DEEP = replace(
     block=8,
     tile_cycles=2,
     lane_groups=2,
+    vector_cycles=4,
     deep_pipelines=True,
 )
-"""Tiles in two cycles, groups of lanes, deep pipelines."""
+"""Tiles in two cycles, words of VECTOR in four, groups of lanes, deep pipelines."""
 
 VARIANTS = {config.name: config for config in (NARROW, MIXED, DEEP)}
 

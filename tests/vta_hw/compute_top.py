@@ -28,9 +28,11 @@ BUILDS = {
     "plain": CONFIG,
     "paired": replace(CONFIG, multiplier_bits=25),
     "skewed": replace(CONFIG, lane_groups=4),
-    "paired_turns": replace(CONFIG, multiplier_bits=25, tile_cycles=2),
+    "paired_turns": replace(CONFIG, multiplier_bits=25, tile_cycles=2, vector_cycles=2),
     "deep": replace(CONFIG, deep_pipelines=True),
-    "deep_turns": replace(CONFIG, tile_cycles=2, lane_groups=2, deep_pipelines=True),
+    "deep_turns": replace(
+        CONFIG, tile_cycles=2, lane_groups=2, vector_cycles=2, deep_pipelines=True
+    ),
 }
 """Ways to build the same units."""
 REQUANTIZE_LANES = 8
@@ -74,7 +76,7 @@ class ComputeTop(wiring.Component):
         m.submodules.gemm = gemm = Gemm(config)
         m.submodules.vector = vector = Vector(config)
         parts = matrix_parts(config)
-        registered = ("gemm",) if config.deep_pipelines else ()
+        registered = ("gemm", "vector") if config.deep_pipelines else ()
         m.submodules.act = act = BankedScratchpad(
             config,
             Memory.ACT,
@@ -126,7 +128,7 @@ class ComputeTop(wiring.Component):
         ):
             connect(m, user, memory_side)
         for lane in range(REQUANTIZE_LANES):
-            m.submodules[f"requantize{lane}"] = unit = Requantize()
+            m.submodules[f"requantize{lane}"] = unit = Requantize(deep=config.deep_pipelines)
             m.d.comb += [
                 unit.value.eq(self.requantize_values[lane]),
                 unit.scale.eq(self.requantize_scales[lane]),
@@ -152,7 +154,7 @@ def make_skewed_top() -> ComputeTop:
 
 
 def make_paired_turns_top() -> ComputeTop:
-    """With two products in each multiplier, and two cycles a tile."""
+    """With two products in each multiplier, and two cycles a tile or word."""
     return ComputeTop(BUILDS["paired_turns"])
 
 
@@ -162,7 +164,7 @@ def make_deep_top() -> ComputeTop:
 
 
 def make_deep_turns_top() -> ComputeTop:
-    """With deep pipelines, groups of lanes, and two cycles a tile."""
+    """With deep pipelines, groups of lanes, and two cycles a tile or word."""
     return ComputeTop(BUILDS["deep_turns"])
 
 

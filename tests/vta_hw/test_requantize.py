@@ -9,9 +9,9 @@ from cocotb.triggers import FallingEdge
 from numpy.typing import NDArray
 
 from dovetail.isa.semantics import requantize
-from dovetail.vta_hw.requantize import Requantize
+from dovetail.vta_hw.requantize import requantize_latency
 
-from .compute_top import REQUANTIZE_LANES, make_compute_top
+from .compute_top import BUILDS, REQUANTIZE_LANES, TOPS
 from .rtl import parameters, simulate, start_clock
 
 
@@ -60,19 +60,20 @@ VECTORS = {"adversarial": adversarial, "ties": rounding_ties, "random": random_v
 
 @cocotb.test()
 async def requantisers_equal_the_formula(dut: Any) -> None:
-    """Feed one vector a lane and cycle; results follow LATENCY cycles later, capped above int8."""
+    """Feed one vector a lane and cycle; results follow some cycles later, capped above int8."""
     values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
     count = -(-len(values) // REQUANTIZE_LANES)
     shape = (count, REQUANTIZE_LANES)
     values, scales = np.resize(values, shape), np.resize(scales, shape)
     zero_point = int(parameters()["zero_point"])
+    latency = requantize_latency(BUILDS[parameters()["build"]].deep_pipelines)
     await start_clock(dut)
     dut.requantize_zero_point.value = zero_point
     results = np.zeros(shape, np.int16)
-    for t in range(count + Requantize.LATENCY):
-        if t >= Requantize.LATENCY:
+    for t in range(count + latency):
+        if t >= latency:
             got = int(dut.requantize_results.value).to_bytes(2 * REQUANTIZE_LANES, "little")
-            results[t - Requantize.LATENCY] = np.frombuffer(got, np.int16)
+            results[t - latency] = np.frombuffer(got, np.int16)
         if t < count:
             dut.requantize_values.value = int.from_bytes(values[t].tobytes(), "little")
             dut.requantize_scales.value = int.from_bytes(scales[t].tobytes(), "little")
@@ -88,19 +89,20 @@ async def requantisers_equal_the_formula(dut: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("build", ["plain", "deep"])
 @pytest.mark.parametrize("zero_point", [0, -128, 127])
-def test_requantisation_equals_numpy_at_every_rounding_edge(zero_point: int) -> None:
-    values = {"vectors": "adversarial", "seed": 1, "zero_point": zero_point}
-    simulate(make_compute_top, requantisers_equal_the_formula, **values)
+def test_requantisation_equals_numpy_at_every_rounding_edge(zero_point: int, build: str) -> None:
+    values = {"vectors": "adversarial", "seed": 1, "zero_point": zero_point, "build": build}
+    simulate(TOPS[build], requantisers_equal_the_formula, **values)
 
 
-def test_requantisation_equals_numpy_around_halves() -> None:
-    simulate(
-        make_compute_top, requantisers_equal_the_formula, vectors="ties", seed=2, zero_point=-1
-    )
+@pytest.mark.parametrize("build", ["plain", "deep"])
+def test_requantisation_equals_numpy_around_halves(build: str) -> None:
+    values = {"vectors": "ties", "seed": 2, "zero_point": -1, "build": build}
+    simulate(TOPS[build], requantisers_equal_the_formula, **values)
 
 
-def test_requantisation_equals_numpy_for_random_vectors() -> None:
-    simulate(
-        make_compute_top, requantisers_equal_the_formula, vectors="random", seed=3, zero_point=5
-    )
+@pytest.mark.parametrize("build", ["plain", "deep"])
+def test_requantisation_equals_numpy_for_random_vectors(build: str) -> None:
+    values = {"vectors": "random", "seed": 3, "zero_point": 5, "build": build}
+    simulate(TOPS[build], requantisers_equal_the_formula, **values)

@@ -12,7 +12,7 @@ from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Finish, Fold, Multiplier, Vector
 from dovetail.isa.memories import Memory
 
-from .compute_top import CONFIG, make_compute_top
+from .compute_top import BUILDS, CONFIG, TOPS
 from .rtl import parameters, simulate, start_clock
 from .test_gemm import extents
 from .unit_driver import run_units, touched_banks
@@ -95,28 +95,28 @@ def _any_vector(rng: np.random.Generator, operation: Operation, most: int) -> Ve
 @cocotb.test()
 async def every_operation(dut: Any) -> None:
     """Each operation, in random order."""
-    rng = np.random.default_rng(parameters()["seed"])
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     program = [random_vector(rng, OPERATIONS[k]) for k in rng.permutation(len(OPERATIONS))]
-    await run_units(dut, rng, vector=program)
+    await run_units(dut, rng, vector=program, config=config)
 
 
 @cocotb.test()
 async def single_elements(dut: Any) -> None:
     """One-element instructions of changing kind, from ACC to ACT, so that none has to wait."""
-    rng = np.random.default_rng(parameters()["seed"])
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     kinds = [one for one in OPERATIONS if one.source is not one.destination]
     for source in (Memory.ACT, Memory.ACC):
         chosen = [one for one in kinds if one.source is source]
         program = [random_vector(rng, chosen[k], most=1) for k in rng.integers(0, len(chosen), 200)]
-        await run_units(dut, rng, vector=program, most_gap=0)
+        await run_units(dut, rng, vector=program, most_gap=0, config=config)
 
 
 @cocotb.test()
 async def extreme_values(dut: Any) -> None:
     """Shifts and limits at the ends of int32, and multipliers at the ends of 24 bits."""
-    rng = np.random.default_rng(parameters()["seed"])
+    rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     words = np.array([-(1 << 31), -(1 << 31) + 1, (1 << 31) - 1, -1, 0, 1, -(1 << 23), 1 << 23])
     edges = np.resize(words, (CONFIG.acc_depth, CONFIG.block)).astype(np.int32)
@@ -131,17 +131,27 @@ async def extreme_values(dut: Any) -> None:
         )
         nest = replace(nest, m0=multiplier or 0, m1=multiplier or 0)
         program.append(replace(nest, source_stride=(1, 1, 0, 0, 0), shift=shift))
-    await run_units(dut, rng, vector=program, acc=edges)
+    await run_units(dut, rng, vector=program, acc=edges, config=config)
+
+
+EVERY_BUILD = pytest.mark.parametrize("build", ["plain", "paired_turns", "deep", "deep_turns"])
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_operation_equals_the_semantics_in_every_cycle(seed: int) -> None:
-    simulate(make_compute_top, every_operation, seed=seed)
+    simulate(TOPS["plain"], every_operation, seed=seed, build="plain")
 
 
-def test_single_elements_of_changing_kind_follow_each_other_without_a_bubble() -> None:
-    simulate(make_compute_top, single_elements, seed=4)
+@EVERY_BUILD
+def test_every_operation_equals_the_semantics_however_built(build: str) -> None:
+    simulate(TOPS[build], every_operation, seed=6, build=build)
 
 
-def test_shifts_and_products_are_exact_at_the_ends_of_int32() -> None:
-    simulate(make_compute_top, extreme_values, seed=5)
+@EVERY_BUILD
+def test_single_elements_of_changing_kind_follow_each_other_without_a_bubble(build: str) -> None:
+    simulate(TOPS[build], single_elements, seed=4, build=build)
+
+
+@EVERY_BUILD
+def test_shifts_and_products_are_exact_at_the_ends_of_int32(build: str) -> None:
+    simulate(TOPS[build], extreme_values, seed=5, build=build)
