@@ -8,7 +8,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.link import GRAIN
 from dovetail.vta_hw.accelerator import Accelerator
-from dovetail.vta_hw.axi import Axi4
+from dovetail.vta_hw.axi import Axi4, Axi4Lite
+from dovetail.vta_hw.registers import ADDRESS_BITS
 from dovetail.vta_hw.sdram import SdramController, SdramPins
 
 from .bridge import HostBridge
@@ -22,8 +23,9 @@ FROM_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if memb
 class BoardCore(wiring.Component):
     """Accelerator, host bridge and SDRAM controller, all on one clock.
 
-    Memory belongs to the accelerator while a program runs, and to the host otherwise.  A refresh
-    falls due in the first cycle of each run, so that a run takes the same cycles every time.
+    Memory belongs to the accelerator while a program runs, and to the host otherwise.  A register
+    is written, and with it a run started, when the memory has settled, and a refresh falls due in the
+    first cycle of each run: so a run takes the same cycles every time.
 
     Members
     -------
@@ -69,7 +71,6 @@ class BoardCore(wiring.Component):
         m.submodules.accelerator = accelerator = Accelerator(config)
         m.submodules.bridge = bridge = HostBridge(self._divisor)
         m.submodules.controller = controller = SdramController(self._sdram, GRAIN)
-        connect(m, bridge.registers, accelerator.host)
         connect(m, controller.pins, flipped(self.sdram))
 
         running, before = accelerator.trace_cycle, Signal()
@@ -83,6 +84,12 @@ class BoardCore(wiring.Component):
             bridge.running.eq(running),
             bridge.finished.eq(accelerator.irq),
         ]
+        writable = running | controller.settled
+        for name, member in Axi4Lite(ADDRESS_BITS).members.items():
+            host, own = getattr(bridge.registers, name), getattr(accelerator.host, name)
+            source, sink = (host, own) if member.flow is Out else (own, host)
+            waits = name in ("awvalid", "awready", "wvalid", "wready")
+            m.d.comb += sink.eq(source & writable if waits else source)
         for name in TO_MEMORY:
             chosen = Mux(running, getattr(accelerator.memory, name), getattr(bridge.memory, name))
             m.d.comb += getattr(controller.bus, name).eq(chosen)

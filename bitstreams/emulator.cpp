@@ -54,7 +54,7 @@ class Board {
   public:
     Board(int line, size_t bytes, int divisor, bool garbage, uint64_t seed, Faults faults)
         : top_(std::make_unique<Vemulation_top>(&context_)),
-          line_(line), divisor_(divisor), memory_(bytes), noise_(seed), faults_(faults) {
+          line_(line), divisor_(divisor), memory_(bytes), noise_(seed), phase_(seed), faults_(faults) {
         if (garbage) forget();
         top_->receive = 1;
         reset();
@@ -152,7 +152,9 @@ class Board {
                 reset();
             }
             if (quiet()) continue;
-            for (int i = 0; i < 2000; ++i) {
+            // A host's bytes come at any cycle.
+            const int cycles = 2000 + phase_() % 64;
+            for (int i = 0; i < cycles; ++i) {
                 drive();
                 tick();
                 sample();
@@ -166,7 +168,7 @@ class Board {
     std::unique_ptr<Vemulation_top> top_;
     int line_, divisor_;
     std::vector<uint8_t> memory_;
-    std::mt19937_64 noise_;
+    std::mt19937_64 noise_, phase_;
     Faults faults_;
     std::deque<uint8_t> incoming_, outgoing_;
     uint32_t sending_ = 0, taking_ = 0;

@@ -62,6 +62,9 @@ class SdramController(wiring.Component):
         that starts then does not depend on the past.
     ready : Out(1)
         The chip is initialised.
+    settled : Out(1)
+        Nothing goes on, all rows are closed, and no refresh begins within ``QUIET`` cycles: a run
+        that starts now finds what every other one finds.
     pins : Out(SdramPins)
         Registered.  The chip's clock is to rise within the cycle, so that it acts on a command in
         the cycle in which it is on the pins, and its data are captured ``CAS latency`` edges later.
@@ -69,6 +72,9 @@ class SdramController(wiring.Component):
 
     QUEUE_BURSTS = 8
     """Commands accepted and not over, at most."""
+
+    QUIET = 16
+    """Cycles without a refresh that ``settled`` promises, unless it is asked for."""
 
     def __init__(self, timing: SdramTiming, bus_bytes: int) -> None:
         """Raises ConfigError for a bus of less than 4 bytes."""
@@ -80,6 +86,7 @@ class SdramController(wiring.Component):
                 "bus": In(Axi4(bus_bytes)),
                 "restart": In(1),
                 "ready": Out(1),
+                "settled": Out(1),
                 "pins": Out(SdramPins()),
             }
         )
@@ -199,6 +206,9 @@ class SdramController(wiring.Component):
                     m.d.sync += [self.ready.eq(1), due.eq(0), timer.eq(0)]
                     m.next = "DECIDE"
             with m.State("DECIDE"), m.If(wait == 0):
+                m.d.comb += self.settled.eq(
+                    ~due & (level == 0) & ~opened.any() & (timer < cycles.refresh - self.QUIET)
+                )
                 with m.If(due):
                     with m.If(opened.any()), m.If(~(held & opened).any()):
                         issue(SdramCommand.PRECHARGE, address=1 << 10)

@@ -31,6 +31,7 @@ class SdramBench(wiring.Component):
                 "bus": In(Axi4(BUS_BYTES)),
                 "restart": In(1),
                 "ready": Out(1),
+                "settled": Out(1),
                 "violation": Out(8),
             }
         )
@@ -51,6 +52,7 @@ class SdramBench(wiring.Component):
             model.read_data.eq(read.data),
             controller.restart.eq(self.restart),
             self.ready.eq(controller.ready),
+            self.settled.eq(controller.settled),
             self.violation.eq(model.violation),
         ]
         return m

@@ -182,6 +182,45 @@ async def paused_write_data(dut: Any) -> None:
     await bench.run(random_commands(rng, 400), pauses=True)
 
 
+@cocotb.test()
+async def starts_from_settled(dut: Any) -> None:
+    """From a restart soon after ``settled`` to the first beat, whatever was before it."""
+    bench = Bench(dut, np.random.default_rng(1))
+    await bench.begin()
+    read = Command(address=0, beats=1, write=False, idle=0)
+
+    async def cycles_of_read() -> int:
+        bench._offer(read)
+        for cycle in range(1000):
+            await ReadOnly()
+            taken, found = dut.bus__arready.value == 1, dut.bus__rvalid.value == 1
+            await FallingEdge(dut.clk)
+            if taken:
+                bench._offer(None)
+            if found:
+                return cycle
+        raise AssertionError("no beat")
+
+    found = set()
+    for before in range(0, 420, 2):
+        await cycles_of_read()
+        for _ in range(before):
+            await FallingEdge(dut.clk)
+        while dut.settled.value == 0:
+            await FallingEdge(dut.clk)
+        for _ in range(before % 3):
+            await FallingEdge(dut.clk)
+        dut.restart.value = 1
+        await FallingEdge(dut.clk)
+        dut.restart.value = 0
+        found.add(await cycles_of_read())
+    assert len(found) == 1, found
+
+
+def test_a_run_from_settled_memory_takes_the_same_cycles() -> None:
+    simulate(make_slow, starts_from_settled, seed=1)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     ("make", "clock_hz", "io_delay"), [(make_fast, 100_000_000, 0), (make_slow, 50_000_000, 2)]
