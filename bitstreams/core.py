@@ -24,8 +24,8 @@ class BoardCore(wiring.Component):
     """Accelerator, host bridge and SDRAM controller, all on one clock.
 
     Memory belongs to the accelerator while a program runs, and to the host otherwise.  A register
-    is written, and with it a run started, when the memory has settled, and a refresh falls due in the
-    first cycle of each run: so a run takes the same cycles every time.
+    is written, and with it a run started, when the memory has settled, and a refresh falls due in
+    the first cycle of each run: so a run takes the same cycles every time.
 
     Members
     -------
