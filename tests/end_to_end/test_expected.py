@@ -16,10 +16,12 @@ REAL = {
     "mlperf_tiny/ic_resnet8_int8.onnx": 0,
     "mlperf_tiny/vww_mbv1_int8.onnx": 0,
     "mlperf_tiny/kws_dscnn_int8.onnx": 0,
-    "mobilenet_v2/mobilenet_v2_int8.onnx": 16,
+    "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx": 4,
+    "mobilenet_v2/mobilenet_v2_int8.onnx": 8,
 }
-"""Layers whose cycles may be more than ``NEAR`` from those expected: of those that run at once."""
-NEAR = 0.05
+"""Layers whose cycles may be further from those expected: of those that run at once."""
+NEAR, FEW = 0.05, 32
+"""Part of a layer's cycles, and cycles (a wait for memory), that make no difference."""
 
 
 def layers_off(module: Module) -> tuple[list[str], float]:
@@ -32,7 +34,7 @@ def layers_off(module: Module) -> tuple[list[str], float]:
     off = [
         f"{layer['name']}: {layer['expected_cycles']} expected, {cycles} found"
         for layer, cycles in zip(layers, found, strict=True)
-        if abs(layer["expected_cycles"] - cycles) > NEAR * cycles
+        if abs(layer["expected_cycles"] - cycles) > max(NEAR * cycles, FEW)
     ]
     return off, abs(module.details["expected_cycles"] / result.cycles - 1)
 

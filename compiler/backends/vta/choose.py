@@ -48,12 +48,20 @@ def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip."""
+    """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip.
+
+    dram: cycles in which DRAM works.
+    """
 
     first: int
     count: int
     cycles: int
+    dram: int
     how: Sized | Tile | None
+
+    def cost(self, price: float) -> float:
+        """Cycles, and ``price`` for each of DRAM's, which others might need."""
+        return self.cycles + price * self.dram
 
 
 class Chooser:
@@ -78,26 +86,28 @@ class Chooser:
         self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 
-    def cheapest(self, gone: frozenset[str]) -> list[Choice]:
+    def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
         """All layers, in their order.  gone: activations that are not wholly on chip.
+
+        price: of a cycle of DRAM.
 
         Raises NoRoomError when there is no way to run one.
         """
         kept = [item for item in self._items if item.activation.name not in gone]
         count = len(self._layers)
-        costs = [0, *[NEVER] * count]
+        costs: list[float] = [0, *[NEVER] * count]
         chosen: list[Choice | None] = [None] * (count + 1)
         for first in range(count):
             if costs[first] >= NEVER:
                 continue
             problem: TileError | None = None
             try:
-                options = [self._single(first, kept, gone)]
+                options = [self._single(first, kept, gone, price)]
             except TileError as error:
                 options, problem = [], error
-            options += self._cascades(first, kept, gone)
+            options += self._cascades(first, kept, gone, price)
             for option in options:
-                end, cost = first + option.count, costs[first] + option.cycles
+                end, cost = first + option.count, costs[first] + option.cost(price)
                 if cost < costs[end]:
                     costs[end], chosen[end] = cost, option
             if all(cost >= NEVER for cost in costs[first + 1 :]):
@@ -133,20 +143,24 @@ class Chooser:
                 found = [each for each in stripes if each is not None]
                 return scheduled_cascade(found, choice.first, sized, config)
 
-    def _single(self, number: int, kept: Sequence[Item], gone: frozenset[str]) -> Choice:
+    def _single(
+        self, number: int, kept: Sequence[Item], gone: frozenset[str], price: float
+    ) -> Choice:
         layer, whole = self._layers[number], self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
-            return Choice(number, 1, whole, None)
+            return Choice(number, 1, *whole, None)
         key = number, touched
         if key not in self._tiles:
             activations = _touched(layer, gone)
             self._tiles[key] = stream_tiles(layer.kernel, activations, self._config, self._depth)
         taken = sum(item.words for item in kept if item.first <= number <= item.last)
-        tile = best_tile(layer.kernel, self._tiles[key], self._config.act_depth - taken)
-        return Choice(number, 1, tile.cycles, tile)
+        tile = best_tile(layer.kernel, self._tiles[key], self._config.act_depth - taken, price)
+        return Choice(number, 1, tile.cycles, tile.dram, tile)
 
-    def _cascades(self, first: int, kept: Sequence[Item], gone: frozenset[str]) -> Iterator[Choice]:
+    def _cascades(
+        self, first: int, kept: Sequence[Item], gone: frozenset[str], price: float
+    ) -> Iterator[Choice]:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
         group: list[Stripes] = []
         names = frozenset[str]()
@@ -160,10 +174,13 @@ class Chooser:
             room = self._config.act_depth - taken
             if room <= 0:
                 return
-            for sized in self._sized(first, last, group, names & gone):
-                if sized.words <= room:
-                    yield Choice(first, len(group), sized.cycles, sized)
-                    break
+            fitting = [
+                Choice(first, len(group), sized.cycles, sized.dram, sized)
+                for sized in self._sized(first, last, group, names & gone)
+                if sized.words <= room
+            ]
+            if fitting:
+                yield min(fitting, key=lambda choice: choice.cost(price))
 
     def _sized(
         self, first: int, last: int, group: Sequence[Stripes], gone: frozenset[str]
@@ -180,10 +197,12 @@ def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]
     return {x.name: x.all_channels for x in (*layer.inputs, layer.output) if x.name in gone}
 
 
-def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> int | None:
-    """Cycles with all activations on chip; None when constants have to come in parts."""
+def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int] | None:
+    """Cycles with all activations on chip, and those in which DRAM works; None when constants have
+    to come in parts.
+    """
     if not _constants_fit(layer, config):
         return None
     moved = sum(array.nbytes for array in layer.constants.values())
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
-    return max(beats, *unit_cycles(layer.kernel, config).values())
+    return max(beats, *unit_cycles(layer.kernel, config).values()), beats

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 
 from .layers.activation import Activation
+from .layers.image import Image
 
-__all__ = ["Span", "cut", "load_windows"]
+__all__ = ["Span", "cut", "image_reads", "load_windows"]
 
 Span = tuple[int, int]
 """First index, and how many."""
@@ -19,6 +21,12 @@ def cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
     padding = min(max(before - start, 0), count)
     data = max(0, min(start + count - before, size) - max(start - before, 0))
     return padding, data, count - padding - data
+
+
+def image_reads(image: Image, config: HardwareConfig) -> tuple[int, int]:
+    """LOADs for a block of windows of the same rows, and bytes of a row that each reads."""
+    turns = -(-config.bus_bytes // image.step)
+    return turns, min(image.row_bytes, image.columns * image.step) + config.block
 
 
 def load_windows(

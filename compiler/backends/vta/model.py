@@ -84,22 +84,32 @@ class Traffic:
         self.stores += stores
 
     @property
+    def dram_cycles(self) -> int:
+        """In which the memory works, which turns around between each read and a write burst."""
+        turns = 2 * min(self.read_bursts, self.written_bursts) * self.config.dram.turnaround_cycles
+        return int(self.read_cycles + self.written_cycles + turns)
+
+    @property
     def cycles(self) -> int:
-        """Of the busiest of LOAD, STORE and the memory, which turns around between each read burst
-        and a write burst; a unit waits for the memory's first beat, and STORE for its answer.
+        """Of the busiest of LOAD, STORE and the memory; a unit waits for the memory's first beat,
+        and STORE for its answer.
         """
         dram = self.config.dram
-        turns = 2 * min(self.read_bursts, self.written_bursts) * dram.turnaround_cycles
         first = dram.latency_cycles + SETUP_CYCLES
         loading = self.read_cycles + self.loads * first
         storing = self.written_cycles + self.stores * (first + dram.response_cycles)
-        return int(max(self.read_cycles + self.written_cycles + turns, loading, storing))
+        return int(max(self.dram_cycles, loading, storing))
 
 
-def row_cycles(size: int, config: HardwareConfig) -> tuple[float, float]:
-    """Cycles and bursts of a row of ``size`` bytes, cut at multiples of the longest burst."""
+def row_cycles(size: int, config: HardwareConfig, start: int | None = None) -> tuple[float, float]:
+    """Cycles and bursts of a row of ``size`` bytes, cut at multiples of the longest burst.
+
+    start: bytes from such a multiple to the row's first; None when rows begin anywhere.
+    """
     dram, longest = config.dram, config.burst_bytes
     bursts = size / longest if size % longest == 0 else size / longest + 1 - 1 / longest
+    if start is not None:
+        bursts = -(-(start + size) // longest)
     beats = size / bursts / config.bus_bytes
     latency = (dram.latency_cycles + beats) / dram.queue_bursts
     return bursts * max(beats * dram.beat_interval_cycles, latency, 2), bursts

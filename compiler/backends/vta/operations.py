@@ -19,10 +19,11 @@ from dovetail.isa.memories import Memory
 from ...loops.ir import LoopKind
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap
-from .image import load_windows
+from .image import image_reads, load_windows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
+from .model import row_cycles
 from .nest import Loop, Nest
 from .place import Grant, Ring
 from .plan import Plan
@@ -34,7 +35,9 @@ from .windows import Slots
 __all__ = ["Builder", "UnitOperation", "with_acc_bank"]
 
 INPUT_CHUNKS = 8
-"""Pieces in which the input is loaded, so that the first layer starts before all of it has come."""
+"""Pieces in which the input is loaded, so that the first layer starts before all of it has come;
+but each is so large that LOAD moves data for at least as long as it waits for the first.
+"""
 
 CONSTANTS = {
     "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
@@ -109,11 +112,14 @@ class Builder:
     def load_input(self, source: Activation, address: int) -> None:
         """Load the model's input from DRAM, row after row, with its halo."""
         top, left, bottom, right = source.halo
-        rows = -(-source.height // min(INPUT_CHUNKS, source.height))
+        size = self.config.block
+        row = image_reads(source.image, self.config)[1] if source.image else source.width * size
+        cycles, _ = row_cycles(row, self.config)
+        fewest = -(-self.config.dram.latency_cycles // int(cycles))
+        rows = max(-(-source.height // INPUT_CHUNKS), min(fewest, source.height))
         if source.image:
             self._load_image(source, address, rows)
             return
-        size = self.config.block
         for first in range(0, source.height, rows):
             count = min(rows, source.height - first)
             above = top if first == 0 else 0

@@ -9,15 +9,21 @@ from dataclasses import dataclass
 from math import prod
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.footprint import row_span
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import Unit
 
 from .model import SETUP_CYCLES, row_cycles
 
 __all__ = ["Ordered", "order"]
 
 Rank = tuple[int, int]
+
+INTERRUPTED = 64
+"""Estimate: cycles of a transfer into which all instructions that are due to be fetched fall; they
+may fall into the pauses between shorter ones.
+"""
 
 AT_ONCE = -(1 << 60)
 """The lowest rank."""
@@ -88,16 +94,13 @@ def _cost(instruction: Instruction, config: HardwareConfig) -> _Cost:
             return _compute(Unit.GEMM, prod(extent), config)
         case Vector(extent=extent):
             return _compute(Unit.VECTOR, prod(extent), config)
-        case Load(memory=memory):
+        case Load():
             cells = instruction.count_z * instruction.rows * instruction.columns
             if not instruction.words:
                 return _Cost(SETUP_CYCLES + cells, SETUP_CYCLES + cells)
-            size = instruction.count_x * config.word_bytes(memory)
-            return _transfer(instruction.count_z * instruction.count_y, size, 0, config)
+            return _transfer(instruction, 0, config)
         case Store():
-            size = instruction.count_x * config.word_bytes(Memory.ACT)
-            rows = instruction.count_z * instruction.count_y
-            return _transfer(rows, size, config.dram.response_cycles, config)
+            return _transfer(instruction, config.dram.response_cycles, config)
 
 
 def _compute(unit: Unit, iterations: int, config: HardwareConfig) -> _Cost:
@@ -105,8 +108,22 @@ def _compute(unit: Unit, iterations: int, config: HardwareConfig) -> _Cost:
     return _Cost(cycles, cycles + compute_latency(config)[unit] + 1)
 
 
-def _transfer(rows: int, size: int, after: int, config: HardwareConfig) -> _Cost:
-    cycles, bursts = row_cycles(size, config)
+def _transfer(instruction: Load | Store, after: int, config: HardwareConfig) -> _Cost:
+    """``after``: cycles from the last beat to the end."""
+    before, size = row_span(instruction, config)
+    rows, longest = instruction.count_z * instruction.count_y, config.burst_bytes
+    apart = [
+        stride
+        for count, stride in (
+            (instruction.count_y, instruction.dram_stride_y),
+            (instruction.count_z, instruction.dram_stride_z),
+        )
+        if count > 1
+    ]
+    start = None
+    if not any(stride % longest for stride in apart):
+        start = (instruction.dram_address - before) % longest
+    cycles, bursts = row_cycles(size, config, start)
     moved = round(rows * cycles)
     total = SETUP_CYCLES + config.dram.latency_cycles + moved + after
     return _Cost(total, total, moved, rows * bursts)
@@ -158,7 +175,7 @@ class _Schedule:
         for index, each in enumerate(before):
             for other in each:
                 self._after[other].append(index)
-        self._free = dict.fromkeys(Unit, 0)
+        self._free = dict.fromkeys(Unit, _first_fetch(config))
         self._dram = _Dram(config)
         self._act_banks = _Banks()
         self._acc = _Tiles(tiles, before, banks)
@@ -277,26 +294,39 @@ class _Tiles:
             self._open[tile] -= 1
 
 
+def _first_fetch(config: HardwareConfig) -> int:
+    """The first cycle in which an instruction may start."""
+    return config.dram.latency_cycles + INSTRUCTION_BYTES // config.bus_bytes + 2
+
+
 class _Dram:
     """Until when DRAM has work, which it shares between instructions, in their order."""
 
     def __init__(self, config: HardwareConfig) -> None:
         self._turn = 2 * config.dram.turnaround_cycles
         self._fetch = INSTRUCTION_BYTES // config.bus_bytes * config.dram.beat_interval_cycles
-        self._until = 0
+        # FETCH runs ahead of the units, as far as their queues allow.
+        self._until = _first_fetch(config) + config.queue_depth * self._fetch
+        self._owed = 0
+        """Cycles for instructions that are to be fetched."""
         self._bursts: dict[Unit, tuple[int, float]] = {}
         """Of LOAD and STORE: until when its last instruction works, and its bursts."""
 
     def take(self, unit: Unit, start: int, cost: _Cost) -> int:
         """Cycles by which others' work delays an instruction that starts in ``start``."""
-        begin = max(self._until, start)
-        work = cost.moved
-        for other, (end, bursts) in self._bursts.items():
-            if cost.moved and other is not unit and end > start:
-                work += round(self._turn * min(bursts, cost.bursts))
-        self._until = begin + work + self._fetch
+        self._owed += self._fetch
         if not cost.moved:
             return 0
+        begin = max(self._until, start)
+        # While DRAM had nothing else to do it read instructions.
+        idle = begin - self._until - (cost.total - cost.moved)
+        owed = max(0, self._owed - max(0, idle))
+        work = cost.moved + owed * min(cost.moved, INTERRUPTED) // INTERRUPTED
+        self._owed = 0
+        for other, (end, bursts) in self._bursts.items():
+            if other is not unit and end > start:
+                work += round(self._turn * min(bursts, cost.bursts))
+        self._until = begin + work
         self._bursts[unit] = self._until, cost.bursts
         return begin + work - start - cost.moved
 

@@ -17,6 +17,11 @@ __all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
 NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
 
+CLEARLY = 0.8
+"""A way to place items is taken for another when rivals share this part of its banks, or less: how
+much time is lost in each is not known.
+"""
+
 
 class NoRoomError(DoesNotFitError):
     """ACT is too small for what is there while layer ``layer`` runs."""
@@ -108,38 +113,59 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
 
     Where there is room, items that different units read (or write) at the same time lie in
     different banks, and new ones where nothing was for longest, so that their layer need not wait.
-    Where there is none, they are packed. layers: their names.  Raises NoRoomError, naming the
-    layer, when there is no room even so.
+    Where there is none, they are packed. Of some ways to do so the one in which rivals share
+    clearly the fewest banks is taken, else the first. layers: their names.  Raises NoRoomError,
+    naming the layer, when there is no room even so.
     """
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)
-    for order in (range(len(items)), largest):
-        starts = _spread([items[n] for n in order], config)
-        if starts is not None:
-            found = dict(zip(order, starts, strict=True))
-            return [found[n] for n in range(len(items))]
-    return _pack(items, layers, config)
+    best: tuple[int, list[int]] | None = None
+    for order, both_ends in product((range(len(items)), largest), (False, True)):
+        placed = _spread([items[n] for n in order], config, both_ends=both_ends)
+        if placed is None:
+            continue
+        found = dict(zip(order, placed, strict=True))
+        shared = _shared(placed, config)
+        if best is None or shared < CLEARLY * best[0]:
+            best = shared, [found[n].start for n in range(len(items))]
+        if shared == 0:
+            break
+    return best[1] if best else _pack(items, layers, config)
 
 
-def _spread(items: Sequence[Item], config: HardwareConfig) -> list[int] | None:
+def _shared(placed: Sequence[_Place], config: HardwareConfig) -> int:
+    """Banks that rivals share, over all pairs."""
+    banks = [place.banks(config) for place in placed]
+    return sum(
+        len(banks[n] & banks[m])
+        for n, place in enumerate(placed)
+        for m in range(n)
+        if banks[n] & banks[m] and place.item.rivals(placed[m].item)
+    )
+
+
+def _spread(
+    items: Sequence[Item], config: HardwareConfig, *, both_ends: bool
+) -> list[_Place] | None:
     """Each item at its best place beside those before it; None when one finds no place.
 
-    Where one finds none, those that live with it are packed: each at its lowest place.
+    Where one finds none, those that live with it are packed: each at its lowest place, or, from
+    ``both_ends``, at the better of its lowest and its highest.
     """
     packed: set[int] = set()
     while True:
         placed: list[_Place] = []
         for item in items:
-            rooms = _room(item, placed, config)
-            if len(placed) in packed:
-                start = min(rooms, default=None)
-            else:
-                costs = ((_cost(item, start, placed, config), start) for start in rooms)
-                start = min(costs, default=(None, None))[1]
+            rooms = list(_room(item, placed, config))
+            if rooms and len(placed) in packed:
+                high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
+                rooms = [min(rooms), high]
+            costs = ((_cost(item, start, placed, config), start) for start in rooms)
+            start = min(costs, default=(None, None))[1]
             if start is None:
                 break
             placed.append(_Place(item, start))
         else:
-            return [place.start for place in placed]
+            return placed
         failed = items[len(placed)]
         more = {n for n, other in enumerate(items) if other.lives_with(failed)}
         if more <= packed:
@@ -147,14 +173,24 @@ def _spread(items: Sequence[Item], config: HardwareConfig) -> list[int] | None:
         packed |= more
 
 
-def _room(item: Item, placed: Sequence[_Place], config: HardwareConfig) -> Iterator[int]:
-    """Starts with nothing in the way that lives with ``item``: of banks, and after others."""
+def _room(
+    item: Item, placed: Sequence[_Place], config: HardwareConfig, *, ends: bool = False
+) -> Iterator[int]:
+    """Starts with nothing in the way that lives with ``item``: of banks, and after others; with
+    ``ends``, those before others, and at the end of ACT.
+    """
     busy = [place for place in placed if place.item.lives_with(item)]
     starts = {place.end for place in placed}
     starts |= set(range(0, config.act_depth, config.bank_words(Memory.ACT)))
+    if ends:
+        starts = {place.start - item.words for place in busy} | {config.act_depth - item.words}
     for start in starts:
         end = start + item.words
-        if end <= config.act_depth and all(p.end <= start or end <= p.start for p in busy):
+        if (
+            start >= 0
+            and end <= config.act_depth
+            and all(p.end <= start or end <= p.start for p in busy)
+        ):
             yield start
 
 

@@ -16,7 +16,7 @@ from .layers.definition import LoweredLayer
 from .place import Item, NoRoomError, activation_items, place
 from .stream import StreamedLayer
 
-__all__ = ["Plan", "plan_layers"]
+__all__ = ["Plan", "Planner", "plan_layers"]
 
 SMALL = 32
 """Activations of less than this part of ACT stay there unless they do not fit."""
@@ -30,12 +30,19 @@ class Plan:
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
+    cycles: that the layers take, one after the other.  dram: cycles in which DRAM works.
     """
 
     layers: tuple[StreamedLayer, ...]
     cascades: Mapping[int, Cascade]
     places: Mapping[str | tuple[int, str], int]
     streamed: frozenset[str]
+    cycles: int
+    dram: int
+
+    def cost(self, price: float) -> float:
+        """Cycles, and ``price`` for each of DRAM's."""
+        return self.cycles + price * self.dram
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -51,31 +58,9 @@ def plan_layers(
 ) -> Plan:
     """Keep on chip what makes the program fastest, as far as it fits.
 
-    First, of what does not fit together the largest goes: each round moves at least one more, so
-    this ends.  Then single activations go, or come back, while that saves time.
     Raises DoesNotFitError, naming the layer, when one does not fit even so.
     """
-    planner = _Planner(layers, activation_items(layers, source), config, overlap)
-    gone: frozenset[str] = frozenset()
-    while True:
-        try:
-            plan, cycles = planner.plan(gone)
-        except NoRoomError as problem:
-            gone = _with_largest(planner.items, gone, problem)
-        else:
-            break
-    found = True
-    while found:
-        found = False
-        for other in planner.neighbours(gone):
-            try:
-                if planner.cycles(other) >= cycles:
-                    continue
-                plan, cycles = planner.plan(other)
-            except NoRoomError:
-                continue
-            gone, found = other, True
-    return plan
+    return Planner(layers, source, config, overlap).best()
 
 
 def _with_largest(
@@ -94,23 +79,51 @@ def _with_largest(
     return streamed | {max(there, key=lambda item: item.words).activation.name}
 
 
-class _Planner:
-    """Plans for different choices of what is wholly on chip."""
+class Planner:
+    """Plans for different choices of what is wholly on chip, and different prices of DRAM."""
 
     def __init__(
         self,
         layers: Sequence[LoweredLayer],
-        items: Sequence[Item],
+        source: Activation,
         config: HardwareConfig,
-        overlap: Overlap,
+        overlap: Overlap = Overlap.LAYERS,
     ) -> None:
-        self.items = items
-        self._layers, self._config = layers, config
-        self._chooser = Chooser(layers, items, config, overlap)
+        self.items = activation_items(layers, source)
+        self.layers, self.config = layers, config
+        self._chooser = Chooser(layers, self.items, config, overlap)
+
+    def best(self, price: float = 0.0) -> Plan:
+        """The plan whose cycles, and ``price`` for each of DRAM's, come to least.
+
+        First, of what does not fit together the largest goes: each round moves at least one more,
+        so this ends.  Then single activations go, or come back, while that saves cost.
+        Raises DoesNotFitError, naming the layer, when one does not fit even so.
+        """
+        gone: frozenset[str] = frozenset()
+        while True:
+            try:
+                plan = self.plan(gone, price)
+            except NoRoomError as problem:
+                gone = _with_largest(self.items, gone, problem)
+            else:
+                break
+        found = True
+        while found:
+            found = False
+            for other in self.neighbours(gone):
+                try:
+                    if self.cost(other, price) >= plan.cost(price):
+                        continue
+                    plan = self.plan(other, price)
+                except NoRoomError:
+                    continue
+                gone, found = other, True
+        return plan
 
     def neighbours(self, gone: frozenset[str]) -> Iterator[frozenset[str]]:
         """``gone`` with one more, one less, or one in the place of one that lives with it."""
-        worth = [item for item in self.items if SMALL * item.words >= self._config.act_depth]
+        worth = [item for item in self.items if SMALL * item.words >= self.config.act_depth]
         for item in worth:
             if item.activation.name not in gone:
                 yield gone | {item.activation.name}
@@ -123,19 +136,19 @@ class _Planner:
                 if other.activation.name not in gone and other.lives_with(item):
                     yield less | {other.activation.name}
 
-    def cycles(self, gone: frozenset[str]) -> int:
-        """What the program is expected to take, were there no gaps in ACT.
+    def cost(self, gone: frozenset[str], price: float) -> float:
+        """Of the program, were there no gaps in ACT.
 
         Raises NoRoomError when a layer does not fit.
         """
-        return sum(choice.cycles for choice in self._chooser.cheapest(gone))
+        return sum(choice.cost(price) for choice in self._chooser.cheapest(gone, price))
 
-    def plan(self, gone: frozenset[str]) -> tuple[Plan, int]:
-        """With the activations ``gone`` in DRAM, or on chip a few rows at a time; its cycles.
+    def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
+        """With the activations ``gone`` in DRAM, or on chip a few rows at a time.
 
         Raises NoRoomError when that does not fit.
         """
-        choices = self._chooser.cheapest(gone)
+        choices = self._chooser.cheapest(gone, price)
         built = [self._chooser.build(choice, gone) for choice in choices]
         planned: list[StreamedLayer] = []
         buffers: list[Item] = []
@@ -159,15 +172,21 @@ class _Planner:
         cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
         kept = [item for item in self.items if item.activation.name not in gone]
         kept = [_lengthened(item, cascades.values()) for item in kept]
-        names = [layer.name for layer in self._layers]
-        starts = place([*kept, *buffers], names, self._config)
+        names = [layer.name for layer in self.layers]
+        starts = place([*kept, *buffers], names, self.config)
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
         for item, start in zip(buffers, starts[len(kept) :], strict=True):
             places[item.first, item.activation.name] = start
-        plan = Plan(tuple(planned), cascades, places, frozenset(streamed))
-        return plan, sum(choice.cycles for choice in choices)
+        return Plan(
+            tuple(planned),
+            cascades,
+            places,
+            frozenset(streamed),
+            sum(choice.cycles for choice in choices),
+            sum(choice.dram for choice in choices),
+        )
 
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
         """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.

@@ -10,6 +10,7 @@ from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
 from ...schedule.loops.schedule import Schedule
+from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
@@ -74,6 +75,7 @@ class Tile:
     """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
 
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
+    dram: of ``cycles``, those in which DRAM works.
     """
 
     sizes: Mapping[str, int]
@@ -81,6 +83,7 @@ class Tile:
     words: int
     cycles: int
     depth: int
+    dram: int
 
 
 def stream_schedule(
@@ -104,12 +107,12 @@ def stream_tiles(
     config: HardwareConfig,
     depth: int = SLOTS,
 ) -> list[Tile]:
-    """Every tile that is worth it, the fastest first; each needs less of ACT than those before.
+    """Every tile that is worth it, the fastest first; each needs less of ACT, or moves less, than
+    those before.
 
     Raises DoesNotFitError when sums or constants of none fit.
     """
     refs = kernel.refs
-    touched = [refs[name] for name in activations]
     uneven = _uneven(kernel, activations)
     sizes = [
         each
@@ -117,32 +120,33 @@ def stream_tiles(
         if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
     ]
     tiles = [
-        _estimate(kernel, refs, touched, each, outer, config, depth)
+        _estimate(kernel, refs, activations, each, outer, config, depth)
         for each in sizes
         for outer in OUTER
     ]
     found: list[Tile] = []
     for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
-        if not found or tile.words < found[-1].words:
+        if all(tile.words < other.words or tile.dram < other.dram for other in found):
             found.append(tile)
     return found
 
 
-def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int) -> Tile:
-    """The first of ``stream_tiles`` that fits in ``act_words``.
+def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: float = 0.0) -> Tile:
+    """The cheapest of ``stream_tiles`` that fits in ``act_words``; ``price`` of a cycle of DRAM.
 
     Raises TileError when none does.
     """
-    for tile in tiles:
-        if tile.words <= act_words:
-            return tile
+    fitting = [tile for tile in tiles if tile.words <= act_words]
+    if fitting:
+        return min(fitting, key=lambda tile: tile.cycles + price * tile.dram)
     if not tiles:
         raise TileError(
             f"layer {kernel.name!r}: of two activations that one address walks over one is "
             "streamed, and no tile of whole rows fits; use a configuration with a deeper ACC"
         )
+    least = min(tile.words for tile in tiles)
     raise TileError(
-        f"layer {kernel.name!r}: act scratchpad: {tiles[-1].words} words required for the "
+        f"layer {kernel.name!r}: act scratchpad: {least} words required for the "
         f"smallest tile, {act_words} available; use a configuration with a deeper ACT"
     )
 
@@ -222,7 +226,7 @@ def _divisors(number: int) -> list[int]:
 def _estimate(
     kernel: Kernel,
     refs: Mapping[str, Ref],
-    touched: list[Ref],
+    activations: Mapping[str, Activation],
     sizes: Mapping[str, int],
     outer: tuple[str, ...],
     config: HardwareConfig,
@@ -236,7 +240,8 @@ def _estimate(
     inside = extents | {axis: sizes[axis] for axis in AXES}
     written = kernel.nests[-1].name
     traffic, words = Traffic(config), 0
-    for ref in touched:
+    for name, activation in activations.items():
+        ref = refs[name]
         spans = [index.limits(inside) for index in ref.indices[:3]]
         shape = [high - low + 1 for low, high in spans]
         row = shape[2] * config.word_bytes(Memory.ACT)
@@ -245,7 +250,10 @@ def _estimate(
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
         words += (depth if again > 1 else 1) * prod(shape)
-        if ref.buffer.name != written:
+        if name != written and activation.image:
+            turns, row = image_reads(activation.image, config)
+            traffic.read(again * turns * shape[0] * shape[1], row, again * turns * shape[0])
+        elif name != written:
             traffic.read(again * shape[0] * shape[1], row, again)
         elif ref.indices[2].coefficient("x") > 1 and "d" not in extents:
             pixels = prod(sizes[axis] for axis in AXES)
@@ -262,7 +270,7 @@ def _estimate(
     finish = prod(sizes[axis] for axis in AXES)
     busiest = max(traffic.cycles, *unit_cycles(kernel, config).values())
     cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
-    return Tile(sizes, outer, words, cycles, depth)
+    return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles)
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:

@@ -9,6 +9,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...loops.expressions import Scope
 from .cascade import Cascade, sized
+from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
@@ -106,12 +107,15 @@ def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept."""
+    """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept.  dram: of
+    ``cycles``, those in which DRAM works.
+    """
 
     rows: tuple[int, ...]
     rings: Mapping[str, RowRing]
     words: int
     cycles: int
+    dram: int
 
 
 def cascade_sizes(
@@ -119,7 +123,8 @@ def cascade_sizes(
 ) -> list[Sized]:
     """Ways to run the layers ``stripes``, the first of which is number ``first``, as a cascade.
 
-    The fastest first; each needs less of ACT than those before.  None when constants do not fit.
+    The fastest first; each needs less of ACT, or moves less, than those before.  None when
+    constants do not fit.
     streamed: of the activations that are not wholly on chip, whether one that these layers make
     is read by later ones too, or is the result.
     """
@@ -136,7 +141,7 @@ def cascade_sizes(
     ]
     found: list[Sized] = []
     for each in sorted(sizes, key=lambda each: (each.cycles, each.words)):
-        if not found or each.words < found[-1].words:
+        if all(each.words < other.words or each.dram < other.dram for other in found):
             found.append(each)
     return found
 
@@ -185,7 +190,7 @@ def _sized(
     }
     rings = sized(first, strips, rows, rings)
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    return Sized(tuple(rows), rings, words, _cycles(stripes, first, strips, rings, config))
+    return Sized(tuple(rows), rings, words, *_cycles(stripes, first, strips, rings, config))
 
 
 def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
@@ -214,8 +219,10 @@ def _cycles(
     strips: Sequence[int],
     rings: Mapping[str, RowRing],
     config: HardwareConfig,
-) -> int:
-    """The busiest of matrix core, vector unit and DRAM; the first strips; and each strip's cost."""
+) -> tuple[int, int]:
+    """The busiest of matrix core, vector unit and DRAM, the first strips, and each strip's cost;
+    how much of it DRAM works.
+    """
     busy = {unit: sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR)}
     traffic = Traffic(config)
     for memory, count in _constant_words(stripes).items():
@@ -226,13 +233,18 @@ def _cycles(
         row = x.width * config.block
         if not ring.kept and ring.producer is None:
             count = max(reader.strips for reader in ring.readers)
-            traffic.read(x.blocks * x.height * (1 + ring.mirror / ring.depth), row, count)
+            read = x.blocks * x.height * (1 + ring.mirror / ring.depth)
+            if x.image:
+                turns, row = image_reads(x.image, config)
+                read, count = read * turns, count * turns * x.blocks
+            traffic.read(read, row, count)
         elif not ring.kept and ring.stored and ring.producer is not None:
             traffic.write(x.blocks * x.height, row, strips[ring.producer - first])
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
-    return max(traffic.cycles, *busy.values()) + filling + STRIP_CYCLES * sum(strips)
+    cycles = max(traffic.cycles, *busy.values()) + filling + STRIP_CYCLES * sum(strips)
+    return cycles, traffic.dram_cycles
 
 
 def scheduled_cascade(
