@@ -43,14 +43,19 @@ configuration.
 
 ECP5_85 = HardwareConfig(
     name="ecp5_85",
-    block=8,
+    block=16,
     bus_bytes=8,
-    act_depth=8192,
-    wgt_depth=1024,
-    acc_depth=512,
+    act_depth=4096,
+    wgt_depth=512,
+    acc_depth=1024,
     par_depth=256,
     tap_depth=256,
     tab_depth=512,
+    act_banks=4,
+    acc_banks=2,
+    tile_cycles=2,
+    lane_groups=4,
+    deep_pipelines=True,
     clock_hz=50_000_000,
     dram=DramTiming(
         latency_cycles=12,
@@ -61,7 +66,7 @@ ECP5_85 = HardwareConfig(
         sdram=sdram_timing(MT48LC16M16A2_75, 50_000_000, io_delay=2),
     ),
 )
-"""8x8 for a ULX3S-85F: 64 multipliers for the matrix core leave 92 of 156 for the vector unit."""
+"""16x16 in two cycles, for a ULX3S-85F: 128 multipliers for the matrix core leave 28 of 156."""
 
 LARGE = HardwareConfig(
     name="large",
