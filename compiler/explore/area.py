@@ -19,15 +19,21 @@ from dovetail.isa.config import HardwareConfig
 from .gateware import gateware_hash
 from .least_squares import fit, leave_one_out
 from .memories import block_rams, distributed_bits
+from .space import HARDWARE
 
 __all__ = [
     *("FIGURES", "RECORDS", "Area", "AreaModel", "AreaRecord", "Family"),
-    *("area_config", "load_area_model", "read_records"),
+    *("area_config", "hardware_text", "load_area_model", "read_records"),
 ]
 
 RECORDS = Path(__file__).with_name("area_records.json")
 FIGURES = ("luts", "registers", "multipliers", "block_rams")
 FITTED = FIGURES[:3]
+VARIED = (
+    *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
+    *("tile_cycles", "lane_groups", "deep_pipelines"),
+)
+"""Beyond its largest counted value, one of these is extrapolated."""
 MULTIPLIER_BITS = {"ECP5": 18, "Xilinx 7": 25}
 
 
@@ -80,20 +86,27 @@ def area_config(config: HardwareConfig, family: str) -> HardwareConfig:
     return HardwareConfig(**values)
 
 
+def hardware_text(config: HardwareConfig) -> str:
+    """Everything an area depends on, but for the family."""
+    return ",".join(f"{name}={getattr(config, name)}" for name in HARDWARE)
+
+
 def features(config: HardwareConfig, family: str) -> dict[str, list[float]]:
     """What each figure is a weighted sum of.
 
     A multiplier is in a product of the matrix core, in a lane, or in the rest.  Logic is in the
     rest, in lanes, in products, in the choices of a byte by its place in a beat, in the choices
-    between banks, and in memories made of LUTs.
+    between banks, in memories made of LUTs, in queues, and in registers that were asked for.
     """
-    block, bus = config.block, config.bus_bytes
+    block, bus, cells = config.block, config.bus_bytes, config.macs_per_cycle
+    deep = 1.0 if config.deep_pipelines else 0.0
     logic = [
-        *(1.0, block, block * block, bus, bus * block),
+        *(1.0, block, cells, bus, bus * block),
         *(config.act_banks * block, config.acc_banks * block),
         *(distributed_bits(config, family), config.queue_depth),
+        *(deep * block, deep * cells, (config.lane_groups - 1) * block),
     ]
-    return {"luts": logic, "registers": logic, "multipliers": [1.0, block, block * block]}
+    return {"luts": logic, "registers": logic, "multipliers": [1.0, block, cells]}
 
 
 class AreaModel:
@@ -103,7 +116,7 @@ class AreaModel:
         self.family = family
         mine = [each for each in records if each.family == family.name]
         self._counted = {
-            each.config.identity: each.counts for each in mine if each.gateware == gateware
+            hardware_text(each.config): each.counts for each in mine if each.gateware == gateware
         }
         self.records = mine
         self._weights, self.errors = {}, {}
@@ -112,10 +125,7 @@ class AreaModel:
             counts = np.array([each.counts[figure] for each in mine], float)
             self._weights[figure] = fit(rows, counts)
             self.errors[figure] = leave_one_out(rows, counts)
-        self._largest = {
-            name: max(getattr(each.config, name) for each in mine)
-            for name in ("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth")
-        }
+        self._largest = {name: max(getattr(each.config, name) for each in mine) for name in VARIED}
 
     @property
     def error(self) -> float:
@@ -124,7 +134,7 @@ class AreaModel:
 
     def area(self, config: HardwareConfig) -> Area:
         """Counted, or estimated."""
-        counted = self._counted.get(config.identity)
+        counted = self._counted.get(hardware_text(config))
         counts = counted or self.estimate(config)
         beyond = [n for n, largest in self._largest.items() if getattr(config, n) > largest]
         basis = "synthesised" if counted else "extrapolated" if beyond else "estimated"

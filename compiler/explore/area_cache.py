@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import write_whole
 
 from ..options import cache_directory
-from .area import FIGURES, AreaRecord, area_config
+from .area import FIGURES, AreaRecord, area_config, hardware_text
 from .gateware import gateware_hash
+from .space import HARDWARE
 
 __all__ = ["count_area", "counted_here", "record_values"]
 
@@ -55,19 +56,14 @@ def count_area(config: HardwareConfig, family: str) -> AreaRecord:
         counts = {figure: getattr(used, figure) for figure in FIGURES}
         _keep(by_netlist, counts)
     record = AreaRecord(config, family, counts, gateware_hash(), netlist, yosys)
-    point = hashlib.sha256(f"{config.identity};{family}".encode()).hexdigest()[:16]
+    point = hashlib.sha256(f"{hardware_text(config)};{family}".encode()).hexdigest()[:16]
     _keep(folder / f"{gateware_hash()[:16]}-{point}.json", record_values(record))
     return record
 
 
 def record_values(record: AreaRecord) -> dict[str, Any]:
     """As a file of records has it."""
-    outside = ("name", "multiplier_bits", "clock_hz", "dram")
-    config = {
-        each.name: getattr(record.config, each.name)
-        for each in fields(HardwareConfig)
-        if each.name not in outside
-    }
+    config = {name: getattr(record.config, name) for name in HARDWARE}
     about = asdict(record)
     del about["config"]
     return {"config": config, "about": about}

@@ -12,7 +12,7 @@ __all__ = ["PLAN"]
 
 
 def _config(
-    core: tuple[int, int], depths: tuple[int, int, int], banks: tuple[int, int], **rest: int
+    core: tuple[int, int], depths: tuple[int, int, int], banks: tuple[int, int], **rest: int | bool
 ) -> HardwareConfig:
     """core: block, bus_bytes.  depths: of ACT, WGT, ACC.  banks: of ACT, ACC."""
     values = dict(zip(("block", "bus_bytes"), core, strict=True))
@@ -41,6 +41,9 @@ PLAN = (
     _config((8, 8), (32768, 4096, 4096), (8, 4), par_depth=512, tap_depth=512),
     _config((16, 16), (4096, 256, 512), (4, 2)),
     _config((16, 4), (8192, 1024, 1024), (2, 2)),
+    _config((8, 8), (8192, 1024, 512), (8, 4), lane_groups=2, deep_pipelines=True),
+    _config((8, 8), (8192, 1024, 512), (8, 2), tile_cycles=2, deep_pipelines=True),
+    _config((16, 8), (8192, 1024, 1024), (8, 2), tile_cycles=2, lane_groups=2),
     _config((32, 16), (16384, 1024, 2048), (8, 4)),
     _config((32, 8), (8192, 512, 1024), (8, 2)),
 )

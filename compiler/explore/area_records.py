@@ -23,6 +23,7 @@ from .area import (
     AreaRecord,
     Family,
     area_config,
+    hardware_text,
     load_area_model,
     read_records,
 )
@@ -44,17 +45,17 @@ def renew(most: int | None = None) -> None:
     from dovetail.vta_hw.verilog import emit_verilog
 
     families, old = read_records()
-    records = {(each.config.identity, each.family): each for each in old}
+    records = {(hardware_text(each.config), each.family): each for each in old}
     for config in PLAN:
         for family in families:
-            key = config.identity, family.name
+            key = hardware_text(config), family.name
             known = records.get(key)
             text = emit_verilog(area_config(config, family.name))
             same = known and known.netlist == hashlib.sha256(text.encode()).hexdigest()
             if known and same:
                 records[key] = replace(known, gateware=gateware_hash())
             elif most is None or most > 0:
-                print(f"{family.name}: {config.identity} ...", file=sys.stderr, flush=True)
+                print(f"{family.name}: {hardware_text(config)} ...", file=sys.stderr, flush=True)
                 records[key] = count_area(config, family.name)
                 most = most - 1 if most is not None else None
             write_records(families, list(records.values()))
@@ -104,6 +105,9 @@ def area_table(models: Sequence[AreaModel]) -> str:
 def _name(record: AreaRecord) -> str:
     c = record.config
     rest = f", queues {c.queue_depth}" if c.queue_depth != 16 else ""
+    rest += f", {c.tile_cycles} cycles a tile" if c.tile_cycles > 1 else ""
+    rest += f", {c.lane_groups} groups" if c.lane_groups > 1 else ""
+    rest += ", deep" if c.deep_pipelines else ""
     return (
         f"{c.block}x{c.block}, bus {c.bus_bytes}, {c.act_depth}/{c.wgt_depth}/{c.acc_depth} words, "
         f"{c.act_banks}/{c.acc_banks} banks{rest}"

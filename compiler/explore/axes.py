@@ -10,6 +10,7 @@ from ..errors import SpaceError
 __all__ = ["MOST_VALUES", "Axis", "read_axes"]
 
 MOST_VALUES = 1000
+REQUIRED = {int: "integers", bool: "true or false", str: "names"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +22,25 @@ class Axis:
 
 
 def read_axes(
-    table: Mapping[str, Any], title: str, names: tuple[str, ...], where: str
+    table: Mapping[str, Any], title: str, kinds: Mapping[str, type], where: str
 ) -> tuple[Axis, ...]:
     """The axes of a table: ``name = value``, ``[values]``, ``{from, to, step}`` or
     ``{from, to, factor}``, both ends included.
 
-    Raises SpaceError for a name that is not in ``names``, or values that are none.
+    kinds: the type of each parameter's values.
+    Raises SpaceError for a name that is not in ``kinds``, or values of another type.
     """
     axes = []
     for name, written in table.items():
-        if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+        if name not in kinds:
+            close = difflib.get_close_matches(name, kinds, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(kinds)}"
             raise SpaceError(f"{where}: [{title}] has no parameter {name!r}; {hint}")
         place = f"{where}: [{title}] {name}"
         values = _range(written, place) if isinstance(written, Mapping) else _list(written)
         for value in values:
-            if isinstance(value, bool) or not isinstance(value, int | str):
-                raise SpaceError(f"{place} = {value!r}; required integers, or names")
-            if isinstance(value, str) != (title == "schedule"):
-                raise SpaceError(
-                    f"{place} = {value!r}; required "
-                    + ("names" if title == "schedule" else "integers")
-                )
+            if type(value) is not kinds[name]:
+                raise SpaceError(f"{place} = {value!r}; required {REQUIRED[kinds[name]]}")
         if not values:
             raise SpaceError(f"{place} has no value; required at least one")
         if len(set(values)) < len(values):

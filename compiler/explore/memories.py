@@ -59,6 +59,10 @@ def banks(config: HardwareConfig) -> Iterator[Bank]:
                 yield Bank(TAP_PARTS, width, depth // TAP_PARTS)
             case Memory.TAB:
                 yield Bank(config.block, 8, depth)
+            case Memory.WGT | Memory.ACC:
+                parts = config.tile_cycles * config.lane_groups
+                count = parts * config.banks(memory)
+                yield Bank(count, width // parts, config.bank_words(memory))
             case _:
                 yield Bank(config.banks(memory), width, config.bank_words(memory))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.isa.config import DramTiming, HardwareConfig
-from dovetail.isa.configs import find_config
+from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.memories import Memory
 
@@ -31,8 +31,13 @@ FOLLOWS = {
 }
 """Fields of a configuration that are no choice here, and why."""
 
-HARDWARE = tuple(each.name for each in fields(HardwareConfig) if each.name not in FOLLOWS)
-DRAM = tuple(each.name for each in fields(DramTiming) if each.name != "sdram")
+HARDWARE = {
+    each.name: type(getattr(CONFIGS["tiny"], each.name))
+    for each in fields(HardwareConfig)
+    if each.name not in FOLLOWS
+}
+DRAM = {each.name: int for each in fields(DramTiming) if each.name != "sdram"}
+"""Parameters of a design, and the types of their values."""
 TABLES = ("base", "hardware", "dram", "schedule", "constraints")
 TRIED = 2000
 """Designs looked at, at most, to find one that may have a given value."""
@@ -48,8 +53,8 @@ class Design:
     @property
     def text(self) -> str:
         """Everything its cycles depend on, and nothing else."""
-        timing = json.dumps(asdict(self.config.dram), sort_keys=True)
-        return f"{self.config.identity};{timing};{self.overlap.value}"
+        sdram = self.config.dram.sdram
+        return json.dumps([self.values, asdict(sdram) if sdram else None], sort_keys=True)
 
     @property
     def key(self) -> str:
@@ -189,7 +194,7 @@ def _base(table: Mapping[str, Any], where: str) -> HardwareConfig:
 
 def _schedule(table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
     levels = [level.value for level in Overlap]
-    axes = read_axes(table, "schedule", ("overlap",), where)
+    axes = read_axes(table, "schedule", {"overlap": str}, where)
     for axis in axes:
         for value in axis.values:
             if value not in levels:

@@ -68,6 +68,9 @@ def test_a_design_is_known_by_what_its_cycles_depend_on() -> None:
         Design(find_config("tiny"), Overlap.TILES),
     )
     assert one.key != other.key
+    for name, value in (("tile_cycles", 2), ("lane_groups", 2), ("deep_pipelines", True)):
+        (slower,) = parse_space({"hardware": {name: value}}).designs()
+        assert slower.key != Design(find_config("zynq7020"), Overlap.LAYERS).key
     keys = {d.key for d in parse_space({"dram": {"latency_cycles": [1, 2, 3]}}).designs()}
     assert len(keys) == 3
 
@@ -93,6 +96,7 @@ def test_the_example_has_hundreds_of_designs() -> None:
         ("[hardware]\nblock = [4.0]", "block = 4.0; required integers"),
         ("[hardware]\nblock = [true]", "block = True; required integers"),
         ("[hardware]\nblock = 'big'", "block = 'big'; required integers"),
+        ("[hardware]\ndeep_pipelines = [1]", "deep_pipelines = 1; required true or false"),
         ("[hardware]\nblock = {from = 4, to = 16}", "required {from, to, step} or"),
         ("[hardware]\nblock = {from = 4, to = 16, factor = 1}", "a factor of at least 2"),
         ("[hardware]\nblock = {from = 16, to = 4, factor = 2}", "required from <= to"),
