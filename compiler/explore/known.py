@@ -43,8 +43,13 @@ class KnownResults:
         self._kept.describe(about)
 
     def find(self, key: str) -> Performance | Failure | None:
-        """The result with this key; one that only the cache has is put into the folder's file."""
+        """The result with this key; one that only the cache has is put into the folder's file.
+
+        That a process died is none: it is tried again.
+        """
         result = self._kept.find(key)
+        if isinstance(result, Failure) and result.kind == "WorkerDied":
+            result = None
         if result is None and self._cache:
             try:
                 result = self._cache.find(key)

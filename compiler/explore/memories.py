@@ -81,8 +81,10 @@ def block_rams(config: HardwareConfig, family: str) -> float:
 
 
 def distributed_bits(config: HardwareConfig, family: str) -> int:
-    """Bits of the scratchpads that are too shallow for block RAM."""
-    return sum(
+    """Bits of the scratchpads that are too shallow for block RAM, and of the bursts that STORE
+    buffers, which are read in the same cycle.
+    """
+    return 8 * config.store_slots * config.burst_bytes + sum(
         bank.count * bank.width * bank.depth
         for bank in banks(config)
         if bank.depth < LEAST_DEPTH[family]

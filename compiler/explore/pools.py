@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol
 
+from ..errors import ExploreError
 from .evaluate import Failure, Performance, Task, attempt
 
 __all__ = ["Finished", "LocalPool", "Pool"]
@@ -17,6 +18,13 @@ __all__ = ["Finished", "LocalPool", "Pool"]
 Finished = tuple[Task, Performance | Failure]
 
 DIED = Failure("WorkerDied", "the process that worked on it alone died twice; out of memory?")
+
+HOPELESS = 3
+"""Tasks that failed like that, and none that did not."""
+NO_WORKERS = (
+    "every process that was started died; is there memory for it? A script that explores must do "
+    "so under if __name__ == '__main__', because each process imports it"
+)
 
 
 class Pool(Protocol):
@@ -35,6 +43,8 @@ class LocalPool:
 
     When one dies, all tasks that were under way are done again, one at a time; one with which a
     process then dies twice has failed.
+
+    Raises ExploreError when no process lives long enough to do anything.
     """
 
     def __init__(self, workers: int) -> None:
@@ -45,6 +55,7 @@ class LocalPool:
         running: dict[Future[Performance | Failure], Task] = {}
         suspects: deque[Task] = deque()
         seen_dying: set[Task] = set()
+        ended, failed = 0, 0
         try:
             while True:
                 alone = bool(suspects) and not running
@@ -69,6 +80,7 @@ class LocalPool:
                     except BrokenProcessPool:
                         died.append(task)
                     else:
+                        ended += 1
                         yield task, outcome
                 if not died:
                     continue
@@ -77,6 +89,9 @@ class LocalPool:
                 executor.shutdown(wait=False)
                 executor = self._start()
                 if alone and died[0] in seen_dying:
+                    failed += 1
+                    if failed == HOPELESS and not ended:
+                        raise ExploreError(NO_WORKERS)
                     yield died[0], DIED
                 else:
                     seen_dying |= set(died) if alone else set()

@@ -154,6 +154,19 @@ def test_a_stopped_run_goes_on_where_it_was(
     assert cycles(found) == cycles(explore([digits_model], SPACE, tmp_path / "whole", options))
 
 
+def test_a_task_whose_process_died_is_tried_again(
+    pool: HereNow, digits_model: Path, tmp_path: Path
+) -> None:
+    explore([digits_model], SPACE, tmp_path / "out", Options(cache=False))
+    file = ResultFile(tmp_path / "out" / "results.sqlite")
+    with closing(sqlite3.connect(tmp_path / "out" / "results.sqlite")) as db:
+        key = db.execute("SELECT key FROM results").fetchone()[0]
+    file.put(key, Failure("WorkerDied", "out of memory?"))
+    file.close()
+    found = explore([digits_model], SPACE, tmp_path / "out", Options(cache=False))
+    assert (pool.evaluated, found.progress.found, found.progress.failed) == (5, 3, 0)
+
+
 def test_a_folder_of_something_else_is_refused(
     pool: HereNow, digits_model: Path, tmp_path: Path
 ) -> None:

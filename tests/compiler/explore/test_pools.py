@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.compiler.errors import ExploreError
 from dovetail.compiler.explore import pools
 from dovetail.compiler.explore.evaluate import Failure, ModelFile, Performance, Task, attempt
 from dovetail.compiler.explore.pools import LocalPool
@@ -51,6 +52,12 @@ def test_a_task_that_kills_its_process_fails_and_all_others_succeed(
     failed = {name: outcome for name, outcome in found.items() if isinstance(outcome, Failure)}
     assert list(failed) == ["dies"]
     assert failed["dies"].kind == "WorkerDied"
+
+
+def test_when_no_process_lives_that_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "HOPELESS", 1)
+    with pytest.raises(ExploreError, match="every process that was started died"):
+        names_of(monkeypatch, "dies", "dies")
 
 
 def test_tasks_are_taken_when_there_is_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
