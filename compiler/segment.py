@@ -14,6 +14,7 @@ from .backends.llvm.target import CpuTarget
 from .calls import Calls, Shared, Step
 from .errors import WorkLimitError
 from .graph.block_channels import BlockChannels
+from .graph.block_rows import BlockRows
 from .graph.expand_convolutions import ExpandConvolutions
 from .graph.expand_integers import ExpandIntegers
 from .graph.fold_scales import FoldScales
@@ -41,7 +42,9 @@ _FLOAT_PASSES: tuple[Pass[Graph], ...] = (
     TransposeOperands(),
 )
 
-PASSES: Pipeline[Graph] = Pipeline((*_FLOAT_PASSES, InBodies(_FLOAT_PASSES)))
+PASSES: Pipeline[Graph] = Pipeline(
+    (*_FLOAT_PASSES, InBodies((*_FLOAT_PASSES, BlockRows())), BlockRows())
+)
 """What a graph goes through before it becomes groups."""
 
 EXACT_PASSES: Pipeline[Graph] = Pipeline((ExpandIntegers(), BlockChannels(), ExpandConvolutions()))
