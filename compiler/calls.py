@@ -24,6 +24,11 @@ from .schedule.loops.threads import over_threads
 
 __all__ = ["Calls", "Shared", "Step"]
 
+START = Place(Origin.MEMORY)
+
+LEAST_SHARED = 1 << 16
+"""Work of a loop that is worth threads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -98,9 +103,21 @@ class _Repetition:
         return [types[name] for name in self.operator.body.inputs[1 : 1 + self.operator.states]]
 
     @property
+    def threads(self) -> int:
+        """That share the iterations."""
+        apart = self.operator.states == 0 and not self.operator.conditional
+        worth = self.operator.count * self.body.work >= LEAST_SHARED
+        return self.body.shared.threads if apart and worth and not self.repeated else 1
+
+    @property
+    def private_bytes(self) -> int:
+        """Of the work space of a thread."""
+        return _aligned(self.body.bytes) + 2 * sum(map(_size, self.states)) + 2 * ALIGNMENT
+
+    @property
     def bytes(self) -> int:
         """Of the work space."""
-        return _aligned(self.body.bytes) + 2 * sum(map(_size, self.states)) + 2 * ALIGNMENT
+        return self.threads * self.private_bytes
 
 
 @dataclass(slots=True)
@@ -204,17 +221,17 @@ class Calls:
         self,
         inputs: Mapping[str, Place],
         outputs: Sequence[Place],
-        base: int = 0,
+        memory: Place = START,
         depth: int = 0,
     ) -> tuple[Call | Loop, ...]:
         """The calls with their arguments.
 
-        inputs, outputs: where the graph's lie.  base: where the planned memory begins.
+        inputs, outputs: where the graph's lie.  memory: where what is planned begins.
         depth: the number of loops around.
         """
         places = dict(inputs)
         for name, offset in self._offsets.items():
-            places[name] = Place(Origin.MEMORY, 0, base + offset)
+            places[name] = _after(memory, offset)
         for name, number in self._owners.items():
             places[name] = outputs[number]
         read = [name for step in self.steps for name in step.inputs]
@@ -229,7 +246,7 @@ class Calls:
                 arguments = tuple(places[name] for name in (*step.inputs, *step.outputs))
                 found.append(Call(step.function, arguments))
             else:
-                found += _loop(step, places, base + self._offsets[_space(number)], depth)
+                found += _loop(step, places, _after(memory, self._offsets[_space(number)]), depth)
         for root, number in self.copies:
             kind = self.graph.types[root]
             found.append(_copy(self.shared, kind, places[root], outputs[number]))
@@ -237,27 +254,29 @@ class Calls:
 
 
 def _loop(
-    step: _Repetition, places: Mapping[str, Place], space: int, depth: int
+    step: _Repetition, places: Mapping[str, Place], space: Place, depth: int
 ) -> list[Call | Loop]:
     """Initial states are copied, states alternate between two places, the last ones are copied."""
     operator, body = step.operator, step.body
     shared, types = body.shared, operator.body.types
     number, *names = operator.body.inputs
-    offset = space + _aligned(body.bytes)
+    start = replace(space, origin=Origin.PRIVATE, offset=0) if step.threads > 1 else space
+    offset = _aligned(body.bytes)
     before: list[Call | Loop] = []
     last: list[Call] = []
     inner: dict[str, Place] = {}
     outputs: list[Place] = []
     for place, kind in enumerate(step.states):
         size = _size(kind)
-        old = Place(Origin.MEMORY, 0, offset, (Stride(depth, size, True),))
-        outputs.append(Place(Origin.MEMORY, 0, offset + size, (Stride(depth, -size, True),)))
-        first = Place(Origin.MEMORY, 0, offset)
+        first = _after(start, offset)
+        old = replace(first, strides=(Stride(depth, size, True),))
+        new = _after(first, size)
+        outputs.append(replace(new, strides=(Stride(depth, -size, True),)))
         before.append(_copy(shared, kind, places[step.inputs[place]], first))
         last.append(_copy(shared, kind, old, places[step.outputs[place]]))
         inner[names[place]] = old
         offset += 2 * size
-    counter, condition = (Place(Origin.MEMORY, 0, offset + n * ALIGNMENT) for n in range(2))
+    counter, condition = (_after(start, offset + n * ALIGNMENT) for n in range(2))
     inner[number] = counter
     for place, name in enumerate(names[operator.states :], operator.states):
         inner[name] = places[step.inputs[place]]
@@ -276,13 +295,16 @@ def _loop(
         *before,
         Loop(
             operator.count,
-            body.items(inner, outputs, space, depth + 1),
+            body.items(inner, outputs, start, depth + 1),
             tuple(last),
             counter if used else None,
             condition if operator.conditional else None,
             places[step.outputs[-1]] if operator.conditional else None,
             body.work,
             step.node.origin,
+            step.threads,
+            space.offset,
+            step.private_bytes,
         ),
     ]
 
@@ -293,6 +315,10 @@ def _slice(whole: Place, kind: TensorType, count: int, backward: bool, depth: in
     start = whole.offset + (count - 1) * size if backward else whole.offset
     stride = Stride(depth, -size if backward else size)
     return replace(whole, offset=start, strides=(*whole.strides, stride))
+
+
+def _after(place: Place, offset: int) -> Place:
+    return replace(place, offset=place.offset + offset)
 
 
 def _copy(shared: Shared, kind: TensorType, source: Place, target: Place) -> Call:

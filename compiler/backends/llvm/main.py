@@ -5,12 +5,25 @@ from dataclasses import dataclass, field
 
 from .cache import BuiltFunction
 from .emitter import ModuleText
-from .program import FIRST_STOP, Call, Loop, Origin, Place, Program, all_places, workspace_offset
+from .pool_text import RUN
+from .program import (
+    FIRST_STOP,
+    Call,
+    Loop,
+    Origin,
+    Place,
+    Program,
+    all_places,
+    workspace_bytes,
+    workspace_offset,
+)
 from .target import CpuTarget
 
 __all__ = ["main_text"]
 
 PARAMETERS = "ptr %pool, ptr %memory, ptr %inputs, ptr %outputs, ptr %constants"
+CLOSURE = ("pool", "memory", "inputs", "outputs", "constants", "workspace")
+"""What the threads of a loop are given, a pointer each."""
 
 
 def main_text(
@@ -18,7 +31,7 @@ def main_text(
 ) -> str:
     """LLVM's assembly of ``main``; built: the program's functions, in its order."""
     symbols = {f.name: each.symbol for f, each in zip(program.functions, built, strict=True)}
-    writer = _Writer(ModuleText(target), symbols)
+    writer = _Writer(ModuleText(target), symbols, symbol, workspace_bytes(built))
     writer.line(f"%workspace = getelementptr i8, ptr %memory, i64 {workspace_offset(program)}")
     writer.line("%rest = alloca i64")
     writer.line(f"store i64 {min(program.most_work, 2**62)}, ptr %rest")
@@ -35,6 +48,9 @@ class _Writer:
 
     module: ModuleText
     symbols: dict[str, str]
+    symbol: str
+    workspace: int
+    """Bytes that a thread has for the functions it calls."""
     lines: list[str] = field(default_factory=list)
     block: str = "entry"
     count: int = 0
@@ -74,7 +90,9 @@ class _Writer:
         if place in names:
             return names[place]
         found = "%memory"
-        if place.origin is not Origin.MEMORY:
+        if place.origin is Origin.PRIVATE:
+            found = "%private"
+        elif place.origin is not Origin.MEMORY:
             slot = self.value(f"getelementptr ptr, ptr %{place.origin}s, i64 {place.number}")
             found = self.value(f"load ptr, ptr {slot}")
         if place.offset:
@@ -89,7 +107,49 @@ class _Writer:
         return found
 
     def loop(self, loop: Loop, names: dict[Place, str], indices: tuple[str, ...]) -> None:
-        """A block that is entered once at least."""
+        """A loop here, or one that threads share."""
+        if loop.threads > 1:
+            self.share(loop)
+        else:
+            self.repeat(loop, names, indices, ("0", str(min(loop.count, 2**62))))
+
+    def share(self, loop: Loop) -> None:
+        """The loop as a function of its own, which the pool calls for ranges of iterations."""
+        self.count += 1
+        body, number = f"{self.symbol}.loop{self.count}", self.count
+        inner = _Writer(self.module, self.symbols, body, self.workspace)
+        for place, name in enumerate(CLOSURE):
+            slot = "workspaces" if name == "workspace" else name
+            inner.line(f"%slot.{place} = getelementptr ptr, ptr %closure, i64 {place}")
+            inner.line(f"%{slot} = load ptr, ptr %slot.{place}")
+        inner.line(f"%own.0 = mul i64 %thread, {self.workspace}")
+        inner.line("%workspace = getelementptr i8, ptr %workspaces, i64 %own.0")
+        inner.line(f"%own.1 = mul i64 %thread, {loop.private_bytes}")
+        inner.line(f"%own.2 = add i64 %own.1, {loop.private}")
+        inner.line("%private = getelementptr i8, ptr %memory, i64 %own.2")
+        inner.repeat(loop, {}, (), ("%first", "%last"))
+        inner.line("ret void")
+        parameters = "ptr %closure, i64 %first, i64 %last, i64 %thread"
+        text = "\n".join(inner.lines)
+        self.module.define(
+            body, f"define internal void @{body}({parameters}) {{\nentry:\n{text}\n}}"
+        )
+        self.line(f"%closure{number} = alloca [{len(CLOSURE)} x ptr]")
+        for place, name in enumerate(CLOSURE):
+            slot = self.value(f"getelementptr ptr, ptr %closure{number}, i64 {place}")
+            self.line(f"store ptr %{name}, ptr {slot}")
+        self.module.declare(RUN, "void", ("ptr", "ptr", "ptr", "i64", "i64"))
+        arguments = f"ptr %pool, ptr @{body}, ptr %closure{number}, i64 {loop.count}"
+        self.line(f"call void @{RUN}({arguments}, i64 {loop.threads})")
+
+    def repeat(
+        self,
+        loop: Loop,
+        names: dict[Place, str],
+        indices: tuple[str, ...],
+        limits: tuple[str, str],
+    ) -> None:
+        """A block that is entered once at least, for the iterations between two values."""
         depth = len(indices)
         for place in all_places((loop,)):
             if all(stride.depth < depth for stride in place.strides):
@@ -105,10 +165,10 @@ class _Writer:
             self.line(f"store i64 {index}, ptr {self.address(loop.counter, inner, indices)}")
         self.items(loop.calls, inner, (*indices, index))
         self.line(f"{following} = add i64 {index}, 1")
-        again = self.value(f"icmp slt i64 {following}, {min(loop.count, 2**62)}")
+        again = self.value(f"icmp slt i64 {following}, {limits[1]}")
         if loop.condition is not None:
             again = self.condition(loop, loop.condition, again, inner, indices)
-        phi = f"phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"
+        phi = f"phi i64 [ {limits[0]}, %{before} ], [ {following}, %{self.block} ]"
         self.lines[at] = f"  {index} = {phi}"
         self.line(f"br i1 {again}, label %loop{number}, label %done{number}")
         self.start(f"done{number}")

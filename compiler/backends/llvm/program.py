@@ -32,6 +32,7 @@ __all__ = [
     "all_places",
     "memory_bytes",
     "stops",
+    "workspace_bytes",
     "workspace_offset",
 ]
 
@@ -46,6 +47,8 @@ class Origin(StrEnum):
     OUTPUT = "output"
     CONSTANT = "constant"
     MEMORY = "memory"
+    PRIVATE = "private"
+    """In a loop on threads: the thread's own part of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,9 @@ class Loop:
     """``calls`` again and again, ``count`` times at most; then ``last``, once.
 
     In the strides of ``last`` the iteration is the number of iterations done.
+    threads: that share the iterations, which are independent of each other.  Only a loop in
+    no other one has more.  private, private_bytes: the threads' own parts of the memory, one after
+    the other, and the size of each.
     counter: int64, gets the iteration's number before each.  condition: bool, read after each: the
     loop goes on while it holds.  done: int64, gets the number of iterations.
     work: of an iteration; a loop with a condition takes it from what is allowed.
@@ -100,6 +106,9 @@ class Loop:
     done: Place | None = None
     work: int = 0
     origin: str = ""
+    threads: int = 1
+    private: int = 0
+    private_bytes: int = 0
 
 
 Item = Union[Call, Loop]  # noqa: UP007
@@ -131,6 +140,7 @@ class Program:
             Origin.OUTPUT: len(self.outputs),
             Origin.CONSTANT: len(self.constants),
             Origin.MEMORY: 1,
+            Origin.PRIVATE: 1,
         }
         for call in _all_calls(self.calls):
             function = known.get(call.function)
@@ -179,8 +189,15 @@ def all_places(items: Sequence[Item]) -> Iterator[Place]:
 
 
 def memory_bytes(program: Program, built: Sequence[BuiltFunction]) -> int:
-    """Of ``main``'s memory: the program's, and the largest workspace."""
-    return workspace_offset(program) + max((each.workspace_bytes for each in built), default=0)
+    """Of ``main``'s memory: the program's, and a workspace for each thread that calls functions."""
+    threads = max((each.threads for each in program.calls if isinstance(each, Loop)), default=1)
+    return workspace_offset(program) + threads * workspace_bytes(built)
+
+
+def workspace_bytes(built: Sequence[BuiltFunction]) -> int:
+    """Of the workspace that any of the functions can do with."""
+    most = max((each.workspace_bytes for each in built), default=0)
+    return -(-most // ALIGNMENT) * ALIGNMENT
 
 
 def workspace_offset(program: Program) -> int:
