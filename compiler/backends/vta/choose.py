@@ -14,7 +14,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError
-from .schedules import Limits, default_schedule
+from .schedules import Limits, default_tiling
 from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
@@ -133,9 +133,8 @@ class Chooser:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                limits = limits_of(config)
-                schedule = default_schedule(layer.function, layer.kernel, limits, self._depth)
-                return StreamedLayer(schedule, {})
+                tiling = default_tiling(layer.kernel, limits_of(config), self._depth)
+                return StreamedLayer(layer, tiling, {})
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
             case Sized() as sized:

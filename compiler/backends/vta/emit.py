@@ -81,7 +81,8 @@ def compile_partition(
     source, result = activations[partition.source], activations[partition.result]
     draft = _fastest(Planner(layers, source, config, overlap), activations, partition, overlap)
     plan, operations, ordered = draft.plan, draft.builder.operations, draft.ordered
-    observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in plan.schedules))
+    schedules = draft.builder.schedules
+    observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
     dram, addresses, chosen = draft.builder.dram, draft.addresses, ordered.places
@@ -102,7 +103,7 @@ def compile_partition(
         addresses[result.name],
         result,
         layers,
-        plan.schedules,
+        schedules,
         tuple(operations[index].layer for index in chosen),
         tuple(ordered.expected[index] for index in chosen),
     )

@@ -102,6 +102,7 @@ class Builder:
     ) -> None:
         """``places``: DRAM address of every activation that stays in DRAM, by name."""
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
+        self.schedules = tuple(layer.schedule() for layer in plan.layers)
         self.operations: list[UnitOperation] = []
         self._rings = {
             memory: Ring(config, memory)
@@ -251,15 +252,15 @@ class Builder:
 
     def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> "_Run":
         """A layer about to run; constants of which it needs all the time all are loaded."""
-        kernel = planned.kernel
+        kernel = planned.kernel(self.schedules[number])
         bases = {
             x.name: self.plan.places[x.name]
             for x in (*layer.inputs, layer.output)
             if x.name not in planned.windows
         }
         constants = _constants(layer)
-        parts = {name for name in constants if name in ("weights", "taps", *planned.parted)}
-        if planned.parted:
+        parts = {name for name in constants if name in ("weights", "taps", *planned.tiling.parted)}
+        if planned.tiling.parted:
             parts |= constants.keys() & {"add_bias"}
         for name in constants.keys() - parts:
             bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start

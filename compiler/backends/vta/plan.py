@@ -8,7 +8,6 @@ from dovetail.isa.memories import Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
-from ...schedule.loops.schedule import Schedule
 from .cascade import Cascade
 from .choose import Chooser
 from .layers.activation import Activation
@@ -24,7 +23,7 @@ SMALL = 32
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """layers: the schedule of each; what it streams is in its windows.
+    """layers: the tiles of each; what it streams is in its windows.
 
     cascades: those that run strip by strip, by the number of the first.
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
@@ -43,11 +42,6 @@ class Plan:
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each of DRAM's."""
         return self.cycles + price * self.dram
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """The schedule of each layer."""
-        return tuple(layer.schedule for layer in self.layers)
 
 
 def plan_layers(

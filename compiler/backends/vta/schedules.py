@@ -7,7 +7,7 @@
 The loops are those that ``layers/definition`` names.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -19,7 +19,7 @@ from ...schedule.loops.schedule import Schedule
 from .layers.lower import ADDEND
 from .nest import Kernel
 
-__all__ = ["AXES", "PARTS", "Limits", "default_schedule", "tiled"]
+__all__ = ["AXES", "Limits", "Tiling", "default_tiling", "tiled"]
 
 AXES = ("c", "y", "x")
 TILES = 4
@@ -53,12 +53,23 @@ class Limits:
     wgt_words: int
 
 
-def default_schedule(
-    function: Function, kernel: Kernel, limits: Limits, depth: int = 1
-) -> Schedule:
-    """The plain schedule: tiles that fit, sums and weights of one tile only.
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """sizes: iterations of c, y, x in a tile; of k in a part, if it has parts.
 
-    kernel: the nests of ``function``.  depth: tiles under way at once.
+    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
+    parted: constants of which each tile has only its part, beside weights and taps.
+    """
+
+    sizes: Mapping[str, int]
+    outer: tuple[str, ...]
+    depth: int = 1
+    parted: tuple[str, ...] = ()
+
+
+def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
+    """The plain one: tiles that fit, sums and weights of one tile only.
+
     Raises DoesNotFitError when not even the smallest tile fits.
     """
     extents = kernel.extents
@@ -74,25 +85,16 @@ def default_schedule(
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    return tiled(function, _tile(extents, reduced, limits, split_channels=has_sums), AXES, depth)
+    return Tiling(_tile(extents, reduced, limits, split_channels=has_sums), AXES, depth)
 
 
-def tiled(
-    function: Function,
-    sizes: Mapping[str, int],
-    axes: tuple[str, ...],
-    depth: int,
-    parted: Collection[str] = (),
-) -> Schedule:
-    """Tiles outside, in the order ``axes``; then parts of k; the rest in hardware.
-
-    sizes: iterations of c, y, x in a tile; of k in a part, if it has parts.  depth: tiles under way
-    at once.  parted: further constants of which each tile has only its part.
-    """
+def tiled(function: Function, tiling: Tiling) -> Schedule:
+    """Tiles outside; then parts of k; the rest in hardware."""
+    sizes = tiling.sizes
     schedule = Schedule.of(function)
     for axis in AXES:
         schedule = schedule.split(axis, sizes[axis], "exact", f"{axis}.outer", f"{axis}.inner")
-    outer = tuple(f"{axis}.outer" for axis in axes)
+    outer = tuple(f"{axis}.outer" for axis in tiling.outer)
     schedule = schedule.reorder(*outer, *(f"{axis}.inner" for axis in AXES))
     tile = part = outer[-1]
     allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
@@ -108,12 +110,12 @@ def tiled(
         if name in PARTS:
             schedule = schedule.cache_read(name, part, PARTS[name], f"{name}.tile")
         elif name in WHOLE:
-            loop = tile if name in parted else ""
+            loop = tile if name in tiling.parted else ""
             schedule = schedule.cache_read(name, loop, WHOLE[name], f"{name}.tile")
     for loop in _inside(schedule.function):
         lane = loop.rpartition(".")[2] in LANES
         schedule = schedule.bind(loop, LoopKind.VECTOR if lane else LoopKind.HARDWARE)
-    return schedule.annotate(outer[0], "tiles", depth)
+    return schedule.annotate(outer[0], "tiles", tiling.depth)
 
 
 def _inside(function: Function) -> list[str]:

@@ -17,7 +17,7 @@ from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .read_nests import read_nests
-from .schedules import AXES, tiled
+from .schedules import AXES, Tiling, tiled
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
@@ -50,19 +50,19 @@ class TileError(DoesNotFitError):
 
 @dataclass(frozen=True, slots=True)
 class StreamedLayer:
-    """A schedule, and the windows of the activations that stay in DRAM, by name.
+    """A layer, its tiles, and the windows of the activations that stay in DRAM, by name."""
 
-    parted: ``PARAMETERS``, when each tile loads its own.
-    """
-
-    schedule: Schedule
+    layer: LoweredLayer
+    tiling: Tiling
     windows: Mapping[str, Window]
-    parted: tuple[str, ...] = ()
 
-    @property
-    def kernel(self) -> Kernel:
-        """The scheduled kernel on the buffers that hold what one tile touches."""
-        kernel = read_nests(self.schedule.function)
+    def schedule(self) -> Schedule:
+        """The schedule with its tiles."""
+        return tiled(self.layer.function, self.tiling)
+
+    def kernel(self, schedule: Schedule) -> Kernel:
+        """The nests of its schedule, on the buffers that hold what one tile touches."""
+        kernel = read_nests(schedule.function)
         windows = dict(self.windows)
         output = kernel.nests[-1].name
         if output in windows:
@@ -154,11 +154,9 @@ def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: floa
 def streamed_layer(
     layer: LoweredLayer, activations: Mapping[str, Activation], tile: Tile
 ) -> StreamedLayer:
-    """The schedule with ``tile``, and its windows."""
-    parted = _parted(layer.kernel.refs)
-    schedule = tiled(layer.function, tile.sizes, tile.outer, tile.depth, parted)
-    windows = windows_of(read_nests(schedule.function), activations, tile.depth)
-    return StreamedLayer(schedule, windows, parted)
+    """The layer with ``tile``, and its windows."""
+    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(layer.kernel.refs))
+    return StreamedLayer(layer, tiling, windows_of(layer.kernel, activations, tiling))
 
 
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:

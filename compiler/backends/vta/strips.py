@@ -16,7 +16,7 @@ from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .rows import Reader, RowRing
-from .schedules import tiled
+from .schedules import Tiling
 from .stream import StreamedLayer
 from .windows import SLOTS
 
@@ -262,9 +262,8 @@ def scheduled_cascade(
         if not chosen.rings[output.name].kept:
             ring = chosen.rings[output.name]
             windows[output.name] = ring.window(output.halo[0], rows, "y.outer")
-        tile = _tile(each, rows, chosen.rings, config)
-        schedule = tiled(each.layer.function, tile, ("y", "x", "c"), SLOTS)
-        planned.append(StreamedLayer(schedule, windows))
+        tiling = Tiling(_tile(each, rows, chosen.rings, config), ("y", "x", "c"), SLOTS)
+        planned.append(StreamedLayer(each.layer, tiling, windows))
     strips = tuple(
         each.output.height // rows for each, rows in zip(stripes, chosen.rows, strict=True)
     )

@@ -7,9 +7,11 @@ from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
 from ...loops.affine import Linear
+from ...loops.expressions import Expr, Variable
 from .image import Span, cut, load_windows
 from .layers.activation import Activation
-from .nest import Kernel, Ref, map_refs, without
+from .nest import Kernel, Ref, map_refs
+from .schedules import AXES, Tiling
 
 __all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", "windows_of"]
 
@@ -223,34 +225,37 @@ class Slots:
 
 
 def windows_of(
-    kernel: Kernel, activations: Mapping[str, Activation], depth: int = SLOTS
+    kernel: Kernel, activations: Mapping[str, Activation], tiling: Tiling
 ) -> dict[str, Window]:
-    """The window of each of ``activations`` that ``kernel`` touches; ``depth`` tiles at once.
-
-    ``kernel`` has its tiles, and buffers of whole activations.
-    """
-    found = {}
-    for nest in kernel.nests:
-        for ref in nest.refs:
-            if ref.buffer.name in activations:
-                window = _window(kernel, ref, activations[ref.buffer.name])
-                found[ref.buffer.name] = replace(window, depth=depth)
-    return found
+    """The window of each of ``activations`` that ``kernel``, not yet in tiles, touches."""
+    refs = kernel.refs
+    return {
+        name: _window(kernel.extents, refs[name], activations[name], tiling)
+        for name in refs
+        if name in activations
+    }
 
 
-def _window(kernel: Kernel, ref: Ref, activation: Activation) -> Window:
-    tiles = {loop.name for loop in kernel.tiles if loop.extent > 1}
-    extents = kernel.extents
+def _window(extents: Mapping[str, int], ref: Ref, activation: Activation, tiling: Tiling) -> Window:
+    sizes = {axis: tiling.sizes[axis] for axis in AXES}
     shape, origin = [], []
     for axis, index in enumerate(ref.indices[:3]):
-        inside = without(index, tiles)
-        outside = index - inside
-        low, high = inside.limits(extents)
-        if axis == COLUMNS and not outside.terms:
+        low, high = index.limits({**extents, **sizes})
+        moves: dict[Expr, int] = {
+            Variable(f"{name}.outer"): index.coefficient(name) * size
+            for name, size in sizes.items()
+            if index.coefficient(name) and size < extents[name]
+        }
+        if axis == COLUMNS and not moves:
             low, high = 0, activation.columns - 1
         shape.append(high - low + 1)
-        origin.append(outside.shifted(low))
-    return Window(activation, (shape[0], shape[1], shape[2]), (origin[0], origin[1], origin[2]))
+        origin.append(Linear(low, moves))
+    return Window(
+        activation,
+        (shape[0], shape[1], shape[2]),
+        (origin[0], origin[1], origin[2]),
+        tiling.depth,
+    )
 
 
 def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.backends.vta.layers.definition import LoweredLayer
 from dovetail.compiler.backends.vta.read_nests import read_nests
-from dovetail.compiler.backends.vta.schedules import AXES, Limits, default_schedule, tiled
+from dovetail.compiler.backends.vta.schedules import AXES, Limits, Tiling, default_tiling, tiled
 from dovetail.compiler.backends.vta.tensorize import tensorize
 from dovetail.compiler.errors import DoesNotFitError
 from dovetail.compiler.graph.ops import Add
@@ -37,7 +37,7 @@ def _words(function: Function, name: str, lanes: int) -> int:
 
 
 def _plain(layer: LoweredLayer, limits: Limits) -> Schedule:
-    return default_schedule(layer.function, layer.kernel, limits)
+    return tiled(layer.function, default_tiling(layer.kernel, limits))
 
 
 @given(networks(), st.integers(1, 40), st.integers(1, 80))
@@ -77,7 +77,7 @@ def test_tiles_in_any_order_keep_the_result_and_replay(data: st.DataObject) -> N
     }
     axes = data.draw(st.permutations(AXES))
     parted = data.draw(st.sampled_from(((), ("bias", "scale"))))
-    schedule = tiled(layer.function, sizes, tuple(axes), 2, parted)
+    schedule = tiled(layer.function, Tiling(sizes, tuple(axes), 2, parted))
     function = schedule.function
     np.testing.assert_array_equal(network.result(layer, function), network.wanted(layer))
     assert parse(to_text(function)) == function
@@ -108,7 +108,7 @@ def test_a_sum_in_the_layer_of_a_convolution_lies_where_its_result_goes() -> Non
     network = _residual()
     layer = network.layers[2]
     assert not layer.inexact_pairs
-    function = tiled(layer.function, {"c": 1, "y": 3, "x": 5, "k": 1}, AXES, 2).function
+    function = tiled(layer.function, Tiling({"c": 1, "y": 3, "x": 5, "k": 1}, AXES)).function
     np.testing.assert_array_equal(network.result(layer, function), network.wanted(layer))
     sums, finish, add = read_nests(function).nests
     assert [nest.name for nest in (sums, finish, add)] == ["acc", "addend", layer.output.name]
@@ -133,7 +133,7 @@ def test_a_tile_has_its_part_of_sums_and_weights() -> None:
     assert kernel.refs["acc"].buffer.shape == (1, 6 // tiles["y.outer"], 5 // tiles["x.outer"], 4)
     assert kernel.refs["weights"].buffer.shape == (1, 1, 3, 3, 4, 4)
     assert kernel.refs["bias"].buffer.shape == (3, 4)
-    parted = tiled(layer.function, {"c": 1, "y": 6, "x": 5}, AXES, 2, ("bias", "scale"))
+    parted = tiled(layer.function, Tiling({"c": 1, "y": 6, "x": 5}, AXES, 2, ("bias", "scale")))
     assert read_nests(parted.function).refs["bias"].buffer.shape == (1, 4)
 
 
