@@ -31,7 +31,7 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[hw,board,profile,explore,test,dev,examples]'
+		--constraint constraints.txt --editable '.[hw,board,profile,explore,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	touch $@
@@ -67,8 +67,9 @@ conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/confo
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
 
-docs: $(READY) ## Generate docs/isa.md from the instruction set
+docs: $(READY) ## Generate docs/isa.md, and build the documentation site in build/site
 	$(BIN)/python -m dovetail.isa.document
+	$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/doctrees . build/site
 
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)

@@ -1,0 +1,101 @@
+"""The documentation site: the pages of the repository, the reference of its packages, a search.
+
+``make docs`` builds it in ``build/site``.  Sources are where they are read on any other day; the
+front page is README.md.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+from docstrings import as_markup  # noqa: E402
+from reference import FOLDER, write_reference  # noqa: E402
+
+project = "Dovetail"
+root_doc = "README"
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+include_patterns = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/**.md",
+    "examples/*/README.md",
+]
+html_theme = "furo"
+html_title = "Dovetail"
+html_show_copyright = False
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+myst_heading_anchors = 3
+# Diagrams and grammars stand in blocks of code without a language.
+highlight_language = "none"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+# The navigation lists pages, not every name in them.
+toc_object_entries = False
+
+CONTENTS = {
+    "Start": ["docs/README", "examples/digits/README", "examples/networks/README"],
+    "Tutorials": sorted(
+        str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("docs/tutorials/*.md")
+    ),
+    "How it works": [
+        *("docs/architecture", "docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
+    ],
+    "Use": ["docs/runtime", "docs/profile", "docs/boards"],
+    "Hardware": ["docs/isa", "docs/timing", "docs/resources"],
+    "Measured": ["docs/benchmarks", "docs/conformance"],
+    "Reference": [],
+    "Development": ["CONTRIBUTING"],
+}
+"""The navigation; pages of ``docs/`` that no entry names come under "Use"."""
+
+
+def setup(app: Any) -> None:
+    """Connect what happens while Sphinx runs."""
+    pages = write_reference(ROOT)
+    named = {entry for entries in CONTENTS.values() for entry in entries}
+    found = sorted(f"docs/{path.stem}" for path in ROOT.glob("docs/*.md"))
+    CONTENTS["Use"] += [page for page in found if page not in named]
+    CONTENTS["Reference"] = [f"{FOLDER}/{page}" for page in pages]
+    app.connect("source-read", _add_contents)
+    # The navigation may change while README.md does not.
+    app.connect("env-get-outdated", lambda *_: [root_doc])
+    app.connect("autodoc-process-docstring", _process_docstring)
+    app.connect("doctree-read", _leave_lower_case)
+    app.connect("build-finished", _write_index)
+
+
+def _add_contents(app: Any, page: str, source: list[str]) -> None:
+    """Append the navigation to the front page."""
+    for caption, entries in CONTENTS.items() if page == root_doc else ():
+        if entries:
+            options = f":hidden:\n:maxdepth: 1\n:caption: {caption}"
+            lines = "\n".join(f"/{entry}" for entry in entries)
+            source[0] += f"\n```{{toctree}}\n{options}\n\n{lines}\n```\n"
+
+
+def _process_docstring(
+    app: Any, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    lines[:] = as_markup(lines)
+
+
+def _leave_lower_case(app: Any, doctree: nodes.document) -> None:
+    """``bytes`` and the like in signatures are not the attributes of ours that are called alike."""
+    for reference in list(doctree.findall(addnodes.pending_xref)):
+        if reference.get("refdomain") == "py" and reference["reftarget"].islower():
+            reference.replace_self(reference.children)
+
+
+def _write_index(app: Any, problem: Exception | None) -> None:
+    """The front page under the name that browsers look for."""
+    if problem is None and app.builder.format == "html":
+        folder = Path(app.outdir)
+        shutil.copyfile(folder / f"{root_doc}.html", folder / "index.html")
