@@ -31,7 +31,7 @@ FIGURES = ("luts", "registers", "multipliers", "block_rams")
 FITTED = FIGURES[:3]
 VARIED = (
     *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
-    *("tile_cycles", "lane_groups", "deep_pipelines"),
+    *("tile_cycles", "lane_groups", "vector_cycles", "deep_pipelines"),
 )
 """Beyond its largest counted value, one of these is extrapolated."""
 MULTIPLIER_BITS = {"ECP5": 18, "Xilinx 7": 25}
@@ -99,14 +99,14 @@ def features(config: HardwareConfig, family: str) -> dict[str, list[float]]:
     between banks, in memories made of LUTs, in queues, and in registers that were asked for.
     """
     block, bus, cells = config.block, config.bus_bytes, config.macs_per_cycle
-    deep = 1.0 if config.deep_pipelines else 0.0
+    deep, lanes = 1.0 if config.deep_pipelines else 0.0, block // config.vector_cycles
     logic = [
-        *(1.0, block, cells, bus, bus * block),
+        *(1.0, lanes, block, cells, bus, bus * block),
         *(config.act_banks * block, config.acc_banks * block),
         *(distributed_bits(config, family), config.queue_depth),
-        *(deep * block, deep * cells, (config.lane_groups - 1) * block),
+        *(deep * lanes, deep * cells, (config.lane_groups - 1) * block),
     ]
-    return {"luts": logic, "registers": logic, "multipliers": [1.0, block, cells]}
+    return {"luts": logic, "registers": logic, "multipliers": [1.0, lanes, cells]}
 
 
 class AreaModel:

@@ -6,7 +6,7 @@ From small to large.  All parameters that choose hardware vary, each in several 
 from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import TINY, ZYNQ7020
+from dovetail.isa.configs import ECP5_85, TINY, ZYNQ7020
 
 __all__ = ["PLAN"]
 
@@ -43,7 +43,8 @@ PLAN = (
     _config((16, 4), (8192, 1024, 1024), (2, 2)),
     _config((8, 8), (8192, 1024, 512), (8, 4), lane_groups=2, deep_pipelines=True),
     _config((8, 8), (8192, 1024, 512), (8, 2), tile_cycles=2, deep_pipelines=True),
-    _config((16, 8), (8192, 1024, 1024), (8, 2), tile_cycles=2, lane_groups=2),
+    _config((8, 8), (8192, 1024, 1024), (8, 2), vector_cycles=2),
+    ECP5_85,
     _config((32, 16), (16384, 1024, 2048), (8, 4)),
     _config((32, 8), (8192, 512, 1024), (8, 2)),
 )

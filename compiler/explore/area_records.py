@@ -107,6 +107,7 @@ def _name(record: AreaRecord) -> str:
     rest = f", queues {c.queue_depth}" if c.queue_depth != 16 else ""
     rest += f", {c.tile_cycles} cycles a tile" if c.tile_cycles > 1 else ""
     rest += f", {c.lane_groups} groups" if c.lane_groups > 1 else ""
+    rest += f", {c.vector_cycles} cycles a word" if c.vector_cycles > 1 else ""
     rest += ", deep" if c.deep_pipelines else ""
     return (
         f"{c.block}x{c.block}, bus {c.bus_bytes}, {c.act_depth}/{c.wgt_depth}/{c.acc_depth} words, "

@@ -46,19 +46,20 @@ def estimate_energy(run: Performance, config: HardwareConfig) -> Energy:
     """Energy of ``run`` on ``config``.
 
     A busy cycle of GEMM is a product in each cell, a tile a word of WGT and of ACT read, a word of
-    ACC read and written; a busy cycle of VECTOR is a wide product in each lane, a word of ACC read
-    and of ACT written; a beat is an access of DRAM and of a scratchpad.  Cells that multiply by
-    zero count like others.
+    ACC read and written; a busy cycle of VECTOR is a wide product in each lane, a word one of
+    ACC read and one of ACT written; a beat is an access of DRAM and of a scratchpad.  Cells that
+    multiply by zero count like others.
     """
     counters, block = run.counters, config.block
     gemm, vector = counters["gemm_busy"], counters["vector_busy"]
     beats = counters["load_beats"] + counters["store_beats"] + counters["fetch_beats"]
     moved = beats * config.bus_bytes / 8
     cell, lane = MULTIPLY8 + ADD32, MULTIPLY32 + ADD32
-    compute = gemm * config.macs_per_cycle * cell + vector * block * lane
+    lanes = block // config.vector_cycles
+    compute = gemm * config.macs_per_cycle * cell + vector * lanes * lane
     act, acc = _access(config, Memory.ACT), _access(config, Memory.ACC)
-    tiles = gemm / config.tile_cycles
-    scratchpads = tiles * (_access(config, Memory.WGT) + act + 2 * acc) + vector * (acc + act)
+    tiles, words = gemm / config.tile_cycles, vector / config.vector_cycles
+    scratchpads = tiles * (_access(config, Memory.WGT) + act + 2 * acc) + words * (acc + act)
     scratchpads += moved * 8 / block * act
     low, high = (moved * each for each in DRAM)
     rest = compute + scratchpads

@@ -37,8 +37,9 @@ def test_a_cycle_of_the_matrix_core() -> None:
 
 
 def test_a_tile_in_turns_reads_its_words_once() -> None:
-    turns = estimate_energy(run(gemm_busy=2_000_000), replace(CONFIG, tile_cycles=2))
-    whole = estimate_energy(run(gemm_busy=1_000_000), CONFIG)
+    config = replace(CONFIG, tile_cycles=2, vector_cycles=4)
+    turns = estimate_energy(run(gemm_busy=2_000_000, vector_busy=4_000_000), config)
+    whole = estimate_energy(run(gemm_busy=1_000_000, vector_busy=1_000_000), CONFIG)
     assert turns.total == pytest.approx(whole.total)
 
 
