@@ -20,8 +20,10 @@ from dovetail.compiler.explore.area import (
     read_records,
 )
 from dovetail.compiler.explore.area_plan import PLAN
+from dovetail.compiler.explore.area_records import area_table
 from dovetail.compiler.explore.least_squares import fit, leave_one_out
 from dovetail.compiler.explore.memories import block_rams
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 
 FAMILIES, RECORDS = read_records()
@@ -137,3 +139,39 @@ def test_a_count_of_this_machine_is_found_again(
     assert found.config.identity == config.identity
     area = load_area_model((found,))["ECP5"].area(config)
     assert (area.luts, area.basis) == (1, "synthesised")
+
+
+def test_each_netlist_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synthesis = pytest.importorskip("dovetail.vta_hw.synthesis", reason="needs amaranth")
+    verilog = pytest.importorskip("dovetail.vta_hw.verilog")
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path))
+    counted = []
+
+    def synthesize(config: object, family: object, text: str) -> object:
+        counted.append(text)
+        return synthesis.Resources(100 * len(counted), 2, 3, 4.5)
+
+    def emit(config: HardwareConfig) -> str:
+        return f"netlist of {config.block} with {config.multiplier_bits} bits"
+
+    monkeypatch.setattr(synthesis, "synthesize", synthesize)
+    monkeypatch.setattr(verilog, "emit_verilog", emit)
+    config = find_config("tiny")
+    first = area_cache.count_area(config, "ECP5")
+    assert first.counts == dict(zip(FIGURES, (100, 2, 3, 4.5), strict=True))
+    # Other sources, and the same netlist.
+    monkeypatch.setattr(area_cache, "gateware_hash", lambda: "f" * 64)
+    again = area_cache.count_area(config, "ECP5")
+    assert (again.counts, again.netlist) == (first.counts, first.netlist)
+    assert again.gateware != first.gateware
+    area_cache.count_area(config, "Xilinx 7")
+    assert counted == ["netlist of 4 with 18 bits", "netlist of 4 with 25 bits"]
+    assert {each.family for each in area_cache.counted_here()} == {"ECP5", "Xilinx 7"}
+
+
+def test_the_table_says_what_leaving_out_a_count_shows() -> None:
+    model = AreaModel(FAMILIES[0], RECORDS, "")
+    lines = area_table([model]).splitlines()
+    assert len([line for line in lines if line.startswith("| 4x4")]) >= 3
+    worst = max(abs(error) for error in model.errors["luts"])
+    assert f"{100 * worst:.1f} %" in lines[-1]
