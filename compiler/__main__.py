@@ -43,6 +43,7 @@ def main() -> None:
 @click.option(
     "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
 )
+@click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def compile_command(
@@ -54,6 +55,7 @@ def compile_command(
     threads: int,
     cpu_level: str,
     most_work: float | None,
+    no_winograd: bool,
     as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
@@ -67,6 +69,7 @@ def compile_command(
         options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
         options = replace(options, dump=dump) if dump else options
         options = replace(options, most_work=int(most_work)) if most_work else options
+        options = replace(options, winograd=False) if no_winograd else options
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     if module.target == "cpu":

@@ -66,7 +66,7 @@ def check_model(
     importing raises.
     """
     options = options or LlvmOptions()
-    graph, passes = prepared_graph(model, dims or {})
+    graph, passes = prepared_graph(model, dims or {}, options.winograd)
     for name in graph.inputs:
         if name not in inputs:
             raise ModelError(f"input {name!r} is missing; required {graph.types[name]}")

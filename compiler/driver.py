@@ -65,6 +65,7 @@ def _for_cpu(
         options.threads,
         cache=cache_directory(),
         most_work=options.most_work,
+        winograd=options.winograd,
     )
     if dims or not is_integer(model):
         return compile_native(model, dims, trace, machine, options.passes)

@@ -40,7 +40,7 @@ from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .loops.expressions import Buffer
 from .options import MOST_WORK, cache_directory
 from .passes import Pass, Pipeline
-from .segment import EXACT_PASSES, PASSES, build_program
+from .segment import EXACT_PASSES, build_program, float_passes
 from .trace import Trace
 
 __all__ = [
@@ -84,7 +84,7 @@ def compile_native(
     if passes:
         graph = Pipeline(passes, trace.observers).run(graph)
         verify(graph)
-    return compile_graph(graph, PASSES, trace, options)
+    return compile_graph(graph, float_passes(options.winograd), trace, options)
 
 
 def compile_graph(
@@ -118,6 +118,7 @@ def load_native(module: Module) -> NativeModule:
                 module.details["threads"],
                 cache=cache_directory(),
                 most_work=module.details.get("most_work", MOST_WORK),
+                winograd=module.details.get("winograd", True),
             )
             return Executor(onnx.load_model_from_string(module.sections["model"]), options)
         return _load(module)
@@ -137,9 +138,11 @@ def is_integer(model: onnx.ModelProto) -> bool:
 
 
 def prepared_graph(
-    model: onnx.ModelProto, dims: Mapping[str, int]
+    model: onnx.ModelProto, dims: Mapping[str, int], winograd: bool = True
 ) -> tuple[Graph, Pipeline[Graph]]:
     """The graph of a model for CPUs, and the passes it goes through.
+
+    winograd: as of ``float_passes``.
 
     Raises ModelError for a model whose shapes stay open.
     """
@@ -151,7 +154,7 @@ def prepared_graph(
         if None in each.shape:
             sizes = ["any" if size is None else size for size in each.shape]
             raise ModelError(f"input {each.name!r} has shape {sizes}; bind its sizes (--dim)")
-    return _imported(bound, signatures), PASSES
+    return _imported(bound, signatures), float_passes(winograd)
 
 
 def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
@@ -208,6 +211,7 @@ def _specialising(
         "cpu_level": options.level,
         "threads": options.threads,
         "most_work": options.most_work,
+        "winograd": options.winograd,
     }
     return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
 

@@ -43,6 +43,8 @@ class CompileOptions:
     threads: that code for CPUs runs on.
     cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
     most_work: elements that a run of it may read and write in its loops.
+    winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
+    less exact (docs/cpu.md).
     """
 
     dump: Path | None = None
@@ -53,11 +55,13 @@ class CompileOptions:
     threads: int = 1
     cpu_level: str = "native"
     most_work: int = MOST_WORK
+    winograd: bool = True
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":
         """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``,
-        ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``, ``DOVETAIL_MOST_WORK=<number>``.
+        ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``, ``DOVETAIL_MOST_WORK=<number>``,
+        ``DOVETAIL_WINOGRAD=0``.
         """
         folder = os.environ.get("DOVETAIL_DUMP")
         return cls(
@@ -66,6 +70,7 @@ class CompileOptions:
             time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
             overlap=Overlap(os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS),
             most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
+            winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
         )
 
 

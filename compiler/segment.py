@@ -29,26 +29,37 @@ from .lower.tiling import Machine
 from .options import CompileOptions
 from .passes import Pass, Pipeline
 
-__all__ = ["EXACT_PASSES", "PASSES", "Segment", "Step", "build_program", "compile_segment"]
+__all__ = [
+    "EXACT_PASSES",
+    "Segment",
+    "Step",
+    "build_program",
+    "compile_segment",
+    "float_passes",
+]
 
 Array = NDArray[Any]
 
-_FLOAT_PASSES: tuple[Pass[Graph], ...] = (
-    MergeCommon(),
-    FoldScales(),
-    BlockChannels(),
-    ExpandConvolutions(),
-    PackWeights(),
-    TransposeOperands(),
+EXACT_PASSES: Pipeline[Graph] = Pipeline(
+    (ExpandIntegers(), BlockChannels(winograd=False), ExpandConvolutions())
 )
+"""As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 
-PASSES: Pipeline[Graph] = Pipeline(
-    (*_FLOAT_PASSES, InBodies((*_FLOAT_PASSES, BlockRows())), BlockRows())
-)
-"""What a graph goes through before it becomes groups."""
 
-EXACT_PASSES: Pipeline[Graph] = Pipeline((ExpandIntegers(), BlockChannels(), ExpandConvolutions()))
-"""The same for a graph of integer operators: no float result changes by a bit."""
+def float_passes(winograd: bool) -> Pipeline[Graph]:
+    """What a graph goes through before it becomes groups.
+
+    winograd: whether convolutions may be computed by Winograd's tiles.
+    """
+    passes: tuple[Pass[Graph], ...] = (
+        MergeCommon(),
+        FoldScales(),
+        BlockChannels(winograd=winograd),
+        ExpandConvolutions(),
+        PackWeights(),
+        TransposeOperands(),
+    )
+    return Pipeline((*passes, InBodies((*passes, BlockRows())), BlockRows()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +86,17 @@ class Segment:
 
 
 def compile_segment(
-    graph: Graph, options: LlvmOptions | None = None, passes: Pipeline[Graph] = PASSES
+    graph: Graph, options: LlvmOptions | None = None, passes: Pipeline[Graph] | None = None
 ) -> Segment:
     """Compile a graph of general operators.
+
+    passes: by default those of floats.
 
     Raises UnsupportedOperatorError for an operator that has no lowering, WorkLimitError for loops
     that come to more than ``options`` allow.
     """
-    graph = passes.run(graph)
     options = options or LlvmOptions()
+    graph = (passes or float_passes(options.winograd)).run(graph)
     steps, program = build_program(graph, options)
     return Segment(graph, steps, compile_program(program, options))
 

@@ -3,9 +3,10 @@
     [N, C, *spatial]  ->  [N, C / B, *spatial, B]
 
 A convolution with constant weights computes blocked activations, from blocked or, when it has few
-input channels, from plain ones; its weights are packed here.  What follows stays blocked as long
-as it works element by element, over spatial windows, or joins whole blocks; other operators get
-plain tensors.  Each tensor is converted at most once each way.
+input channels, from plain ones; its weights are packed here, or transformed for Winograd's
+tiles.  What follows stays blocked as long as it works element by element, over spatial windows,
+or joins whole blocks; other operators get plain tensors.  Each tensor is converted at most once
+each way.
 
 Channels are filled up with lanes that hold one value, tracked through the graph: weights for them
 are 0, so any finite value will do; an operator that would make them infinite or NaN gets plain
@@ -28,7 +29,9 @@ from .operators.indexing import Gather
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .operators.reductions import Reduce
 from .operators.windows import WindowFunction, WindowReduce
+from .operators.winograd import Winograd
 from .rebuild import Rebuilding
+from .winograd import choose_tile, transformed_weights
 
 __all__ = ["BlockChannels"]
 
@@ -42,6 +45,8 @@ class BlockChannels:
     block: int = 16
     waste: float = 2.0
     """Channels after filling up, over channels before: a convolution with more stays plain."""
+    winograd: bool = True
+    """Whether float convolutions may be computed by Winograd's tiles, where that is faster."""
 
     name: str = "block_channels"
 
@@ -49,7 +54,7 @@ class BlockChannels:
         """The rewritten graph; ``graph`` itself when no convolution is blocked."""
         if not any(isinstance(node.operator, Convolution) for node in graph.nodes):
             return graph
-        blocking = _Blocking(graph, self.block, self.waste, Rebuilding(graph))
+        blocking = _Blocking(graph, self.block, self.waste, self.winograd, Rebuilding(graph))
         for node in graph.nodes:
             blocking.visit(node)
         return blocking.build()
@@ -68,6 +73,7 @@ class _Blocking:
     graph: Graph
     block: int
     waste: float
+    winograd: bool
     new: Rebuilding
     blocked: dict[str, _Blocked] = field(default_factory=dict)
 
@@ -183,9 +189,13 @@ class _Blocking:
     def dense(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
         """Labels: batch, output block, positions, output lane, input block, taps, input lane."""
         rank = len(operator.strides)
-        x = self.window_input(node, operator)
         packed = _blocked_array(_blocked_array(weights, 0, self.block), 1, self.block)
         order = (0, 1, *range(2, 2 + rank), 3 + rank, 2 + rank)
+        if self.winograd and operator.dtype == DType.FLOAT32:
+            tile = choose_tile(operator, self.shape(node.inputs[0]), weights.shape)
+            if tile is not None:
+                return self.tiled(node, operator, tile, packed.transpose(order))
+        x = self.window_input(node, operator)
         if self.bytes_to_sum(node):
             return self.dense_bytes(node, operator, x, packed.transpose(order))
         w = self.new.builder.constant(node.inputs[1], packed.transpose(order))
@@ -208,6 +218,17 @@ class _Blocking:
             operator.dtype,
         )
         return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def tiled(self, node: Node, operator: Convolution, tile: int, packed: Array) -> _Blocked:
+        """By Winograd's tiles; the input is filled up to whole ones."""
+        rows, columns = self.shape(node.output)[2:]
+        winograd = Winograd(tile, rows, columns)
+        (top, bottom), (left, right) = operator.pads
+        down, across = (tile * count for count in winograd.tiles)
+        pads = ((top, bottom + down - rows), (left, right + across - columns))
+        x = padded(self.new.builder, node, self.to_blocked(node.inputs[0]).name, pads)
+        u = self.new.builder.constant(node.inputs[1], transformed_weights(packed, tile))
+        return _Blocked(self.emit(winograd, (x, u), node), 0.0)
 
     def bytes_to_sum(self, node: Node) -> bool:
         """Whether dot products of bytes do the work."""

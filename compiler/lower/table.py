@@ -15,6 +15,7 @@ from .rows import ROWS
 from .selection import SELECTION
 from .sorting import SORTING
 from .windows import WINDOWS
+from .winograd import WINOGRAD
 
 __all__ = ["ANCHORS", "ELEMENTS"]
 
@@ -31,5 +32,6 @@ ANCHORS: Mapping[type[Any], Anchor] = {
     **SELECTION,
     **SORTING,
     **WINDOWS,
+    **WINOGRAD,
 }
 """Operators with loops of their own."""

@@ -31,7 +31,8 @@ class LlvmOptions:
     """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
 
     threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
-    cache: the folder machine code is kept in; None for none.  most_work: as in CompileOptions.
+    cache: the folder machine code is kept in; None for none.  most_work, winograd: as in
+    CompileOptions.
     """
 
     level: str = "native"
@@ -39,6 +40,7 @@ class LlvmOptions:
     jobs: int | None = None
     cache: Path | None = None
     most_work: int = MOST_WORK
+    winograd: bool = True
 
 
 def build_functions(

@@ -14,6 +14,7 @@ from . import (
     selection,
     sorting,
     windows,
+    winograd,
 )
 from .protocol import TensorOperator
 
@@ -52,6 +53,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     sorting.Sort,
     windows.WindowArgMax,
     windows.WindowReduce,
+    winograd.Winograd,
 )
 
 TENSOR_OPERATORS: Mapping[str, type[TensorOperator]] = {each.__name__: each for each in _ALL}

@@ -1,0 +1,141 @@
+"""3x3 convolution by minimal filtering (Winograd): fewer products, between sums.
+
+Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016; the matrices
+by interpolation at small points and infinity (Toom and Cook).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import GraphError
+from ..types import TensorType
+from .protocol import Array, Fusion, require, require_inputs
+
+__all__ = ["KERNEL", "TILES", "Transforms", "Winograd", "transforms"]
+
+KERNEL = 3
+"""Rows and columns of the kernel."""
+TILES = (2, 4)
+"""Rows and columns of the outputs that are computed together."""
+POINTS = (0, 1, -1, 2, -2)
+"""Interpolation points beside infinity, the first ones first."""
+
+Matrix = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transforms:
+    """``y = output ((kernel w) * (input x))`` in one dimension.
+
+    For a tile of m and a kernel of 3, x has m + 2 values: input is [m + 2, m + 2], kernel
+    [m + 2, 3], output [m, m + 2].
+    """
+
+    input: Matrix
+    kernel: Matrix
+    output: Matrix
+
+
+@cache
+def transforms(tile: int) -> Transforms:
+    """The exact matrices for a tile of ``tile`` outputs.
+
+    Raises GraphError for a tile without points.
+    """
+    if tile not in TILES:
+        raise GraphError(f"tile of {tile} outputs; required one of {TILES}")
+    size = tile + KERNEL - 1
+    points = [Fraction(point) for point in POINTS[: size - 1]]
+    rows, kernel = [], []
+    for point in points:
+        others = [other for other in points if other != point]
+        scale = Fraction(1)
+        for other in others:
+            scale *= point - other
+        rows.append((*_polynomial(others), Fraction(0)))
+        kernel.append(tuple(point**power / scale for power in range(KERNEL)))
+    rows.append(_polynomial(points))
+    kernel.append((Fraction(0),) * (KERNEL - 1) + (Fraction(1),))
+    output = tuple(
+        (*(point**power for point in points), Fraction(int(power == tile - 1)))
+        for power in range(tile)
+    )
+    return Transforms(tuple(rows), tuple(kernel), output)
+
+
+def _polynomial(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The coefficients of the product of ``x - root``, of the constant first."""
+    found = [Fraction(1)]
+    for root in roots:
+        shifted = [Fraction(0), *found]
+        found = [a - root * b for a, b in zip(shifted, [*found, Fraction(0)], strict=True)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
+
+    x: float32[N, C / B, H, W, B], with H and W whole tiles and two more.
+    u: float32[T * T, O / B, C / B, B, B], the transformed weights, T = tile + 2: places of the
+    transform, output blocks, input blocks, input lanes, output lanes.
+    Result: float32[N, O / B, rows, columns, B]; what is left of the last tiles is dropped.
+    Products are of sums, so the result is less exact than of direct sums, and infinite values
+    become NaN.
+    """
+
+    tile: int
+    rows: int
+    columns: int
+
+    fusion: ClassVar[Fusion] = Fusion.CONTRACTION
+
+    def __post_init__(self) -> None:
+        transforms(self.tile)
+        if min(self.rows, self.columns) < 1:
+            raise GraphError(f"{self}: required at least one row and column")
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of the inputs of a tile."""
+        return self.tile + KERNEL - 1
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Rows and columns of tiles."""
+        return -(-self.rows // self.tile), -(-self.columns // self.tile)
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError for other shapes and types."""
+        require_inputs(self, inputs, 2)
+        x, u = inputs
+        types = x.dtype == u.dtype == DType.FLOAT32 and x.rank == u.rank == 5
+        require(self, types, f"{x} and {u}", "float32 of 5 dimensions")
+        spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)
+        require(self, x.shape[2:4] == spatial, x, f"{spatial} positions")
+        blocks, block = x.shape[1], x.shape[4]
+        weights = (self.size**2, u.shape[1], blocks, block, u.shape[4])
+        require(self, u.shape == weights, u, f"weights {list(weights)}")
+        shape = (x.shape[0], u.shape[1], self.rows, self.columns, u.shape[4])
+        return (TensorType(shape, DType.FLOAT32),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Transformed, multiplied and transformed back in float32."""
+        x, u = inputs
+        matrices = transforms(self.tile)
+        into, back = (np.array(matrix, np.float32) for matrix in (matrices.input, matrices.output))
+        size, (down, across) = self.size, self.tiles
+        windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
+        windows = windows[:, :, :: self.tile, :: self.tile]
+        v = np.einsum("pi,qj,ncyxlij->pqncyxl", into, into, windows, optimize=True)
+        u = u.reshape(size, size, *u.shape[1:])
+        m = np.einsum("pqncyxl,pqoclk->pqnoyxk", v, u, optimize=True)
+        y = np.einsum("ip,jq,pqnoyxk->noyixjk", back, back, m, optimize=True)
+        y = y.reshape(*y.shape[:2], down * self.tile, across * self.tile, y.shape[-1])
+        return (np.ascontiguousarray(y[:, :, : self.rows, : self.columns], np.float32),)

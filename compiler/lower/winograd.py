@@ -1,0 +1,288 @@
+"""Loops of convolutions by Winograd's tiles.
+
+    for a few rows of tiles: V = B^T x B of all channels; M = products of V and the weights, place
+    by place; y = A^T M A, finished and stored
+
+The rows are as many as let V and M stay in the second-level cache.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..dtypes import DType
+from ..graph.operators.contractions import Contract
+from ..graph.operators.winograd import Matrix, Winograd, transforms
+from ..graph.types import TensorType
+from ..loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Variable
+from ..loops.expressions import Scope as Memory
+from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, block, loops
+from .contractions import combine
+from .operand import Anchor, Operand, Result, Scope, index
+
+__all__ = ["WINOGRAD"]
+
+CACHE_BYTES = 640 << 10
+"""Of V and M together."""
+
+Grid = list[list[Expr]]
+
+
+def winograd(
+    operator: Winograd, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """Blocks of rows of tiles; the last one by itself, as its tiles may be cut."""
+    return _Winograd(operator, operands[0], operands[1], results[0], scope).nest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Winograd:
+    operator: Winograd
+    x: Operand
+    u: Operand
+    result: Result
+    scope: Scope
+
+    def nest(self) -> Stmt:
+        """Loops over the batch and over blocks of rows of tiles."""
+        down, across = self.operator.tiles
+        batch, blocks, lanes = self.x.type.shape[0], self.x.type.shape[1], self.x.type.shape[4]
+        both = blocks * lanes + self.u.type.shape[1] * self.u.type.shape[4]
+        row_bytes = 4 * self.operator.size**2 * across * both
+        most = max(1, min(down, CACHE_BYTES // row_bytes))
+        rows = -(-down // -(-down // most))
+        name, number = self.scope.fresh("n"), self.scope.fresh("o")
+        image: Expr = Variable(name) if batch > 1 else index(0)
+        count = (down - 1) // rows
+        statements = []
+        if count:
+            start = Variable(number) * rows if count > 1 else index(0)
+            piece = self._rows(image, start, rows, cut=False)
+            statements.append(loops(((number, count),), piece) if count > 1 else piece)
+        statements.append(self._rows(image, index(count * rows), down - count * rows, cut=True))
+        body = block(*statements)
+        return loops(((name, batch),), body) if batch > 1 else body
+
+    def _rows(self, image: Expr, start: Expr, rows: int, cut: bool) -> Stmt:
+        """``rows`` rows of tiles from ``start``; ``cut``: they are the last ones."""
+        operator, scope = self.operator, self.scope
+        places, tiles = operator.size**2, rows * operator.tiles[1]
+        _, blocks, _, _, lanes = self.x.type.shape
+        outputs, width = self.u.type.shape[1], self.u.type.shape[4]
+        v = Buffer(scope.fresh("v"), (places, blocks, tiles, lanes), DType.FLOAT32, Memory.LOCAL)
+        m = Buffer(scope.fresh("m"), (places, outputs, tiles, width), DType.FLOAT32, Memory.LOCAL)
+        body = block(
+            self._input(v, image, start, rows),
+            self._products(v, m),
+            self._output(m, image, start, rows, cut),
+        )
+        return Allocate(v, Allocate(m, body))
+
+    def _input(self, v: Buffer, image: Expr, start: Expr, rows: int) -> Stmt:
+        """V of all channels."""
+        operator, scope = self.operator, self.scope
+        tile, size, across = operator.tile, operator.size, operator.tiles[1]
+        depth, row, column, lane = (scope.fresh(stem) for stem in ("c", "y", "x", "l"))
+        down, along = _variable(row, rows), _variable(column, across)
+        top, left, place = (start + down) * tile, along * tile, down * across + along
+        channel = _variable(depth, v.shape[1])
+        names = _Names(scope)
+        read: Grid = [
+            [
+                names.bind(self.x[(image, channel, top + i, left + j, Variable(lane))])
+                for j in range(size)
+            ]
+            for i in range(size)
+        ]
+        values = _both(transforms(tile).input, read, names)
+        stores = [
+            Store(v, (index(i * size + j), channel, place, Variable(lane)), values[i][j])
+            for i in range(size)
+            for j in range(size)
+        ]
+        body = loops(((lane, v.shape[3]),), names.around(block(*stores)), LoopKind.VECTOR)
+        return _nest(((depth, v.shape[1]), (row, rows), (column, across)), body)
+
+    def _products(self, v: Buffer, m: Buffer) -> Stmt:
+        """Labels: place, output block, tile, output lane, input block, input lane."""
+        places, blocks, tiles, lanes = v.shape
+        sizes = (places, m.shape[1], tiles, m.shape[3], blocks, lanes)
+
+        def axes(*labels: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+            return tuple(((label, 1),) for label in labels)
+
+        contraction = Contract(
+            sizes, (axes(0, 4, 2, 5), axes(0, 1, 4, 5, 3)), axes(0, 1, 2, 3), DType.FLOAT32
+        )
+        left = Operand(_type(v), lambda indices, guarded: Load(v, indices), v)
+        result = Result(_type(m), lambda indices, value: Store(m, indices, value), m)
+        operands = (left, self.u)
+        return combine(contraction, operands, result, self.scope, BinaryFunction.ADD, 0)
+
+    def _output(self, m: Buffer, image: Expr, start: Expr, rows: int, cut: bool) -> Stmt:
+        """Whole tiles, and those that are cut at the right and at the bottom."""
+        operator = self.operator
+        tile, across = operator.tile, operator.tiles[1]
+        bottom = operator.rows % tile if cut else 0
+        right = operator.columns % tile
+        bands = [(0, rows - bool(bottom), tile), (rows - 1, 1, bottom)]
+        spans = [(0, across - bool(right), tile), (across - 1, 1, right)]
+        return block(
+            *(
+                self._tiles(m, image, start, (band, span))
+                for band in bands
+                for span in spans
+                if band[1] and band[2] and span[1] and span[2]
+            )
+        )
+
+    def _tiles(
+        self,
+        m: Buffer,
+        image: Expr,
+        start: Expr,
+        part: tuple[tuple[int, int, int], tuple[int, int, int]],
+    ) -> Stmt:
+        """part: of rows and columns of tiles the first, their number, and the outputs kept."""
+        scope, size, tile = self.scope, self.operator.size, self.operator.tile
+        (first_row, rows, high), (first_column, columns, wide) = part
+        output, row, column, lane = (scope.fresh(stem) for stem in ("b", "y", "x", "l"))
+        down = _variable(row, rows) + first_row
+        along = _variable(column, columns) + first_column
+        place = down * self.operator.tiles[1] + along
+        channel = _variable(output, m.shape[1])
+        names = _Names(scope)
+        read: Grid = [
+            [
+                names.bind(Load(m, (index(i * size + j), channel, place, Variable(lane))))
+                for j in range(size)
+            ]
+            for i in range(size)
+        ]
+        values = _both(transforms(tile).output, read, names)
+        stores = [
+            self.result.store(
+                (image, channel, (start + down) * tile + i, along * tile + j, Variable(lane)),
+                values[i][j],
+            )
+            for i in range(high)
+            for j in range(wide)
+        ]
+        body = loops(((lane, m.shape[3]),), names.around(block(*stores)), LoopKind.VECTOR)
+        return _nest(((output, m.shape[1]), (row, rows), (column, columns)), body)
+
+
+@dataclass(slots=True)
+class _Names:
+    """Values that are used again, by name."""
+
+    scope: Scope
+    bound: list[tuple[Variable, Expr]]
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope, self.bound = scope, []
+
+    def bind(self, value: Expr) -> Expr:
+        """A variable of this value."""
+        variable = Variable(self.scope.fresh("w"), value.dtype)
+        self.bound.append((variable, value))
+        return variable
+
+    def around(self, body: Stmt) -> Stmt:
+        """``body``, which may use all of them."""
+        for variable, value in reversed(self.bound):
+            body = Let(variable, value, body)
+        return body
+
+
+def _variable(name: str, size: int) -> Expr:
+    return Variable(name) if size > 1 else index(0)
+
+
+def _nest(nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt:
+    return loops(tuple((name, size) for name, size in nest if size > 1), body)
+
+
+def _type(buffer: Buffer) -> TensorType:
+    return TensorType(buffer.shape, buffer.dtype)
+
+
+def _both(matrix: Matrix, values: Grid, names: _Names) -> Grid:
+    """``matrix values matrix^T``."""
+    columns = [_combined(matrix, list(column), names) for column in zip(*values, strict=True)]
+    return [_combined(matrix, list(row), names) for row in zip(*columns, strict=True)]
+
+
+def _combined(matrix: Matrix, values: list[Expr], names: _Names) -> list[Expr]:
+    """``matrix values``; what two columns, or two rows, have in common is computed once."""
+    terms, rows = _paired_columns(matrix, values, names)
+    found: dict[int, Expr] = {}
+    for first, row in enumerate(rows):
+        other = _opposite(rows, first, found)
+        if first in found:
+            continue
+        if other is None:
+            found[first] = names.bind(_sum(row, terms))
+            continue
+        same = [a if a == b else Fraction(0) for a, b in zip(row, rows[other], strict=True)]
+        rest = [Fraction(0) if a == b else a for a, b in zip(row, rows[other], strict=True)]
+        even, odd = names.bind(_sum(same, terms)), names.bind(_sum(rest, terms))
+        found[first], found[other] = names.bind(even + odd), names.bind(even - odd)
+    return [found[number] for number in range(len(rows))]
+
+
+def _paired_columns(
+    matrix: Matrix, values: list[Expr], names: _Names
+) -> tuple[list[Expr], list[list[Fraction]]]:
+    """Sum and difference in the place of two values whose coefficients are equal or opposite."""
+    terms, columns = list(values), [list(column) for column in zip(*matrix, strict=True)]
+    for first in range(len(columns)):
+        for other in range(first + 1, len(columns)):
+            a, b = columns[first], columns[other]
+            if a == b or not all(abs(x) == abs(y) for x, y in zip(a, b, strict=True)):
+                continue
+            total = names.bind(terms[first] + terms[other])
+            difference = names.bind(terms[first] - terms[other])
+            terms[first], terms[other] = total, difference
+            columns[first] = [x if x == y else Fraction(0) for x, y in zip(a, b, strict=True)]
+            columns[other] = [Fraction(0) if x == y else x for x, y in zip(a, b, strict=True)]
+    return terms, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _opposite(
+    rows: Sequence[Sequence[Fraction]], first: int, found: Mapping[int, Expr]
+) -> int | None:
+    """A later row with equal and opposite coefficients, some of each."""
+    for other in range(first + 1, len(rows)):
+        pairs = [(a, b) for a, b in zip(rows[first], rows[other], strict=True) if a or b]
+        equal = sum(a == b for a, b in pairs)
+        paired = 0 < equal < len(pairs) and all(abs(a) == abs(b) for a, b in pairs)
+        if paired and other not in found:
+            return other
+    return None
+
+
+def _sum(row: Sequence[Fraction], terms: Sequence[Expr]) -> Expr:
+    """The terms times their coefficients, those of 1 first."""
+    total: Expr | None = None
+    parts = sorted(
+        ((factor, term) for factor, term in zip(row, terms, strict=True) if factor),
+        key=lambda part: (part[0] != 1, part[0] != -1),
+    )
+    for factor, term in parts:
+        if total is None:
+            total = term if factor == 1 else term * _number(factor)
+        elif abs(factor) == 1:
+            total = total + term if factor == 1 else total - term
+        else:
+            total = total + term * _number(factor)
+    assert total is not None, "no row is all 0"
+    return total
+
+
+def _number(factor: Fraction) -> Constant:
+    return Constant(float(factor), DType.FLOAT32)
+
+
+WINOGRAD: Mapping[type[Any], Anchor] = {Winograd: winograd}
