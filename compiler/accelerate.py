@@ -75,7 +75,9 @@ def accelerate_graph(
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
-    program = compile_partition(graph, partition, config, trace.step, options.overlap)
+    program = compile_partition(
+        graph, partition, config, trace.step, options.overlap, options.verify
+    )
     return _accelerator_module(graph, partition, program, target, config)
 
 

@@ -1,6 +1,9 @@
 """The driver: targets, options, what a module says, and the errors of bad input."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,3 +160,30 @@ def test_modules_survive_their_file(seed: int, tmp_path: Path) -> None:
     loaded = type(module).load(tmp_path / "m.dvt")
     assert loaded.to_bytes() == module.to_bytes()
     assert replace(loaded, details=module.details).sections == module.sections
+
+
+RESIDUAL = """
+import hashlib
+import numpy as np
+from dovetail.compiler import compile
+from tests.end_to_end.models import Network
+
+net = Network(np.random.default_rng(3))
+x = net.conv(net.input(3, 8, 8), 6, pads=(1, 1, 1, 1), activation="Relu")
+y = net.conv(net.conv(x, 6, pads=(1, 1, 1, 1)), 6, pads=(1, 1, 1, 1))
+print(hashlib.sha256(compile(net.model(net.add(y, x)), "vta:tiny").to_bytes()).hexdigest())
+"""
+
+
+def test_a_module_has_the_same_bytes_in_every_process() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", RESIDUAL],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).resolve().parents[2],
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(found) == 1

@@ -1,6 +1,6 @@
 """Partition to program: the backend's pipeline, one function."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dovetail.isa.assembly import disassemble
@@ -10,7 +10,9 @@ from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
 from ...graph.ir import Graph
+from ...loops.ir import Function
 from ...loops.text import to_text
+from ...loops.verify import verify
 from ...options import Overlap
 from ...schedule.loops.schedule import Schedule
 from .check import check
@@ -69,19 +71,25 @@ def compile_partition(
     config: HardwareConfig,
     observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
     overlap: Overlap = Overlap.LAYERS,
+    checked: bool = False,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
-    observe: called after each step, with its name and what prints its result.
+    observe: called after each step, with its name and what prints its result.  checked: every loop
+    program is verified.
     Raises DoesNotFitError, UnsupportedOperatorError, or CheckError (a fault of this backend).
     """
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    if checked:
+        _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
     draft = _fastest(Planner(layers, source, config, overlap), activations, partition, overlap)
     plan, operations, ordered = draft.plan, draft.builder.operations, draft.ordered
     schedules = draft.builder.schedules
+    if checked:
+        _verify_all(each.function for each in schedules)
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
@@ -107,6 +115,11 @@ def compile_partition(
         tuple(operations[index].layer for index in chosen),
         tuple(ordered.expected[index] for index in chosen),
     )
+
+
+def _verify_all(functions: Iterable[Function]) -> None:
+    for function in functions:
+        verify(function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,7 @@ class Builder:
         parts = {name for name in constants if name in ("weights", "taps", *planned.tiling.parted)}
         if planned.tiling.parted:
             parts |= constants.keys() & {"add_bias"}
-        for name in constants.keys() - parts:
+        for name in (name for name in constants if name not in parts):
             bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
         loops = kernel.tiles
         nests = [_Nest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
