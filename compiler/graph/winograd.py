@@ -1,7 +1,7 @@
 """Which convolutions are computed by Winograd's tiles, and their weights.
 
-The estimate counts cycles of one core: products, the two transforms, and the weights that do not
-stay in the cache: a tile of 4 has four times as many of them as the kernel has.
+The estimate counts cycles of one core: products, the two transforms, and the weights: a tile of 4
+has four times as many of them as the kernel has.
 """
 
 from math import prod
@@ -21,11 +21,9 @@ MULTIPLY_ADDS = 27
 """In a cycle, of direct and transformed products alike: 32 lanes, and what loads leave of them."""
 INPUT_CYCLES, OUTPUT_CYCLES = {2: 24, 4: 130}, {2: 16, 4: 80}
 """Of the transforms of a tile of 16 channels."""
-CACHE_BYTES = 512 << 10
-"""Of weights that stay in the second-level cache from one block of tiles to the next."""
-WEIGHT_BYTES = 12
-"""That come in a cycle from beyond it."""
-GAIN = 1.1
+WEIGHT_BYTES = 4
+"""That come in a cycle from memory, where the weights of a large network are."""
+GAIN = 1.2
 """Least estimated gain over direct products, for less exact results."""
 
 
@@ -55,10 +53,8 @@ def choose_tile(operator: Convolution, x: tuple[int, ...], weights: tuple[int, .
 
 
 def _products(positions: int, channels: int, places: int) -> float:
-    """Cycles of ``places`` products for each position and pair of channels."""
-    weight_bytes = 4 * channels * places
-    beyond = weight_bytes / WEIGHT_BYTES if weight_bytes > CACHE_BYTES else 0
-    return max(positions * channels * places / MULTIPLY_ADDS, beyond)
+    """Cycles of ``places`` products for each position and pair of channels, weights included."""
+    return channels * places * (positions / MULTIPLY_ADDS + 4 / WEIGHT_BYTES)
 
 
 def transformed_weights(packed: Array, tile: int) -> Array:
