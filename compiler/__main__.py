@@ -11,6 +11,7 @@ import click
 from .cli.arrays import read_dimensions, read_inputs, write_outputs
 from .cli.bitstream import bitstream
 from .cli.check import check
+from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
@@ -328,6 +329,7 @@ def verilog(config_name: str, output: Path) -> None:
 
 main.add_command(bitstream)
 main.add_command(check)
+main.add_command(debug)
 main.add_command(devices)
 main.add_command(explore)
 main.add_command(profile)

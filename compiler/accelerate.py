@@ -135,6 +135,7 @@ def _accelerator_module(
         "layers": _layers(partition, program, config),
         "layer_of": list(program.layer_of),
         "expected_cycles": program.expected_cycles,
+        "record": program.record,
     }
     return Module(
         target.name,

@@ -19,7 +19,7 @@ from .parts import merge_results, parts_of
 from .result import RunResult
 from .targets import open_device, split_device
 
-__all__ = ["config_of", "execute", "prepare_launch"]
+__all__ = ["config_of", "execute", "prepare_launch", "reach_accelerator"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -56,6 +56,23 @@ def _run_parts(module: Module, inputs: Arrays, device_name: str, begin: float) -
         values |= result.outputs
         results.append((part, result))
     return merge_results(results, module, time.perf_counter() - begin)
+
+
+def reach_accelerator(module: Module, inputs: Arrays) -> tuple[Module, dict[str, NDArray[Any]]]:
+    """The part of ``module`` for the accelerator, itself if it has none, and its inputs: the parts
+    before it run on the CPU.
+
+    Raises InputError for inputs that are not the module's, DeviceError when no part is for the
+    accelerator.
+    """
+    _check_inputs(module, inputs)
+    values = dict(inputs)
+    for part in parts_of(module):
+        given = {tensor.name: values[tensor.name] for tensor in part.module.inputs}
+        if part.on_accelerator:
+            return part.module, given
+        values |= execute(part.module, given, "cpu").outputs
+    raise DeviceError(f"the module was compiled for {module.target!r}; required one for vta:CONFIG")
 
 
 def config_of(module: Module) -> HardwareConfig:

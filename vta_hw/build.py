@@ -5,7 +5,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +15,14 @@ from dovetail.isa.registers import COUNTERS, REGISTERS
 from .simulation_top import SimulationTop, memory_bytes
 from .verilog import HardwareError, to_verilog, tool_directory
 
-__all__ = ["build_executable", "build_harness", "cache_directory", "verilator_directory"]
+__all__ = [
+    "TOP",
+    "build_executable",
+    "build_harness",
+    "cache_directory",
+    "harness_files",
+    "verilator_directory",
+]
 
 TOP = "simulation_top"
 EXECUTABLE = "harness"
@@ -24,6 +31,12 @@ VERILATOR_FLAGS = (
     *("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast"),
     *("--noassert", "-Wno-fatal", "-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC"),
 )
+WAVES = {".fst": ("--trace-fst",), ".vcd": ("--trace-vcd",)}
+"""Formats of waveforms, and how Verilator is asked for them."""
+
+HEADERS = {".fst": (("lz4.h", "lz4", "liblz4-dev"), ("zlib.h", "z", "zlib1g-dev"))}
+"""Of each format: headers, libraries, and the packages that bring them."""
+
 PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
     f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'
     for name in ("act", "acc", "wgt", "par", "tap", "tab")
@@ -38,37 +51,69 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"
 
 
-def build_harness(config: HardwareConfig) -> Path:
+def build_harness(config: HardwareConfig, waves: str = "") -> Path:
     """The executable that runs programs on the RTL of ``config``, built unless it exists.
 
+    waves: ".fst" or ".vcd" for one that can write waveforms in that format.
     Raises HardwareError when a tool is missing or fails.
     """
-    source = _source_hash(config)
+    if waves and waves not in WAVES:
+        raise HardwareError(f"waveforms as {waves!r}; required {' or '.join(WAVES)}")
+    if waves:
+        _require_headers(waves)
+    source = _source_hash(config) + waves.replace(".", "-")
     known = cache_directory() / "sources" / source
     if known.exists():
         harness = cache_directory() / known.read_text() / EXECUTABLE
         if harness.exists():
             return harness
-    files = {
-        f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
-        "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
-        "registers.inc": _constants(config),
-        "public.vlt": PUBLIC_MEMORIES,
-    }
-    harness = build_executable(config.name, TOP, files)
+    files = harness_files(config)
+    harness = build_executable(config.name + waves.replace(".", "-"), TOP, files, WAVES.get(waves))
     known.parent.mkdir(exist_ok=True)
     known.write_text(harness.parent.name)
     return harness
 
 
-def build_executable(name: str, top: str, files: Mapping[str, str]) -> Path:
+def harness_files(config: HardwareConfig) -> dict[str, str]:
+    """What the executable is made from, by name; ``{TOP}.v`` is the RTL."""
+    return {
+        f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
+        "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
+        "registers.inc": _constants(config),
+        "public.vlt": PUBLIC_MEMORIES,
+    }
+
+
+def _require_headers(waves: str) -> None:
+    """What the C++ compiler needs for a format beside Verilator.
+
+    Raises HardwareError saying what to install.
+    """
+    for header, library, package in HEADERS.get(waves, ()):
+        source = f"#include <{header}>\nint main() {{ return 0; }}\n"
+        command = ["g++", "-x", "c++", "-", "-o", "/dev/null", f"-l{library}"]
+        try:
+            done = subprocess.run(command, input=source, capture_output=True, text=True)
+        except OSError as error:
+            raise HardwareError(f"cannot run g++: {error.strerror}; install g++") from None
+        if done.returncode:
+            raise HardwareError(
+                f"{waves} waveforms need {header} and lib{library}, which g++ does not find; "
+                f"install {package} (Debian, Ubuntu: apt install {package}), or write FILE.vcd"
+            )
+
+
+def build_executable(
+    name: str, top: str, files: Mapping[str, str], flags: Sequence[str] | None = None
+) -> Path:
     """Verilator's executable of the module ``top``, built unless it exists.
 
     files: by name, ``{top}.v`` and C++ sources among them.  name: of the folder in the cache,
-    before the hash of the content.
+    before the hash of the content.  flags: more of Verilator's.
     Raises HardwareError when a tool is missing or fails.
     """
-    digest = hashlib.sha256(f"{VERILATOR_FLAGS}{CXX_FLAGS}{version('verilator')}".encode())
+    options = (*VERILATOR_FLAGS, *(flags or ()))
+    digest = hashlib.sha256(f"{options}{CXX_FLAGS}{version('verilator')}".encode())
     for file, text in files.items():
         digest.update(f"{file}\0{text}\0".encode())
     content = f"{name}-{digest.hexdigest()[:20]}"
@@ -77,7 +122,7 @@ def build_executable(name: str, top: str, files: Mapping[str, str]) -> Path:
     with open(target.parent / f"{content}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / EXECUTABLE).exists():
-            _build(top, files, target)
+            _build(top, files, target, options)
     return target / EXECUTABLE
 
 
@@ -112,7 +157,7 @@ def _constants(config: HardwareConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(top: str, files: Mapping[str, str], target: Path) -> None:
+def _build(top: str, files: Mapping[str, str], target: Path, options: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         work = Path(folder)
         for name, text in files.items():
@@ -121,7 +166,7 @@ def _build(top: str, files: Mapping[str, str], target: Path) -> None:
         environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
         jobs = str(len(os.sched_getaffinity(0)))
         sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]
-        command = ["verilator", *VERILATOR_FLAGS, "--top-module", top, "-j", jobs]
+        command = ["verilator", *options, "--top-module", top, "-j", jobs]
         command += ["-CFLAGS", CXX_FLAGS, *sources, "-o", EXECUTABLE]
         done = subprocess.run(
             command, cwd=work, env=environment, capture_output=True, text=True, check=False

@@ -2,6 +2,7 @@
 // usage: harness JOBS RESULTS
 //
 // Keeps the bytes of DRAM, drives the AXI4-Lite registers, and records every dispatch, accept and end.
+// Built for waveforms, it writes those of a window of cycles, kCycleTime units of time each.
 
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,13 @@
 #include "verilated.h"
 #include "verilated_sym_props.h"
 #include "verilated_syms.h"
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+using Waves = VerilatedFstC;
+#elif VM_TRACE
+#include "verilated_vcd_c.h"
+using Waves = VerilatedVcdC;
+#endif
 
 // Verilator spells the second of two underscores so.
 #define HOST(signal) host___05F##signal
@@ -25,6 +33,7 @@
 namespace {
 
 constexpr int kUnits = 4;
+constexpr uint64_t kCycleTime = 10;
 
 struct Memory {
     std::string scope, variable;
@@ -88,7 +97,11 @@ struct Job {
 class Machine {
   public:
     explicit Machine(std::vector<Memory> memories)
-        : top_(std::make_unique<Vsimulation_top>(&context_)), memories_(std::move(memories)) {
+        : memories_(std::move(memories)) {
+#if VM_TRACE
+        context_.traceEverOn(true);
+#endif
+        top_ = std::make_unique<Vsimulation_top>(&context_);
         top_->eval();
         for (Memory& memory : memories_) find(memory);
     }
@@ -100,6 +113,11 @@ class Machine {
             for (uint32_t word = 0; word < memory.words; ++word)
                 in.bytes(memory.data + word * memory.stride, memory.word_bytes);
         }
+        std::vector<uint64_t> snapshots(in.value<uint32_t>());
+        in.bytes(snapshots.data(), snapshots.size() * sizeof(uint64_t));
+        const std::string waves = in.text();
+        wave_first_ = in.value<uint64_t>();
+        wave_last_ = in.value<uint64_t>();
         dram_.resize(job.dram_size);
         in.bytes(dram_.data(), dram_.size());
         base_ = job.dram_base;
@@ -126,9 +144,16 @@ class Machine {
         write(kWindowLimit, job.window_limit);
         write(kWatchdog, job.watchdog);
         write(kControl, 1);
+        begin_waves(waves);
+        size_t taken = 0;
         const auto begin = std::chrono::steady_clock::now();
-        while ((top_->trace_cycle || !cycle_) && cycle_ < job.cycle_limit) tick();
+        while ((top_->trace_cycle || !cycle_) && cycle_ < job.cycle_limit) {
+            tick();
+            for (; taken < snapshots.size() && cycle_ >= snapshots[taken]; ++taken) snapshot(out);
+        }
         const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+        for (; taken < snapshots.size(); ++taken) snapshot(out);
+        end_waves();
 
         out.value<uint32_t>(read(kStatus));
         out.value<uint32_t>(read(kErrorCode));
@@ -141,14 +166,52 @@ class Machine {
         for (const auto* times : {&dispatched_, &accepted_, &ended_})
             out.bytes(times->data(), times->size() * sizeof(int64_t));
         out.bytes(dram_.data(), dram_.size());
+        if (job.dump) scratchpads(out);
+    }
+
+  private:
+    void snapshot(Writer& out) {
+        out.bytes(dram_.data(), dram_.size());
+        scratchpads(out);
+    }
+
+    void scratchpads(Writer& out) {
         for (const Memory& memory : memories_) {
-            if (!job.dump) break;
             for (uint32_t word = 0; word < memory.words; ++word)
                 out.bytes(memory.data + word * memory.stride, memory.word_bytes);
         }
     }
 
-  private:
+#if VM_TRACE
+    void begin_waves(const std::string& path) {
+        waves_.reset();
+        if (path.empty()) return;
+        waves_ = std::make_unique<Waves>();
+        top_->trace(waves_.get(), 99);
+        waves_->open(path.c_str());
+        if (!waves_->isOpen()) fail("cannot write " + path);
+    }
+
+    void end_waves() {
+        if (waves_) waves_->close();
+        waves_.reset();
+    }
+
+    void draw(uint64_t half) {
+        if (waves_ && wave_first_ <= cycle_ && cycle_ <= wave_last_)
+            waves_->dump(kCycleTime * cycle_ + half);
+    }
+
+    std::unique_ptr<Waves> waves_;
+#else
+    void begin_waves(const std::string& path) {
+        if (!path.empty()) fail("this simulation was built without waveforms");
+    }
+
+    void end_waves() {}
+    void draw(uint64_t) {}
+#endif
+
     void find(Memory& memory) {
         const VerilatedScope* scope = context_.scopeFind(memory.scope.c_str());
         VerilatedVar* variable = scope ? scope->varFind(memory.variable.c_str()) : nullptr;
@@ -161,6 +224,7 @@ class Machine {
     void tick() {
         top_->clk = 1;
         top_->eval();
+        draw(0);
         const uint64_t offset = uint64_t(top_->address) - base_;
         if (offset + kMemoryBytes <= dram_.size()) {
             std::memcpy(&top_->read_data, &dram_[offset], kMemoryBytes);
@@ -169,6 +233,7 @@ class Machine {
         }
         top_->clk = 0;
         top_->eval();
+        draw(kCycleTime / 2);
         if (top_->write) store(offset);
         if (top_->trace_cycle) trace();
         if (top_->violation) fail("SDRAM violation " + std::to_string(int(top_->violation)));
@@ -228,7 +293,7 @@ class Machine {
     std::unique_ptr<Vsimulation_top> top_;
     std::vector<Memory> memories_;
     std::vector<uint8_t> dram_;
-    uint64_t base_ = 0, cycle_ = 0;
+    uint64_t base_ = 0, cycle_ = 0, wave_first_ = 0, wave_last_ = 0;
     uint32_t next_ = 0;
     std::vector<int64_t> dispatched_, accepted_, ended_;
     std::deque<uint32_t> waiting_[kUnits], flying_[kUnits];

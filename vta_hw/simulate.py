@@ -20,9 +20,21 @@ from .gemm import matrix_parts
 from .scratchpad import TapScratchpad, part_name
 from .verilog import HardwareError
 
-__all__ = ["RtlJob", "RtlResult", "run_program", "run_programs"]
+__all__ = ["RtlJob", "RtlResult", "Waves", "run_program", "run_programs"]
 
 JOB = struct.Struct("<13I4xQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """Waveforms of all signals but memories, in cycles ``first`` to ``last`` of the run.
+
+    path: FILE.fst or FILE.vcd.  A cycle takes 10 units of time, and begins at 10 times its number.
+    """
+
+    path: Path
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,8 @@ class RtlJob:
     watchdog: cycles without a completed instruction before a stop; 0: never.
     dump: whether the result has the scratchpads.
     cycle_limit: the run is given up after so many cycles.
+    snapshots: ascending; the result has all memories as they are after so many cycles.
+    waves: to be written on the way.
     """
 
     state: MachineState
@@ -45,6 +59,8 @@ class RtlJob:
     watchdog: int = 100_000
     dump: bool = False
     cycle_limit: int = 1 << 40
+    snapshots: tuple[int, ...] = ()
+    waves: Waves | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,7 @@ class RtlResult:
     dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.
     state: DRAM and, if asked for, scratchpads after the run.
     seconds: wall time of the simulated run alone.
+    snapshots: DRAM and scratchpads, for each cycle asked for.
     """
 
     finished: bool
@@ -68,6 +85,7 @@ class RtlResult:
     ended: NDArray[np.int64]
     state: MachineState
     seconds: float = field(compare=False)
+    snapshots: tuple[MachineState, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +133,11 @@ def _parts(config: HardwareConfig, memory: Memory) -> int:
 def run_programs(config: HardwareConfig, jobs: Sequence[RtlJob]) -> list[RtlResult]:
     """Run ``jobs`` one after the other on the RTL of ``config``, each from reset.
 
+    Jobs with waveforms all have one format.
     Raises HardwareError when the simulation cannot be built or fails.
     """
-    harness = build_harness(config)
+    formats = {job.waves.path.suffix for job in jobs if job.waves}
+    harness = build_harness(config, *sorted(formats)[:1])
     with tempfile.TemporaryDirectory() as folder:
         given, results = Path(folder) / "jobs", Path(folder) / "results"
         with open(given, "wb") as file:
@@ -152,7 +172,11 @@ def _pack(config: HardwareConfig, job: RtlJob) -> bytes:
     memories = []
     for memory in Memory:
         memories.append(_to_blocks(config, memory, job.state.words(memory)).tobytes())
-    return b"".join((header, *memories, dram.tobytes()))
+    path = str(job.waves.path.absolute()).encode() if job.waves else b""
+    first, last = (job.waves.first, job.waves.last) if job.waves else (0, 0)
+    extra = struct.pack(f"<I{len(job.snapshots)}Q", len(job.snapshots), *job.snapshots)
+    extra += struct.pack("<I", len(path)) + path + struct.pack("<2Q", first, last)
+    return b"".join((header, *memories, extra, dram.tobytes()))
 
 
 def _to_blocks(
@@ -194,17 +218,22 @@ def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
             raise HardwareError(f"the RTL simulation of {config.name} ended early")
         return data
 
+    def read_state(scratchpads: bool) -> MachineState:
+        dram = np.frombuffer(read(job.state.dram.size), np.uint8).copy()
+        state = MachineState.zeros(config, dram, job.state.dram_base)
+        for memory in Memory if scratchpads else ():
+            size = config.word_bytes(memory)
+            found = np.frombuffer(read(config.depth(memory) * size), np.uint8)
+            words = _from_blocks(config, memory, found)
+            state.write_words(memory, np.arange(config.depth(memory)), words)
+        return state
+
+    snapshots = tuple(read_state(True) for _ in job.snapshots)
     status, code, index = struct.unpack("<3I", read(12))
     counts = struct.unpack(f"<{len(COUNTERS)}Q", read(8 * len(COUNTERS)))
     (seconds,) = struct.unpack("<d", read(8))
     events = np.frombuffer(read(24 * job.program_count), np.int64).reshape(3, -1)
-    dram = np.frombuffer(read(job.state.dram.size), np.uint8).copy()
-    state = MachineState.zeros(config, dram, job.state.dram_base)
-    for memory in Memory if job.dump else ():
-        size = config.word_bytes(memory)
-        found = np.frombuffer(read(config.depth(memory) * size), np.uint8)
-        words = _from_blocks(config, memory, found)
-        state.write_words(memory, np.arange(config.depth(memory)), words)
+    state = read_state(job.dump)
     return RtlResult(
         finished=bool(status >> Status.DONE & 1),
         error_code=code,
@@ -215,6 +244,7 @@ def _unpack(config: HardwareConfig, job: RtlJob, file: object) -> RtlResult:
         ended=events[2],
         state=state,
         seconds=seconds,
+        snapshots=snapshots,
     )
 
 

@@ -6,6 +6,7 @@ from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.state import MachineState
 
 from .machine import simulate
+from .replayer import Replayer
 
 __all__ = ["SimulatorDevice"]
 
@@ -38,3 +39,7 @@ class SimulatorDevice:
             done.waited_token,
             done.waited_port,
         )
+
+    def replayer(self, launch: Launch) -> Replayer:
+        """The memories of a launch, to be changed instruction by instruction."""
+        return Replayer(launch)

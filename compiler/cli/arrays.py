@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from dovetail.runtime.errors import InputError, ModuleError
 from dovetail.runtime.module import Module, TensorSignature, write_whole
 
-__all__ = ["random_arrays", "random_inputs", "read_dimensions", "read_inputs", "write_outputs"]
+__all__ = [
+    "random_arrays",
+    "random_inputs",
+    "read_dimensions",
+    "read_inputs",
+    "write_array",
+    "write_outputs",
+]
 
 DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 """What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
@@ -82,6 +89,16 @@ def random_arrays(signatures: Sequence[TensorSignature]) -> dict[str, NDArray[np
     return inputs
 
 
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write one ``.npy`` file, whole or not at all.
+
+    Raises ModuleError when it cannot be written.
+    """
+    data = io.BytesIO()
+    np.save(data, array, allow_pickle=False)
+    write_whole(path, data.getvalue())
+
+
 def write_outputs(folder: Path, outputs: Mapping[str, NDArray[Any]]) -> dict[str, str]:
     """Write ``NAME.npy`` for each output; the paths by name.
 
@@ -97,8 +114,6 @@ def write_outputs(folder: Path, outputs: Mapping[str, NDArray[Any]]) -> dict[str
         stem = re.sub(r"[^\w.+-]", "_", name)
         while str(folder / f"{stem}.npy") in paths.values():
             stem += "_"
-        data = io.BytesIO()
-        np.save(data, array, allow_pickle=False)
-        write_whole(folder / f"{stem}.npy", data.getvalue())
+        write_array(folder / f"{stem}.npy", array)
         paths[name] = str(folder / f"{stem}.npy")
     return paths

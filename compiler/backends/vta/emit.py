@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
@@ -24,6 +25,7 @@ from .layers.lower import lower
 from .operations import Builder, UnitOperation, with_acc_bank
 from .order import Ordered, order
 from .plan import Plan, Planner
+from .record import record
 from .tokens import insert_tokens
 
 __all__ = ["CompiledProgram", "compile_partition"]
@@ -45,6 +47,7 @@ class CompiledProgram:
     image: constants and program; the input's and result's places are zeros.  layer_of: for each
     instruction, the number of its layer.  expected: its first cycle and the one after its last, by
     the model of the machine by which the order was chosen; zeros when nothing overlaps.
+    record: where instructions put what.
     """
 
     instructions: tuple[Instruction, ...]
@@ -58,6 +61,7 @@ class CompiledProgram:
     schedules: tuple[Schedule, ...]
     layer_of: tuple[int, ...]
     expected: tuple[tuple[int, int], ...]
+    record: dict[str, Any]
 
     @property
     def expected_cycles(self) -> int:
@@ -102,6 +106,8 @@ def compile_partition(
     program_address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     image = dram.image()[:program_address] + program_to_bytes(program)
     observe("check", lambda: "no race, no deadlock")
+    layer_of = tuple(operations[index].layer for index in chosen)
+    holds = [operations[index].holds for index in chosen]
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),
@@ -112,8 +118,9 @@ def compile_partition(
         result,
         layers,
         schedules,
-        tuple(operations[index].layer for index in chosen),
+        layer_of,
         tuple(ordered.expected[index] for index in chosen),
+        record(graph, partition, activations, addresses, layer_of, holds),
     )
 
 

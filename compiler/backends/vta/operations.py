@@ -27,6 +27,7 @@ from .model import row_cycles
 from .nest import Loop, Nest
 from .place import Grant, Ring
 from .plan import Plan
+from .record import Frame, Part
 from .rows import Piece, RowBuffer
 from .stream import StreamedLayer
 from .tensorize import Match, tensorize
@@ -61,11 +62,13 @@ class UnitOperation:
 
     tile: the tile whose sums it makes or reads, in ACC from word 0: the order of the program
     decides in which bank they lie.
+    holds: what it writes of the layer's result, or loads of its constants.
     """
 
     instruction: Instruction
     layer: int
     tile: int | None = None
+    holds: Frame | Part | None = None
 
 
 def sums_in_acc(instruction: Instruction) -> bool:
@@ -153,7 +156,7 @@ class Builder:
             for load in load_windows(
                 source, (*part, (0, source.columns)), strides, word, address, self.config.bus_bytes
             ):
-                self._add(load, 0)
+                self._add(load, 0, holds=None if load.words else self._halo_frame(source))
 
     def store_output(self, result: Activation, address: int, layer: int) -> None:
         """Store the model's result to DRAM, without its halo."""
@@ -179,7 +182,7 @@ class Builder:
         run = self._begin(number, layer, planned)
         if layer.output.name in run.bases:
             for load in self._halo(layer.output):
-                self._add(load, number)
+                self._add(load, number, holds=self._halo_frame(layer.output))
         buffers = {
             name: Slots(
                 window,
@@ -190,6 +193,8 @@ class Builder:
             for name, window in planned.windows.items()
         }
         output = buffers.pop(layer.output.name, None)
+        columns = layer.output.columns
+        frame = Frame(0, columns, layer.output.rows * columns)
         for tile in _iterations(run.loops):
             for name, slots in buffers.items():
                 run.bases[name], missing = slots.fetch(tile)
@@ -197,7 +202,8 @@ class Builder:
                     self._add(load, number)
             if output:
                 run.bases[layer.output.name] = output.next()
-            self._tile(run, tile)
+                frame = output.frame(tile)
+            self._tile(run, tile, frame)
             for store in output.put(tile) if output else ():
                 self._add(store, number)
 
@@ -216,7 +222,7 @@ class Builder:
             number = cascade.first if ring.producer is None else ring.producer
             if ring.kept:
                 for load in self._halo(ring.activation):
-                    self._add(load, number)
+                    self._add(load, number, holds=self._halo_frame(ring.activation))
             place = self.plan.places[name if ring.kept else (cascade.first, name)]
             dram, bus = self.dram_places.get(name, 0), self.config.bus_bytes
             buffers[name] = RowBuffer(ring, place, dram, bus)
@@ -231,8 +237,8 @@ class Builder:
                     for load in buffers[name].fetch(first, count):
                         self._add(load, buffers[name].user)
                 case Fill(name=name, first=first, count=count):
-                    for load in buffers[name].fill(first, count):
-                        self._add(load, buffers[name].user)
+                    for load, holds in buffers[name].fill(first, count):
+                        self._add(load, buffers[name].user, holds=holds)
                 case Put(name=name, first=first, count=count):
                     for store in buffers[name].put(first, count):
                         self._add(store, buffers[name].user)
@@ -246,9 +252,10 @@ class Builder:
         result = buffers[run.layer.output.name]
         rows = cascade.rows[run.number - cascade.first]
         pieces = result.pieces(strip * rows, rows)
+        frame = result.frame(strip * rows)
         outer, *inner = run.loops
         for tile in _iterations(inner):
-            self._tile(run, {outer.name: strip} | tile, pieces)
+            self._tile(run, {outer.name: strip} | tile, frame, pieces)
 
     def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> "_Run":
         """A layer about to run; constants of which it needs all the time all are loaded."""
@@ -263,17 +270,23 @@ class Builder:
         if planned.tiling.parted:
             parts |= constants.keys() & {"add_bias"}
         for name in (name for name in constants if name not in parts):
-            bases[name] = self._load(number, layer, CONSTANTS[name][0], constants[name]).start
+            memory, whole = CONSTANTS[name][0], Part(name, ())
+            bases[name] = self._load(number, layer, memory, constants[name], whole).start
         loops = kernel.tiles
         nests = [_Nest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
         return _Run(number, layer, loops, tuple(nests), constants, bases, {})
 
     def _tile(
-        self, run: "_Run", tile: Mapping[str, int], pieces: Sequence[Piece] | None = None
+        self,
+        run: "_Run",
+        tile: Mapping[str, int],
+        frame: Frame,
+        pieces: Sequence[Piece] | None = None,
     ) -> None:
         """The instructions of one tile.
 
-        pieces: of the rows of the result, where it does not lie in one piece.
+        frame: of the result, but for its word.  pieces: of the rows of the result, where it does
+        not lie in one piece.
         """
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = 0
@@ -285,30 +298,52 @@ class Builder:
                     part = _part(name, run.constants[name], nest.match.nest, at)
                     if part.key not in run.loaded or not self._holds(name, run.loaded[part.key]):
                         memory = CONSTANTS[name][0]
-                        run.loaded[part.key] = self._load(run.number, run.layer, memory, part.array)
+                        run.loaded[part.key] = self._load(
+                            run.number, run.layer, memory, part.array, Part(name, part.place)
+                        )
                     bases[name] = run.loaded[part.key].start
                 for name in SCALES:
                     bases[SCALES[name]] = bases.get(name, 0)
-                if pieces is None or nest.match.nest.name not in (output, ADDEND):
+                target = nest.match.nest.name
+                holds = replace(frame, addend=target == ADDEND)
+                if pieces is None or target not in (output, ADDEND):
                     if pieces is None:
                         bases[ADDEND] = bases[output]
-                    self._add(nest.match.instruction(at, bases), run.number, self._tiles)
+                        holds = replace(holds, word=bases[output])
+                    self._add(
+                        nest.match.instruction(at, bases),
+                        run.number,
+                        self._tiles,
+                        holds if target in (output, ADDEND) else None,
+                    )
                     continue
                 for piece in pieces:
                     bases[output] = bases[ADDEND] = piece.base
                     match = nest.match.only(piece.start, piece.count)
-                    self._add(match.instruction(at, bases), run.number, self._tiles)
+                    there = replace(holds, word=piece.base)
+                    self._add(match.instruction(at, bases), run.number, self._tiles, there)
 
     def _holds(self, name: str, grant: Grant) -> bool:
         """Whether what was loaded there is still there."""
         return self._rings[CONSTANTS[name][0]].holds(grant)
 
-    def _add(self, instruction: Instruction, number: int, tile: int | None = None) -> None:
+    def _add(
+        self,
+        instruction: Instruction,
+        number: int,
+        tile: int | None = None,
+        holds: Frame | Part | None = None,
+    ) -> None:
         sums = tile if sums_in_acc(instruction) else None
-        self.operations.append(UnitOperation(instruction, number, sums))
+        self.operations.append(UnitOperation(instruction, number, sums, holds))
 
     def _load(
-        self, number: int, layer: LoweredLayer, memory: Memory, array: NDArray[np.generic]
+        self,
+        number: int,
+        layer: LoweredLayer,
+        memory: Memory,
+        array: NDArray[np.generic],
+        part: Part,
     ) -> Grant:
         """Load a constant into the next place of its ring; return that place."""
         size = self.config.word_bytes(memory)
@@ -322,8 +357,13 @@ class Builder:
                 dram_address=address + start * size,
                 count_x=count,
             )
-            self._add(load, number)
+            self._add(load, number, holds=part)
         return grant
+
+    def _halo_frame(self, output: Activation) -> Frame:
+        """Of an activation that is on chip as a whole."""
+        word, columns = self.plan.places[output.name], output.columns
+        return Frame(word, columns, output.rows * columns, halo_of=output.name)
 
     def _halo(self, output: Activation) -> Iterator[Load]:
         """Fill the halo: what lies before the first data row, between rows, and after the last.
@@ -404,6 +444,7 @@ class _Part:
 
     key: tuple[object, ...]
     array: NDArray[np.generic]
+    place: tuple[int, ...]
 
 
 def _constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
@@ -425,12 +466,12 @@ def _iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:
 
 def _part(name: str, array: NDArray[np.generic], nest: Nest, at: Mapping[str, int]) -> _Part:
     """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
-    key: list[object] = [name]
+    places: list[int] = []
     for axis, loop in enumerate(CONSTANTS[name][1]):
         place = at.get(f"{loop}.outer", 0)
         array = np.split(array, nest.extents.get(f"{loop}.outer", 1), axis)[place]
-        key.append(place)
-    return _Part(tuple(key), array)
+        places.append(place)
+    return _Part((name, *places), array, tuple(places))
 
 
 def _pieces(total: int, most: int) -> Iterator[tuple[int, int]]:

@@ -9,6 +9,7 @@ from dovetail.isa.memories import Memory
 from ...loops.affine import Linear
 from ...loops.expressions import Variable
 from .layers.activation import Activation
+from .record import Frame
 from .windows import Window, load_parts, store_part
 
 __all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]
@@ -142,6 +143,15 @@ class RowBuffer:
         (reader,) = (reader for reader in self.ring.readers if reader.layer == layer)
         return self._word(reader.start(strip) % self.ring.depth)
 
+    def frame(self, first: int) -> Frame:
+        """How pieces from row ``first`` of a result on, its halo not counted, lie; without a word.
+
+        The whole, when all of it stays.
+        """
+        _, rows, columns = self.ring.shape
+        row = first + self.ring.activation.halo[0]
+        return Frame(0, columns, rows * columns, (0, 0 if self.ring.kept else row, 0))
+
     def pieces(self, first: int, count: int) -> list[Piece] | None:
         """Where rows ``first`` and following of a result go, its halo not counted."""
         if self.ring.kept:
@@ -170,11 +180,15 @@ class RowBuffer:
             yield store_part(x, part, self.ring.shape, self._word(place), self.dram)
             row += size
 
-    def fill(self, first: int, count: int) -> Iterator[Load]:
-        """Give whole rows the value of the halo."""
+    def fill(self, first: int, count: int) -> Iterator[tuple[Load, Frame]]:
+        """Give whole rows the value of the halo; and how they lie."""
         if not self.ring.kept:
+            _, rows, columns = self.ring.shape
             for run in self.ring.runs(first, count):
-                yield from self._filled(self._word(run.place), self.ring.shape[2], run.count)
+                word, name = self._word(run.place), self.ring.activation.name
+                frame = Frame(word, columns, rows * columns, (0, run.first, 0), halo_of=name)
+                for load in self._filled(word, columns, run.count):
+                    yield load, frame
 
     def sides(self) -> Iterator[Load]:
         """Give the columns of the halo their value, in all rows."""

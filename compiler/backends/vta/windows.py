@@ -11,6 +11,7 @@ from ...loops.expressions import Expr, Variable
 from .image import Span, cut, load_windows
 from .layers.activation import Activation
 from .nest import Kernel, Ref, map_refs
+from .record import Frame
 from .schedules import AXES, Tiling
 
 __all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", "windows_of"]
@@ -215,6 +216,12 @@ class Slots:
         """First word of the buffer whose turn it is."""
         self._last = (self._last + 1) % len(self._held)
         return self._word(self._last)
+
+    def frame(self, tile: Mapping[str, int]) -> Frame:
+        """How the buffer of ``tile`` holds its part; without its first word."""
+        block, row, column = self._window.place(tile)
+        _, rows, columns = self._window.shape
+        return Frame(0, columns, rows * columns, (block, row, column))
 
     def put(self, tile: Mapping[str, int]) -> tuple[Store, ...]:
         """Store the part of ``tile`` from the buffer that was given out last."""

@@ -1,0 +1,103 @@
+"""The command ``dovetail debug``: its options."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..arrays import random_inputs, read_inputs
+from ..output import clear_errors, human, print_json, progress
+
+if TYPE_CHECKING:
+    from ...debug.debugger import Debugger
+
+__all__ = ["debug"]
+
+
+@click.command()
+@click.argument("module", type=click.Path(path_type=Path))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
+@click.option("--device", default="sim", help="sim or rtl.", show_default=True)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="MODEL.onnx",
+    help="The model that MODULE was compiled from: what check compares with.",
+)
+@click.option("-c", "--command", "commands", multiple=True, help="Do this; may be given often.")
+@click.option("--script", type=click.Path(path_type=Path), help="Do what FILE says, line by line.")
+@click.option("--check", "checks", is_flag=True, help="As the last command: check.")
+@click.option(
+    "--waves",
+    type=click.Path(path_type=Path),
+    metavar="FILE.fst|FILE.vcd",
+    help="Write waveforms of the RTL, where the commands have led, or --around.",
+)
+@click.option("--around", type=int, metavar="INSTRUCTION", help="The middle of --waves.")
+@click.option("--cycles", type=click.IntRange(1), help="Length of --waves; default: 200.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def debug(
+    module: Path,
+    inputs: tuple[str, ...],
+    device: str,
+    model: Path | None,
+    commands: tuple[str, ...],
+    script: Path | None,
+    checks: bool,
+    waves: Path | None,
+    around: int | None,
+    cycles: int | None,
+    as_json: bool,
+) -> None:
+    """Look into a run of MODULE: stop anywhere, in both directions, and see what is there.
+
+    Without --command, --script, --check and --waves, commands are read from standard input; help
+    lists them.
+    """
+    from .prompt import Prompt, run_script
+
+    if not waves and (around is not None or cycles is not None):
+        raise click.UsageError("--around and --cycles say where --waves are; required --waves FILE")
+    lines = [*_read_script(script), *commands, *(["check"] if checks else [])]
+    if waves:
+        words = [str(waves)]
+        words += [] if around is None else ["around", str(around)]
+        words += [] if cycles is None else ["cycles", str(cycles)]
+        lines.append(shlex.join(["waves", *words]))
+    debugger = _open(module, inputs, device, model)
+    if not lines and sys.stdin.isatty() and not as_json:
+        Prompt(debugger).cmdloop()
+        return
+    lines = lines or sys.stdin.read().splitlines()
+    values, failed = run_script(debugger, lines, quiet=as_json)
+    if as_json:
+        print_json({"module": str(module), "device": device, "commands": values})
+    if failed:
+        human.print("check: the run is not what the model says")
+        raise click.exceptions.Exit(1)
+
+
+def _read_script(path: Path | None) -> list[str]:
+    from dovetail.runtime.errors import InputError
+
+    if path is None:
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read script {path}: {error}") from None
+
+
+def _open(path: Path, inputs: tuple[str, ...], device: str, model: Path | None) -> "Debugger":
+    from dovetail.runtime.module import Module
+
+    from ...debug.debugger import Debugger
+    from ...importers.onnx import load_onnx
+
+    loaded = Module.load(path)
+    given = read_inputs(inputs) or random_inputs(loaded)
+    with progress(f"running {path.name} on {device}"):
+        return Debugger(loaded, given, device, load_onnx(model) if model else None)

@@ -1,0 +1,104 @@
+"""One result of a VECTOR instruction: where it comes from, and its sum before it was finished."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.footprint import is_window, nest, outer_extent, results_written, window_taps
+from dovetail.isa.instructions import Fold, Multiplier, Vector
+from dovetail.isa.memories import Memory
+from dovetail.isa.semantics import fold, window_sums
+from dovetail.runtime.debug.compare import Finding
+from dovetail.runtime.debug.session import Session
+
+__all__ = ["Result", "result_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A wrong element that VECTOR ``index`` wrote.
+
+    row, column, channel: of the element; block: of its word, among those of the root; lane.
+    totals: of all lanes before the finish.  source: the first ACC or ACT word that it folds, of
+    those of a window the instruction's.  rows, columns: of all elements that the instruction
+    writes.  par: its word of PAR.  before: position of the run just before it was written.  spills:
+    whether the instruction writes places that its tensor has not.
+    """
+
+    index: int
+    vector: Vector
+    row: int
+    column: int
+    channel: int
+    block: int
+    lane: int
+    totals: NDArray[np.int64]
+    source: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    par: int
+    before: int
+    spills: bool
+
+    @property
+    def total(self) -> int:
+        """Of its lane."""
+        return int(self.totals[self.lane])
+
+
+def result_of(session: Session, finding: Finding, vector: Vector) -> Result | None:
+    """What ``finding`` is a byte of; None for padding."""
+    config, index = session.config, finding.instruction.index
+    frame = session.record.frames.get(index)
+    if finding.channel is None or finding.row is None or finding.column is None:
+        return None
+    if frame is None or finding.memory != "act":
+        return None
+    outer = outer_extent(vector)
+    places = nest(
+        vector.destination_address,
+        outer,
+        vector.destination_stride,
+        config.depth(vector.destination),
+    )
+    kept = results_written(vector)
+    number = int(np.flatnonzero(kept & (places == finding.address))[-1])
+    session.position = finding.position - 1
+    state = session.replayed_state
+    memory = vector.source
+    words = nest(vector.source_address, vector.extent, vector.source_stride, config.depth(memory))
+    held = state.act if memory is Memory.ACT else state.acc
+    values = held[words].astype(np.int32)
+    if is_window(vector):
+        totals = window_sums(values, vector, state.tap[window_taps(vector, config)])
+        source = int(words[0])
+    else:
+        taps = None
+        if vector.fold is Fold.MAC and vector.multiplier is Multiplier.TAP:
+            where = nest(vector.tap_address, vector.extent, vector.tap_stride, config.tap_depth)
+            taps = state.tap[where].reshape(len(places), -1, config.block)
+        totals = fold(values.reshape(len(places), -1, config.block), vector, taps)
+        source = int(words.reshape(len(places), -1)[number, 0])
+    par = nest(vector.par_address, outer, vector.par_stride, config.par_depth)[number]
+    layout = session.record.tensors[frame.tensor]
+    block, row, column = frame.place(places[kept])
+    elements = layout.elements(block, row, column)
+    inside = elements.known.any(axis=1)
+    mine = int(frame.place(np.array([finding.address]))[0][0])
+    return Result(
+        index,
+        vector,
+        finding.row,
+        finding.column,
+        finding.channel,
+        mine,
+        finding.lane,
+        totals[number].astype(np.int64),
+        source,
+        tuple(np.unique(elements.row[elements.known]).tolist()),
+        tuple(np.unique(elements.column[elements.known]).tolist()),
+        int(par),
+        finding.position - 1,
+        not bool(inside.all()),
+    )

@@ -1,0 +1,231 @@
+"""Which element of which tensor a word of ACT or DRAM holds, as the module remembers it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModuleError
+from ..module import Module
+
+__all__ = ["Elements", "Frame", "ImageLayout", "Record", "TensorLayout", "read_record"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLayout:
+    """Rows of an image's bytes, ``pitch`` apart, of which words are windows.
+
+    Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
+    byte.  transposed: rows are columns of the tensor.
+    """
+
+    step: int
+    lead: int
+    row_bytes: int
+    pitch: int
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GridLayout:
+    """Pixels of an image of ``height`` x ``width`` from ``start`` on, ``steps`` apart."""
+
+    height: int
+    width: int
+    start: tuple[int, int]
+    steps: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The element of each lane of some words: int64[n, lanes] each.
+
+    known: whether it is one of the tensor; where not, ``halo`` says whether it is padding.
+    """
+
+    row: Ints
+    column: Ints
+    channel: Ints
+    known: NDArray[np.bool_]
+    halo: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TensorLayout:
+    """A tensor int8[1, H, W, C] or int8[1, C] of the model's graph, and how it lies.
+
+    root: the tensor it is part of, perhaps itself; its blocks are those of the root.
+    addend: another tensor takes its place.  halo: top, left, bottom, right; fill: its value.
+    places: lane of each channel, counted over blocks.  grid: of a part with some of the root's
+    pixels, which.  address: of its root in DRAM, where it has
+    no halo; None when it never is there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    root: str
+    addend: bool
+    first_block: int
+    blocks: int
+    channels: int
+    height: int
+    width: int
+    halo: tuple[int, int, int, int]
+    fill: int | None
+    places: tuple[int, ...] | None
+    grid: GridLayout | None
+    address: int | None
+    image: ImageLayout | None
+    lanes: int
+
+    @property
+    def nhwc(self) -> tuple[int, int, int]:
+        """Height, width and channels of the tensor itself."""
+        return (1, 1, self.shape[-1]) if len(self.shape) < 4 else self.shape[1:]  # type: ignore
+
+    @property
+    def dram_bytes(self) -> int:
+        """Of the root in DRAM."""
+        if self.image:
+            return self.height * self.image.pitch
+        height, width = self.full_size
+        return self.blocks * height * width * self.lanes
+
+    @property
+    def full_size(self) -> tuple[int, int]:
+        """Height and width of the root."""
+        return (self.grid.height, self.grid.width) if self.grid else (self.height, self.width)
+
+    @cached_property
+    def channel_of(self) -> Ints:
+        """The channel of each lane of the root's blocks; -1 for none: int64[blocks * lanes]."""
+        found = np.full(self.blocks * self.lanes, -1, np.int64)
+        lanes = np.array(self.places if self.places else range(self.channels), np.int64)
+        found[lanes + self.first_block * self.lanes] = np.arange(self.channels)
+        return found
+
+    def elements(self, block: Ints, row: Ints, column: Ints) -> Elements:
+        """What words (block, row, column), the halo included, hold; int64[n] each."""
+        lane = np.arange(self.lanes)
+        if self.image:
+            return self._pixels(row, column, lane)
+        y = np.broadcast_to((row - self.halo[0])[:, None], (len(row), self.lanes))
+        x = np.broadcast_to((column - self.halo[1])[:, None], (len(row), self.lanes))
+        height, width = self.full_size
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        there = (block >= 0) & (block < self.blocks)
+        channel = self.channel_of[np.where(there, block, 0)[:, None] * self.lanes + lane]
+        near = (y >= -self.halo[0]) & (y < height + self.halo[2])
+        near &= (x >= -self.halo[1]) & (x < width + self.halo[3])
+        halo = near & ~inside & there[:, None]
+        if self.grid:
+            (top, left), (down, across) = self.grid.start, self.grid.steps
+            inside &= ((y - top) % down == 0) & ((x - left) % across == 0)
+            y, x = (y - top) // down, (x - left) // across
+            inside &= (y >= 0) & (y < self.height) & (x >= 0) & (x < self.width)
+        return Elements(y, x, channel, inside & (channel >= 0) & there[:, None], halo)
+
+    def _pixels(self, row: Ints, column: Ints, lane: Ints) -> Elements:
+        image = self.image
+        assert image is not None
+        channels = self.nhwc[2]
+        byte = column[:, None] + lane
+        y = np.broadcast_to((row - self.halo[0])[:, None], byte.shape)
+        x, channel = byte // channels, byte % channels
+        inside = (byte >= 0) & (byte < image.row_bytes) & (y >= 0) & (y < self.height)
+        if image.transposed:
+            y, x = x, y
+        return Elements(y, x, channel, inside, ~inside)
+
+    def dram_place(self, address: Ints) -> tuple[Ints, Ints, Ints]:
+        """Block, row and column, the halo included, of the words at DRAM bytes ``address``."""
+        assert self.address is not None
+        if self.image:
+            row, column = np.divmod(address - self.address, self.image.pitch)
+            return np.zeros_like(row), row + self.halo[0], column
+        word = (address - self.address) // self.lanes
+        height, width = self.full_size
+        block, rest = np.divmod(word, height * width)
+        row, column = np.divmod(rest, width)
+        return block, row + self.halo[0], column + self.halo[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Element ``origin`` (block, row, column; halo included) of ``tensor`` lies at ``word``.
+
+    Rows are ``row_words`` apart, blocks ``block_words``.
+    """
+
+    tensor: int
+    word: int
+    row_words: int
+    block_words: int
+    origin: tuple[int, int, int]
+
+    def place(self, words: Ints) -> tuple[Ints, Ints, Ints]:
+        """Block, row and column of what should lie in ``words``."""
+        block, rest = np.divmod(words - self.word, self.block_words)
+        row, column = np.divmod(rest, self.row_words)
+        return block + self.origin[0], row + self.origin[1], column + self.origin[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a module remembers: its tensors, and by instruction, what it writes of one, or loads of
+    a constant: name and place.
+    """
+
+    tensors: tuple[TensorLayout, ...]
+    frames: Mapping[int, Frame]
+    constants: Mapping[int, tuple[str, tuple[int, ...]]]
+
+    def number(self, name: str) -> int | None:
+        """The place of the tensor ``name`` among ``tensors``."""
+        return next((n for n, each in enumerate(self.tensors) if each.name == name), None)
+
+
+EMPTY = Record((), {}, {})
+
+
+def read_record(module: Module, lanes: int) -> Record:
+    """What ``module`` remembers; nothing, if an older version made it.
+
+    Raises ModuleError when it cannot be read.
+    """
+    found = module.details.get("record")
+    if found is None:
+        return EMPTY
+    try:
+        return Record(
+            tuple(_tensor(each, lanes) for each in found["tensors"]),
+            {
+                index: Frame(n, word, rows, blocks, (b, r, c))
+                for index, n, word, rows, blocks, b, r, c in found["frames"]
+            },
+            {index: (name, tuple(place)) for index, name, place in found["constants"]},
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModuleError(
+            f"what the module remembers of its tensors cannot be read: {error!r}; compile it again"
+        ) from None
+
+
+def _tensor(values: Mapping[str, Any], lanes: int) -> TensorLayout:
+    given = dict(values)
+    image, places, grid = (given.pop(name) for name in ("image", "places", "grid"))
+    given["shape"], given["halo"] = tuple(given["shape"]), tuple(given["halo"])
+    return TensorLayout(
+        **given,
+        places=None if places is None else tuple(places),
+        image=None if image is None else ImageLayout(**image),
+        grid=None
+        if grid is None
+        else GridLayout(grid["height"], grid["width"], tuple(grid["start"]), tuple(grid["steps"])),
+        lanes=lanes,
+    )

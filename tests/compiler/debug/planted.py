@@ -1,0 +1,85 @@
+"""Modules with one fault each."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dovetail.compiler import compile
+from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.compiler.debug.debugger import Debugger
+from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Instruction, encode
+from dovetail.isa.memories import Unit
+from dovetail.runtime.executor import config_of
+from dovetail.runtime.module import Module
+from dovetail.runtime.profile.flows import Flow
+from dovetail.runtime.profile.profile import program_of
+
+__all__ = ["Subject", "changed_bytes", "changed_instruction", "subject", "without_token"]
+
+
+class Subject:
+    """A compiled model, sound, its program and inputs."""
+
+    def __init__(self, path: Path, target: str) -> None:
+        self.model = onnx.load(path)
+        self.module = compile(path, target=target)
+        self.config = config_of(self.module)
+        self.program = program_of(self.module)
+        self.inputs: dict[str, NDArray[Any]] = dict(random_inputs(self.module))
+        self.layer_of: list[int] = self.module.details["layer_of"]
+
+    def debug(self, module: Module, device: str = "sim") -> Debugger:
+        """A debugger of ``module``."""
+        return Debugger(module, self.inputs, device, self.model)
+
+    def of_layer(self, number: int, unit: Unit) -> list[int]:
+        """Instructions of a layer."""
+        return [
+            index
+            for index, each in enumerate(self.program)
+            if self.layer_of[index] == number and each.unit is unit
+        ]
+
+
+@cache
+def subject(path: Path, target: str = "vta:tiny") -> Subject:
+    """The same one every time."""
+    return Subject(path, target)
+
+
+def changed_bytes(module: Module, address: int, data: bytes) -> Module:
+    """``module`` with other bytes in its DRAM."""
+    dram = bytearray(module.sections["dram"])
+    dram[address : address + len(data)] = data
+    return replace(module, sections={"dram": bytes(dram)})
+
+
+def changed_instruction(whole: Subject, index: int, **fields: Any) -> Module:
+    """The module with other values in one instruction, and the bank masks they need."""
+    instruction: Instruction = replace(whole.program[index], **fields)
+    return _put(whole.module, index, with_bank_masks(instruction, whole.config))
+
+
+def without_token(whole: Subject, flow: Flow) -> Module:
+    """The module without one token: neither given nor waited for."""
+    giver, taker = whole.program[flow.source], whole.program[flow.target]
+    module = _put(whole.module, flow.source, replace(giver, post=giver.post - {taker.unit}))
+    return _put(module, flow.target, replace(taker, wait=taker.wait - {giver.unit}))
+
+
+def _put(module: Module, index: int, instruction: Instruction) -> Module:
+    address = module.details["program_address"] + index * INSTRUCTION_BYTES
+    return changed_bytes(module, address, encode(instruction))
+
+
+def scaled(data: bytes, factor: float) -> bytes:
+    """One float32, times ``factor``."""
+    value = np.frombuffer(data, np.float32) * np.float32(factor)
+    return value.astype(np.float32).tobytes()

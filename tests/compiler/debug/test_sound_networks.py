@@ -1,0 +1,56 @@
+"""Sound programs of all kinds of layers: every byte that is compared agrees, so all that modules
+say about where tensors lie is right.
+"""
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.compiler.debug.debugger import Debugger
+from tests.end_to_end import test_joins, test_networks, test_transposed
+from tests.end_to_end.models import Network, random_network
+
+TARGETS = ["vta:tiny", "vta:zynq7020"]
+
+
+def check(model: onnx.ModelProto, target: str) -> Debugger:
+    """Check the whole run of a model; nothing is found, and no layer is left out."""
+    module = compile(model, target=target)
+    debugger = Debugger(module, random_inputs(module), "sim", model)
+    found = debugger.check()
+    assert found.passes, found
+    assert len(found.compared) == len(debugger.layers)
+    assert all(found.compared.values())
+    return debugger
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_networks(seed: int, target: str) -> None:
+    check(random_network(seed), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", test_networks.NETWORKS)
+def test_each_kind_of_layer(name: str, target: str) -> None:
+    net = Network(np.random.default_rng(3))
+    check(net.model(test_networks.NETWORKS[name](net)), target)
+
+
+@pytest.mark.parametrize("name", test_joins.NETWORKS)
+def test_parts_of_tensors(name: str) -> None:
+    net = Network(np.random.default_rng(3))
+    check(net.model(test_joins.NETWORKS[name](net)), "vta:tiny")
+
+
+@pytest.mark.parametrize("name", test_transposed.NETWORKS)
+def test_pixels_apart(name: str) -> None:
+    size = (8, 8) if "joined" in name else (9, 7)
+    check(test_transposed.build(test_transposed.NETWORKS[name], size), "vta:tiny")
+
+
+@pytest.mark.parametrize("name", ["transposed, grown", "average"])
+def test_tensors_that_stay_in_memory(name: str) -> None:
+    check(test_transposed.build(test_transposed.NETWORKS[name], (24, 60)), "vta:tiny")
