@@ -31,6 +31,7 @@ __all__ = [
     "Total",
     "Value",
     "map_refs",
+    "operands",
     "without",
 ]
 
@@ -165,17 +166,8 @@ class Nest:
     @property
     def refs(self) -> tuple[Ref, ...]:
         """Every element the nest touches: target, operands, parameters."""
-        match self.value:
-            case Ref():
-                operands: tuple[Ref, ...] = (self.value,)
-            case Product(left=left, right=right):
-                operands = (left, right)
-            case Scaled(ref=ref):
-                operands = (ref,)
-            case Total(left=left_term, right=right_term):
-                operands = (left_term.ref, right_term.ref)
         parameters = (self.finish.bias, self.finish.scale) if self.finish else ()
-        return (self.target, *operands, *parameters)
+        return (self.target, *operands(self.value), *parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +191,19 @@ class Kernel:
     def refs(self) -> dict[str, Ref]:
         """An element of each buffer, by the buffer's name."""
         return {ref.buffer.name: ref for nest in self.nests for ref in nest.refs}
+
+
+def operands(value: Value) -> tuple[Ref, ...]:
+    """The elements that ``value`` is of."""
+    match value:
+        case Ref():
+            return (value,)
+        case Product(left=left, right=right):
+            return (left, right)
+        case Scaled(ref=ref):
+            return (ref,)
+        case Total(left=first, right=second):
+            return (first.ref, second.ref)
 
 
 def map_refs(nest: Nest, change: Callable[[Ref], Ref]) -> Nest:

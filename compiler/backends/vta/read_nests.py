@@ -1,6 +1,6 @@
 """Reading the nests of a loop program: what each writes, folds and finishes.
 
-A nest is a store, an update whose target a nest before it sets to 0, or a fold of its own:
+A nest is a store, an update of what statements before it set to 0, or a fold of its own:
 
     alloc total: total = 0; for ky: for kx: total add= value;  y[...] = finish(total)
 
@@ -11,48 +11,33 @@ buffer that a program allocates in ACT lies where what is computed from it goes.
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ...dtypes import DType
-from ...errors import CompilerError
-from ...loops.affine import Linear, linear
+from ...loops.affine import Linear
 from ...loops.expressions import (
     SCRATCHPADS,
-    Binary,
     BinaryFunction,
     Buffer,
-    Cast,
     Constant,
-    Expr,
     Load,
     Scope,
-    Unary,
-    UnaryFunction,
     Variable,
 )
 from ...loops.ir import Allocate, Block, For, Function, LoopKind, Stmt, Store, Update
-from ...loops.text import expr_to_text, statement_to_text
+from ...loops.text import statement_to_text
 from .nest import (
     Fold,
     Kernel,
     Loop,
     Nest,
-    Product,
     Ref,
-    Requantized,
-    Scaled,
-    Total,
-    Value,
     map_refs,
 )
+from .read_values import Copy, NestError, Values
 
 __all__ = ["NestError", "read_nests"]
 
-
-class NestError(CompilerError):
-    """A loop program has a statement that no instruction could be."""
-
-
-ZERO = Constant(0, DType.INT64)
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
 """What each reduction is, and where it starts."""
 
@@ -109,37 +94,13 @@ def _reads(nest: Nest, name: str) -> bool:
     return any(ref.buffer.name == name for ref in nest.refs[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """A copy in a scratchpad, by the name of what it is of; ``moved``: what to add to an index."""
-
-    buffer: Buffer
-    moved: tuple[int, ...]
-
-    @staticmethod
-    def of(stmt: Store, source: Load) -> "_Copy":
-        shape, moved = list(stmt.buffer.shape), [0] * len(stmt.buffer.shape)
-        for axis, (inside, outside) in enumerate(zip(stmt.indices, source.indices, strict=True)):
-            start = (linear(outside) - linear(inside)).value
-            if start is not None:
-                shape[axis], moved[axis] = source.buffer.shape[axis], start
-        name = source.buffer.name
-        return _Copy(replace(stmt.buffer, name=name, shape=tuple(shape)), tuple(moved))
-
-    def ref(self, indices: tuple[Linear, ...]) -> Ref:
-        return Ref(
-            self.buffer,
-            tuple(i.shifted(start) for i, start in zip(indices, self.moved, strict=True)),
-        )
-
-
 @dataclass(slots=True)
 class _Reader:
     nests: list[Nest] = field(default_factory=list)
-    allocated: dict[str, int] = field(default_factory=dict)
-    """Of each buffer between nests, the number of loops around it."""
-    copied: dict[str, "_Copy"] = field(default_factory=dict)
-    cleared: set[str] = field(default_factory=set)
+    allocated: set[str] = field(default_factory=set)
+    values: Values = field(default_factory=Values)
+    cleared: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Of each buffer that is set to 0, the loops around that."""
 
     def statement(self, stmt: Stmt, loops: tuple[Loop, ...]) -> None:
         match stmt:
@@ -149,7 +110,7 @@ class _Reader:
             case Allocate(buffer=Buffer(scope=Scope.REGISTER)):
                 self.folded(stmt, loops)
             case Allocate(buffer=buffer, body=body):
-                self.allocated[buffer.name] = len(loops)
+                self.allocated.add(buffer.name)
                 self.statement(body, loops)
             case For(body=body):
                 self.statement(body, (*loops, _loop(stmt)))
@@ -163,30 +124,33 @@ class _Reader:
     def store(self, stmt: Store, loops: tuple[Loop, ...]) -> None:
         match stmt.value:
             case Constant(value=0) if stmt.buffer.scope is Scope.ACC:
-                self.cleared.add(stmt.buffer.name)
+                moving = _moving(self.values.ref(Load(stmt.buffer, stmt.indices)))
+                count = prod(loop.extent for loop in loops if loop.name in moving)
+                if count != stmt.buffer.elements:
+                    raise _error(stmt, f"required all {stmt.buffer.elements} elements")
+                self.cleared[stmt.buffer.name] = frozenset(loop.name for loop in loops)
             case Load(buffer=Buffer(scope=Scope.GLOBAL)) if (
                 stmt.buffer.name in self.allocated and stmt.buffer.scope in SCRATCHPADS
             ):
-                self.copied[stmt.buffer.name] = _Copy.of(stmt, stmt.value)
+                self.values.copies[stmt.buffer.name] = Copy.of(stmt, stmt.value)
             case _:
-                target = self.ref(Load(stmt.buffer, stmt.indices))
-                finish, table, inner = self.finish(stmt.value)
-                nest = Nest(loops, frozenset(), target, Fold.NONE, self.value(inner), finish, table)
+                target = self.values.ref(Load(stmt.buffer, stmt.indices))
+                finish, table, inner = self.values.finish(stmt.value)
+                nest = Nest(
+                    loops, frozenset(), target, Fold.NONE, self.values.value(inner), finish, table
+                )
                 self.add(nest)
 
     def update(self, stmt: Update, loops: tuple[Loop, ...]) -> None:
         if stmt.buffer.name not in self.cleared or stmt.function is not BinaryFunction.ADD:
             raise _error(stmt, "required a sum that is set to 0 before")
-        target = self.ref(Load(stmt.buffer, stmt.indices))
-        value = self.value(stmt.value)
-        # A loop of one iteration moves nothing, whatever it is over.
-        moving = {atom.name for index in target.indices for atom in _variables(index)}
-        used = {
-            atom.name for ref in _operands(value) for i in ref.indices for atom in _variables(i)
-        }
-        inside = loops[self.allocated.get(target.buffer.name, 0) :]
-        reduction = frozenset(loop.name for loop in inside if loop.name in used - moving)
-        self.add(Nest(loops, reduction, target, Fold.SUM, value))
+        target = self.values.ref(Load(stmt.buffer, stmt.indices))
+        # In each iteration of the loops around both, the sums begin anew.
+        anew = self.cleared[stmt.buffer.name] | _moving(target)
+        reduction = frozenset(
+            loop.name for loop in loops if loop.name not in anew and loop.extent > 1
+        )
+        self.add(Nest(loops, reduction, target, Fold.SUM, self.values.value(stmt.value)))
 
     def folded(self, stmt: Allocate, loops: tuple[Loop, ...]) -> None:
         """A fold of each element by itself."""
@@ -206,11 +170,11 @@ class _Reader:
                 if isinstance(inner, Update) and inner.buffer == stmt.buffer:
                     fold, wanted = FOLDS.get(inner.function, (Fold.NONE, None))
                     if wanted == first and start.dtype in (DType.INT8, DType.INT32):
-                        finish, table, total = self.finish(store.value)
+                        finish, table, total = self.values.finish(store.value)
                         if total == Load(stmt.buffer, ()):
-                            target = self.ref(Load(store.buffer, store.indices))
+                            target = self.values.ref(Load(store.buffer, store.indices))
                             names = frozenset(loop.name for loop in folded)
-                            value = self.value(inner.value)
+                            value = self.values.value(inner.value)
                             everything = (*loops, *folded)
                             self.add(Nest(everything, names, target, fold, value, finish, table))
                             return
@@ -220,78 +184,6 @@ class _Reader:
         """Keep a nest; loops over a buffer between nests lose the name of the buffer."""
         self.nests.append(_renamed(nest) if nest.name in self.allocated else nest)
 
-    def finish(self, value: Expr) -> tuple[Requantized | None, Buffer | None, Expr]:
-        """The finish and the table of a result, and what they are applied to."""
-        match value:
-            case Load(
-                buffer=table,
-                indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),
-            ):
-                finish, nested, base = self.finish(inner)
-                if nested is None:
-                    return finish, self.ref(Load(table, (ZERO, ZERO))).buffer, base
-            case Cast(
-                DType.INT8,
-                Binary(
-                    BinaryFunction.MIN,
-                    Binary(BinaryFunction.MAX, moved, Constant(value=low)),
-                    Constant(value=high),
-                ),
-            ):
-                zero_point, scaled = _split(moved)
-                match scaled:
-                    case Unary(
-                        UnaryFunction.RINT,
-                        Binary(
-                            BinaryFunction.MUL,
-                            Cast(DType.FLOAT32, Binary(BinaryFunction.ADD, base, Load() as bias)),
-                            Load() as scale,
-                        ),
-                    ):
-                        parameters = self.ref(bias), self.ref(scale)
-                        limits = (zero_point, int(low), int(high))
-                        return Requantized(*parameters, *limits), None, base
-        return None, None, value
-
-    def value(self, expr: Expr) -> Value:
-        match expr:
-            case Load() | Cast(DType.INT32, Load()):
-                return self.operand(expr)
-            case Binary(BinaryFunction.MUL, a, Constant(value=factor)):
-                return Scaled(self.operand(a), int(factor))
-            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.ADD, b, Constant(value=n))):
-                return Product(self.operand(a), self.operand(b), int(n))
-            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.SUB, b, Constant(value=n))):
-                return Product(self.operand(a), self.operand(b), -int(n))
-            case Binary(BinaryFunction.MUL, a, b):
-                return Product(self.operand(a), self.operand(b))
-            case Binary(BinaryFunction.ADD, a, b):
-                return Total(self.scaled(a), self.scaled(b))
-        raise NestError(f"{expr_to_text(expr)} is no value of an instruction")
-
-    def scaled(self, expr: Expr) -> Scaled:
-        match self.value(expr):
-            case Scaled() as scaled:
-                return scaled
-            case Ref() as ref:
-                return Scaled(ref, 1)
-        raise NestError(f"{expr_to_text(expr)} is no element with a factor")
-
-    def operand(self, expr: Expr) -> Ref:
-        if isinstance(expr, Cast) and expr.dtype is DType.INT32:
-            expr = expr.operand
-        if isinstance(expr, Load) and expr.dtype in (DType.INT8, DType.INT32):
-            return self.ref(expr)
-        raise NestError(f"{expr_to_text(expr)} is no operand of an instruction")
-
-    def ref(self, load: Load) -> Ref:
-        indices = tuple(linear(index) for index in load.indices)
-        for index in indices:
-            if not all(isinstance(atom, Variable) for atom in index.terms):
-                raise NestError(f"{expr_to_text(load)}: an index is no sum of loop variables")
-        copied = self.copied.get(load.buffer.name)
-        return copied.ref(indices) if copied else Ref(load.buffer, indices)
-
 
 def _loop(stmt: For) -> Loop:
     if not isinstance(stmt.extent, Constant):
@@ -299,30 +191,10 @@ def _loop(stmt: For) -> Loop:
     return Loop(stmt.variable, int(stmt.extent.value), stmt.kind)
 
 
-def _split(expr: Expr) -> tuple[int, Expr]:
-    """A number that is added, and the rest."""
-    match expr:
-        case Binary(BinaryFunction.ADD, rest, Constant(value=number)):
-            return int(number), rest
-        case Binary(BinaryFunction.SUB, rest, Constant(value=number)):
-            return -int(number), rest
-    return 0, expr
-
-
-def _variables(index: Linear) -> list[Variable]:
-    return [atom for atom in index.terms if isinstance(atom, Variable)]
-
-
-def _operands(value: Value) -> tuple[Ref, ...]:
-    match value:
-        case Ref():
-            return (value,)
-        case Product(left=left, right=right):
-            return (left, right)
-        case Scaled(ref=ref):
-            return (ref,)
-        case Total(left=a, right=b):
-            return (a.ref, b.ref)
+def _moving(ref: Ref) -> set[str]:
+    """The variables of its indices."""
+    atoms = (atom for index in ref.indices for atom in index.terms)
+    return {atom.name for atom in atoms if isinstance(atom, Variable)}
 
 
 def _renamed(nest: Nest) -> Nest:

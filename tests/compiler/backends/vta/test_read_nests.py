@@ -93,6 +93,40 @@ function "pool"
         read_nests(parse(wrong))
 
 
+def test_sums_begin_anew_where_they_are_set_to_0() -> None:
+    text = """
+function "sums"
+  input x: int8[3, 5, 4] act
+  input w: int8[3, 5, 4] tap
+  output y: int32[3, 4] acc
+  for t in 3:
+    alloc acc: int32[4] acc:
+      for m in 4:
+        acc[m] = 0:int32
+      for k in 5:
+        for l in 4:
+          acc[l] add= cast(int32, x[t, k, l]) * cast(int32, w[t, k, l])
+      for n in 4:
+        y[t, n] = acc[n]
+"""
+    sums, _ = read_nests(parse(text)).nests
+    assert sums.reduction == frozenset({"k"})
+    outside = """
+function "sums"
+  input x: int8[3, 5, 4] act
+  input w: int8[3, 5, 4] tap
+  output y: int32[4] acc
+  for m in 4:
+    y[m] = 0:int32
+  for t in 3:
+    for k in 5:
+      for l in 4:
+        y[l] add= cast(int32, x[t, k, l]) * cast(int32, w[t, k, l])
+"""
+    (sums,) = read_nests(parse(outside)).nests
+    assert sums.reduction == frozenset({"t", "k"})
+
+
 def test_factors_may_be_left_out_of_a_sum_of_two() -> None:
     text = """
 function "add"
@@ -113,6 +147,7 @@ function "add"
     [
         ("add=", "max=", "required a sum that is set to 0 before"),
         ("0:int32", "1:int32", "1:int32 is no value"),
+        ("for b in 6:", "for b in 5:", "required all 72 elements"),
         ("cast(float32, acc[c, q, l.2])", "abs(cast(float32, acc[c, q, l.2]))", "is no value"),
         ("for q in 6 hardware:", "if c < 9:", "required loops, stores and updates"),
         ("x[acc.c, o * 2 + p, acc.l]", "x[acc.c, (o + p) % 6, acc.l]", "an index is no sum"),

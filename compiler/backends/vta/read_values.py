@@ -1,0 +1,146 @@
+"""Reading the values and finishes of nests from expressions."""
+
+from dataclasses import dataclass, field, replace
+
+from ...dtypes import DType
+from ...errors import CompilerError
+from ...loops.affine import Linear, linear
+from ...loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Buffer,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Unary,
+    UnaryFunction,
+    Variable,
+)
+from ...loops.ir import Store
+from ...loops.text import expr_to_text
+from .nest import Product, Ref, Requantized, Scaled, Total, Value
+
+__all__ = ["Copy", "NestError", "Values"]
+
+
+class NestError(CompilerError):
+    """A loop program has a statement that no instruction could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy in a scratchpad, by the name of what it is of; ``moved``: what to add to an index."""
+
+    buffer: Buffer
+    moved: tuple[int, ...]
+
+    @staticmethod
+    def of(stmt: Store, source: Load) -> "Copy":
+        shape, moved = list(stmt.buffer.shape), [0] * len(stmt.buffer.shape)
+        for axis, (inside, outside) in enumerate(zip(stmt.indices, source.indices, strict=True)):
+            start = (linear(outside) - linear(inside)).value
+            if start is not None:
+                shape[axis], moved[axis] = source.buffer.shape[axis], start
+        name = source.buffer.name
+        return Copy(replace(stmt.buffer, name=name, shape=tuple(shape)), tuple(moved))
+
+    def ref(self, indices: tuple[Linear, ...]) -> Ref:
+        return Ref(
+            self.buffer,
+            tuple(i.shifted(start) for i, start in zip(indices, self.moved, strict=True)),
+        )
+
+
+@dataclass(slots=True)
+class Values:
+    """Reads expressions; ``copies``: in scratchpads, by the names of their buffers."""
+
+    copies: dict[str, Copy] = field(default_factory=dict)
+
+    def finish(self, value: Expr) -> tuple[Requantized | None, Buffer | None, Expr]:
+        """The finish and the table of a result, and what they are applied to."""
+        match value:
+            case Load(
+                buffer=table,
+                indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),
+            ):
+                finish, nested, base = self.finish(inner)
+                if nested is None:
+                    return finish, self.buffer(table), base
+            case Cast(
+                DType.INT8,
+                Binary(
+                    BinaryFunction.MIN,
+                    Binary(BinaryFunction.MAX, moved, Constant(value=low)),
+                    Constant(value=high),
+                ),
+            ):
+                zero_point, scaled = _split(moved)
+                match scaled:
+                    case Unary(
+                        UnaryFunction.RINT,
+                        Binary(
+                            BinaryFunction.MUL,
+                            Cast(DType.FLOAT32, Binary(BinaryFunction.ADD, base, Load() as bias)),
+                            Load() as scale,
+                        ),
+                    ):
+                        parameters = self.ref(bias), self.ref(scale)
+                        limits = (zero_point, int(low), int(high))
+                        return Requantized(*parameters, *limits), None, base
+        return None, None, value
+
+    def value(self, expr: Expr) -> Value:
+        match expr:
+            case Load() | Cast(DType.INT32, Load()):
+                return self.operand(expr)
+            case Binary(BinaryFunction.MUL, a, Constant(value=factor)):
+                return Scaled(self.operand(a), int(factor))
+            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.ADD, b, Constant(value=n))):
+                return Product(self.operand(a), self.operand(b), int(n))
+            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.SUB, b, Constant(value=n))):
+                return Product(self.operand(a), self.operand(b), -int(n))
+            case Binary(BinaryFunction.MUL, a, b):
+                return Product(self.operand(a), self.operand(b))
+            case Binary(BinaryFunction.ADD, a, b):
+                return Total(self.scaled(a), self.scaled(b))
+        raise NestError(f"{expr_to_text(expr)} is no value of an instruction")
+
+    def scaled(self, expr: Expr) -> Scaled:
+        match self.value(expr):
+            case Scaled() as scaled:
+                return scaled
+            case Ref() as ref:
+                return Scaled(ref, 1)
+        raise NestError(f"{expr_to_text(expr)} is no element with a factor")
+
+    def operand(self, expr: Expr) -> Ref:
+        if isinstance(expr, Cast) and expr.dtype is DType.INT32:
+            expr = expr.operand
+        if isinstance(expr, Load) and expr.dtype in (DType.INT8, DType.INT32):
+            return self.ref(expr)
+        raise NestError(f"{expr_to_text(expr)} is no operand of an instruction")
+
+    def ref(self, load: Load) -> Ref:
+        indices = tuple(linear(index) for index in load.indices)
+        for index in indices:
+            if not all(isinstance(atom, Variable) for atom in index.terms):
+                raise NestError(f"{expr_to_text(load)}: an index is no sum of loop variables")
+        copied = self.copies.get(load.buffer.name)
+        return copied.ref(indices) if copied else Ref(load.buffer, indices)
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """What a copy is of, or the buffer itself."""
+        copied = self.copies.get(buffer.name)
+        return copied.buffer if copied else buffer
+
+
+def _split(expr: Expr) -> tuple[int, Expr]:
+    """A number that is added, and the rest."""
+    match expr:
+        case Binary(BinaryFunction.ADD, rest, Constant(value=number)):
+            return int(number), rest
+        case Binary(BinaryFunction.SUB, rest, Constant(value=number)):
+            return -int(number), rest
+    return 0, expr
