@@ -33,6 +33,7 @@ from .graph.text import to_text
 from .graph.types import TensorType
 from .graph.verify import verify
 from .importers.general.context import NeedsValueError, Tensor
+from .importers.general.element_types import type_name
 from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
 from .importers.onnx import import_onnx
@@ -201,7 +202,11 @@ def _specialising(
         if not value.type.HasField("tensor_type"):
             raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
         shape = tuple(dim.dim_value or -1 for dim in tensor.shape.dim)
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        try:
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        except KeyError:
+            found = type_name(tensor.elem_type)
+            raise ModelError(f"output {value.name!r} has elements of type {found}") from None
         outputs.append(TensorSignature(value.name, shape, str(dtype)))
     inputs = tuple(
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from ..errors import GraphError, ModelError, UnsupportedOperatorError
 from ..graph.ir import Graph, GraphBuilder
 from ..graph.ops import Dequantize, Shift128, TensorType
+from .general.element_types import type_name
 from .onnx_nodes import CONVERTERS, QUANTIZED_OPERATORS
 from .onnx_state import ImportState, OnnxNode
 from .values import Array, Floating, Integer, Real, identity_order, to_model_order
@@ -121,7 +122,7 @@ def _inputs(state: ImportState, model: onnx.ModelProto) -> None:
         name, shape = value.name, _shape(value)
         kind = value.type.tensor_type.elem_type
         if kind not in DTYPES:
-            found = onnx.TensorProto.DataType.Name(kind)
+            found = type_name(kind)
             raise ModelError(f"input {name!r} is {found}; required int8, uint8 or float32")
         state.graph.input(name, TensorType(shape, DTYPES[kind]))
         order = identity_order(len(shape))

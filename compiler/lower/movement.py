@@ -38,9 +38,11 @@ def slice_(operator: movement.Slice, operands: Sequence[Operand], indices: Indic
 def concatenate(
     operator: movement.Concatenate, operands: Sequence[Operand], indices: Indices
 ) -> Expr:
-    """A choice by the index along the axis."""
+    """A choice by the index along the axis; anything where there are no elements."""
     axis, sizes = operator.axis, [each.type.shape[operator.axis] for each in operands]
     present = [(each, size) for each, size in zip(operands, sizes, strict=True) if size]
+    if not present:
+        return Constant(0, operands[0].type.dtype)
     if len(present) == 1:
         return present[0][0][indices]
     place = indices[axis]

@@ -10,6 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
 
 from ..errors import ModelError
+from ..importers.general.element_types import type_name
 from ..importers.onnx_nodes import QUANTIZED_OPERATORS
 from ..importers.onnx_state import OnnxNode
 from ..importers.values import Array
@@ -159,9 +160,7 @@ def _constant(proto: onnx.NodeProto) -> Array | None:
 def _signature(value: onnx.ValueInfoProto) -> Signature:
     kind = value.type.tensor_type.elem_type
     if kind != TensorProto.FLOAT:
-        raise ModelError(
-            f"input {value.name!r} is {TensorProto.DataType.Name(kind)}; required float32"
-        )
+        raise ModelError(f"input {value.name!r} is {type_name(kind)}; required float32")
     dims = value.type.tensor_type.shape.dim
     shape = [dim.dim_value for dim in dims]
     if shape and not shape[0]:

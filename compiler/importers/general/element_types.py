@@ -7,7 +7,7 @@ import onnx
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
 
-__all__ = ["ELEMENT_TYPES", "element_type"]
+__all__ = ["ELEMENT_TYPES", "element_type", "type_name"]
 
 ELEMENT_TYPES: Mapping[int, DType] = {
     onnx.TensorProto.BOOL: DType.BOOL,
@@ -32,6 +32,11 @@ def element_type(number: int) -> DType:
     Raises UnsupportedOperatorError for a type that the graph does not have.
     """
     if number not in ELEMENT_TYPES:
-        names = {value: name for name, value in onnx.TensorProto.DataType.items()}
-        raise UnsupportedOperatorError(f"elements of type {names.get(number, number)}")
+        raise UnsupportedOperatorError(f"elements of type {type_name(number)}")
     return ELEMENT_TYPES[number]
+
+
+def type_name(number: int) -> str:
+    """What ONNX calls an element type; of one that there is not, its number."""
+    names = {value: name for name, value in onnx.TensorProto.DataType.items()}
+    return names.get(number, str(number))

@@ -9,6 +9,7 @@ from ...graph.operators.elementwise import BinaryFunction, Bitcast
 from ..onnx_state import OnnxNode
 from .context import Converter, ImportContext
 from .contractions import convolution_attributes, convolve, matmul
+from .element_types import type_name
 from .formulas import Inputs, Term, optional_term, term
 from .narrow import INTEGER_RANGES, NARROW_TYPES, decode, encode
 
@@ -59,8 +60,7 @@ def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
         saturate = bool(node.integer("saturate", 1))
         return (encode(context, quotient.tensor, narrow, saturate),)
     if wanted and wanted not in OUTPUTS and narrow is None:
-        name = onnx.TensorProto.DataType.Name(wanted)
-        raise UnsupportedOperatorError(f"{node}: quantises to {name}")
+        raise UnsupportedOperatorError(f"{node}: quantises to {type_name(wanted)}")
     quotient = quotient.rint()
     if zero is not None:
         offset = Term(context, decode(context, zero.tensor))

@@ -1,0 +1,41 @@
+"""What mutants found, as the models that show it."""
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import CompilerError, ModelError
+from dovetail.compiler.executor.executor import Executor
+
+NO_TYPE = 86
+
+
+def test_an_element_type_that_there_is_not_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[1, 2] x, float s, uint8 z) => (uint8[1, 2] y) '
+        "{ y = QuantizeLinear (x, s, z) }"
+    )
+    model.graph.input[0].type.tensor_type.elem_type = NO_TYPE
+    with pytest.raises(CompilerError, match="elements of type 86"):
+        compile(model, "cpu")
+    with pytest.raises(ModelError, match="input 'x' is 86"):
+        compile(model, "vta:tiny")
+
+
+def test_an_output_of_no_type_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[n] x) => (float[n] y) { y = Abs (x) }'
+    )
+    model.graph.output[0].type.tensor_type.elem_type = NO_TYPE
+    with pytest.raises(ModelError, match="output 'y' has elements of type 86"):
+        compile(model, "cpu")
+
+
+def test_nothing_joined_with_nothing_is_nothing() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[2, 0] x, float[2, 0] y) => (float[k] z) '
+        "{ a = Concat <axis = 1> (x, y) b = Transpose (a) z = ReduceSum <keepdims = 0> (b) }"
+    )
+    empty = np.zeros((2, 0), np.float32)
+    assert Executor(model).run({"x": empty, "y": empty})["z"] == 0
