@@ -13,8 +13,8 @@ NO_TYPE = 86
 
 def test_an_element_type_that_there_is_not_is_refused() -> None:
     model = onnx.parser.parse_model(
-        '<ir_version: 9, opset_import: ["": 18]> m (float[1, 2] x, float s, uint8 z) => (uint8[1, 2] y) '
-        "{ y = QuantizeLinear (x, s, z) }"
+        '<ir_version: 9, opset_import: ["": 18]> m (float[1, 2] x, float s, uint8 z) '
+        "=> (uint8[1, 2] y) { y = QuantizeLinear (x, s, z) }"
     )
     model.graph.input[0].type.tensor_type.elem_type = NO_TYPE
     with pytest.raises(CompilerError, match="elements of type 86"):
