@@ -243,7 +243,7 @@ class Draw:
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
                 multiplier=Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP,
-                finish=Finish(self.integer(0, 2)),
+                finish=Finish(self.integer(0, len(Finish) - 1)),
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 zero_point=self.integer(-128, 127),
                 low=-128 if wide else limits[0],
