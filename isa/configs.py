@@ -55,6 +55,7 @@ ECP5_85 = HardwareConfig(
     acc_banks=2,
     tile_cycles=2,
     lane_groups=4,
+    vector_cycles=2,
     deep_pipelines=True,
     clock_hz=50_000_000,
     dram=DramTiming(
