@@ -37,6 +37,9 @@ __all__ = ["BlockChannels"]
 
 Array = NDArray[Any]
 
+SUMMED = 4
+"""Products of bytes that are summed at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class BlockChannels:
@@ -239,7 +242,7 @@ class _Blocking:
     def dense_bytes(self, node: Node, operator: Convolution, x: str, packed: Array) -> _Blocked:
         """As ``dense``; of the input lanes, groups of 4 are summed at a time."""
         rank = len(operator.strides)
-        split = packed.reshape(*packed.shape[:-2], self.block // 4, 4, self.block)
+        split = packed.reshape(*packed.shape[:-2], self.block // SUMMED, SUMMED, self.block)
         w = self.new.builder.constant(node.inputs[1], np.moveaxis(split, -2, -1))
         places, lane = tuple(range(2, 2 + rank)), 2 + rank
         depth, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
@@ -248,13 +251,13 @@ class _Blocking:
         kernel = packed.shape[2 : 2 + rank]
         sizes = (batch, packed.shape[0], *positions, self.block, packed.shape[1], *kernel)
         contraction = Contract(
-            (*sizes, self.block // 4, 4),
+            (*sizes, self.block // SUMMED, SUMMED),
             (
                 (
                     ((0, 1),),
                     ((depth, 1),),
                     *_windows(operator, places, taps),
-                    ((group, 4), (near, 1)),
+                    ((group, SUMMED), (near, 1)),
                 ),
                 tuple(((label, 1),) for label in (1, depth, *taps, group, lane, near)),
             ),
@@ -266,6 +269,8 @@ class _Blocking:
     def first(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
         """As ``dense``, from few plain channels."""
         rank = len(operator.strides)
+        if self.bytes_to_sum(node) and weights.shape[1] <= SUMMED:
+            return self.first_bytes(node, operator, weights)
         x = padded(self.new.builder, node, self.plain(node.inputs[0]), operator.pads)
         packed = _blocked_array(weights, 0, self.block)
         w = self.new.builder.constant(node.inputs[1], packed)
@@ -278,6 +283,34 @@ class _Blocking:
             (
                 (((0, 1),), ((channel, 1),), *_windows(operator, places, taps)),
                 tuple(((label, 1),) for label in (1, channel, *taps, lane)),
+            ),
+            tuple(((label, 1),) for label in (0, 1, *places, lane)),
+            operator.dtype,
+        )
+        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+
+    def first_bytes(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
+        """As ``first``, from pixels of 4 channels, whose products are summed at a time.
+
+        Labels: batch, output block, positions, output lane, taps, channel.
+        """
+        rank, builder = len(operator.strides), self.new.builder
+        x = padded(builder, node, self.plain(node.inputs[0]), operator.pads)
+        x = builder.node(Transpose((0, *range(2, 2 + rank), 1)), (x,), f"{x}.pixels", node.origin)
+        more = SUMMED - weights.shape[1]
+        x = padded(builder, node, x, ((0, more),), first=1 + rank)
+        packed = np.pad(
+            _blocked_array(weights, 0, self.block), ((0, 0), (0, more), *((0, 0),) * (1 + rank))
+        )
+        w = builder.constant(node.inputs[1], np.ascontiguousarray(np.moveaxis(packed, 1, -1)))
+        places, lane = tuple(range(2, 2 + rank)), 2 + rank
+        taps, near = tuple(range(3 + rank, 3 + 2 * rank)), 3 + 2 * rank
+        positions, batch = self.shape(node.output)[2:], self.shape(node.inputs[0])[0]
+        contraction = Contract(
+            (batch, packed.shape[0], *positions, self.block, *weights.shape[2:], SUMMED),
+            (
+                (((0, 1),), *_windows(operator, places, taps), ((near, 1),)),
+                tuple(((label, 1),) for label in (1, *taps, lane, near)),
             ),
             tuple(((label, 1),) for label in (0, 1, *places, lane)),
             operator.dtype,

@@ -46,6 +46,8 @@ __all__ = ["ExpandIntegers"]
 EXACT_IN_FLOAT32 = 1 << 24
 FEWEST_CHANNELS = 8
 """For dot products of bytes, which fill up to 16 channels."""
+PIXEL_CHANNELS = 4
+"""An image's, at most, that dot products of bytes sum for a pixel at a time."""
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 F32 = np.float32
 Number = float | np.floating[Any]
@@ -204,7 +206,9 @@ class _Expanding:
         """In NCHW, OIHW; padding is 0 once the zero point is subtracted."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
         dense = operator.groups == 1 and operator.weight_zero_point == 0
-        if dense and min(weights.shape[0], weights.shape[3]) >= FEWEST_CHANNELS:
+        outputs, inputs = weights.shape[0], weights.shape[3]
+        fill = inputs <= PIXEL_CHANNELS or inputs >= FEWEST_CHANNELS
+        if dense and outputs >= FEWEST_CHANNELS and fill:
             return self.bytes_conv2d(node, operator, weights, bias)
         weights = weights.astype(np.int32) - operator.weight_zero_point
         dtype = self.exact(weights, bias, operator.zero_point)

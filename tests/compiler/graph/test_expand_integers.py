@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.expand_integers import ExpandIntegers
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.contractions import Contract
 from dovetail.compiler.graph.ops import (
     Add,
     AveragePool2d,
@@ -101,6 +103,22 @@ def test_convolutions_keep_their_bytes(groups: int, weight_zero_point: int) -> N
     operator = Conv2d((2, 1), (1, 0, 1, 1), groups, 11, weight_zero_point)
     total = builder.node(operator, ("x", w, b), "sum", "conv")
     check(builder.build((builder.node(Requantize(-4, -100, 127), (total, s), "y", "conv"),)))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_convolutions_of_pixels_are_dot_products_and_keep_their_bytes(channels: int) -> None:
+    builder = image_builder((1, 6, 5, channels))
+    w = builder.constant("w", RNG.integers(-128, 128, (20, 3, 2, channels)).astype(np.int8))
+    b = builder.constant("b", RNG.integers(-5000, 5000, 20).astype(np.int32))
+    s = builder.constant("s", RNG.uniform(0.001, 0.01, 20).astype(np.float32))
+    total = builder.node(Conv2d((2, 1), (1, 0, 1, 1), 1, 11), ("x", w, b), "sum", "conv")
+    graph = builder.build((builder.node(Requantize(-4, -100, 127), (total, s), "y", "conv"),))
+    check(graph)
+    (contraction,) = (
+        node for node in EXACT_PASSES.run(graph).nodes if isinstance(node.operator, Contract)
+    )
+    assert contraction.operator.dtype == DType.INT32
+    assert EXACT_PASSES.run(graph).types[contraction.inputs[0]].shape[-1] == 4
 
 
 @pytest.mark.parametrize("bias", [100, 1 << 28])
