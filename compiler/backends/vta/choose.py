@@ -81,7 +81,7 @@ class Chooser:
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
         self._result = layers[-1].output.name
-        self._tiles: dict[tuple[int, frozenset[str]], list[Tile]] = {}
+        self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes: dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]] = {}
         self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
@@ -149,13 +149,22 @@ class Chooser:
         touched = self._names[number] & gone
         if not touched and whole is not None:
             return Choice(number, 1, *whole, None)
-        key = number, touched
-        if key not in self._tiles:
-            activations = _touched(layer, gone)
-            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config, self._depth)
         taken = sum(item.words for item in kept if item.first <= number <= item.last)
-        tile = best_tile(layer.kernel, self._tiles[key], self._config.act_depth - taken, price)
+        room = self._config.act_depth - taken
+        try:
+            tile = best_tile(layer.kernel, self._tiles_of(number, gone, self._depth), room, price)
+        except TileError:
+            # Rather one buffer than none: LOAD waits for the tile before.
+            tile = best_tile(layer.kernel, self._tiles_of(number, gone, 1), room, price)
         return Choice(number, 1, tile.cycles, tile.dram, tile)
+
+    def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
+        key = number, self._names[number] & gone, depth
+        if key not in self._tiles:
+            layer = self._layers[number]
+            activations = _touched(layer, gone)
+            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config, depth)
+        return self._tiles[key]
 
     def _cascades(
         self, first: int, kept: Sequence[Item], gone: frozenset[str], price: float
