@@ -44,6 +44,11 @@ def main() -> None:
 @click.option(
     "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
 )
+@click.option(
+    "--plans",
+    type=click.Path(path_type=Path),
+    help="File of plans (vta): known ones are used again, new ones added.",
+)
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -56,6 +61,7 @@ def compile_command(
     threads: int,
     cpu_level: str,
     most_work: float | None,
+    plans: Path | None,
     no_winograd: bool,
     as_json: bool,
 ) -> None:
@@ -69,6 +75,7 @@ def compile_command(
     with progress(f"compiling {model.name}"):
         options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
         options = replace(options, dump=dump) if dump else options
+        options = replace(options, plans=plans) if plans else options
         options = replace(options, most_work=int(most_work)) if most_work else options
         options = replace(options, winograd=False) if no_winograd else options
         module = compile_model(model, target, options, read_dimensions(dims))

@@ -25,6 +25,7 @@ from .host_steps import host_steps
 from .importers.onnx import import_onnx
 from .options import CompileOptions
 from .passes import Pass, Pipeline
+from .plan_records import read_plans, write_plans
 from .schedule.loops.trace import to_record
 from .target import Target
 from .trace import Trace
@@ -75,9 +76,12 @@ def accelerate_graph(
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
+    plans = read_plans(options.plans) if options.plans else None
     program = compile_partition(
-        graph, partition, config, trace.step, options.overlap, options.verify
+        graph, partition, config, trace.step, options.overlap, options.verify, plans
     )
+    if options.plans and plans is not None:
+        write_plans(options.plans, plans)
     return _accelerator_module(graph, partition, program, target, config)
 
 

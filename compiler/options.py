@@ -39,6 +39,7 @@ class CompileOptions:
     program.
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
+    plans: file of plans for the accelerator: those that are there are used again, new ones added.
     passes: of one's own, over the graph, after it was imported and simplified.
     threads: that code for CPUs runs on.
     cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
@@ -51,6 +52,7 @@ class CompileOptions:
     verify: bool = False
     time: bool = False
     overlap: Overlap = Overlap.LAYERS
+    plans: Path | None = None
     passes: "tuple[Pass[Graph], ...]" = ()
     threads: int = 1
     cpu_level: str = "native"

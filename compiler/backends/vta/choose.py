@@ -121,6 +121,26 @@ class Chooser:
             end = choice.first
         return found
 
+    def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """Every way to run ``count`` layers from ``first`` on that is worth it, room or not.
+
+        gone: activations that are not wholly on chip.
+        """
+        last = first + count - 1
+        whole = self._whole[first]
+        if count == 1 and not self._names[first] & gone and whole is not None:
+            yield Choice(first, 1, *whole, None)
+        elif count == 1:
+            for depth in sorted({self._depth, 1}, reverse=True):
+                for tile in self._tiles_of(first, gone, depth):
+                    yield Choice(first, 1, tile.cycles, tile.dram, tile)
+        stripes = self._stripes[first : last + 1]
+        group = [each for each in stripes if each is not None]
+        if len(group) == len(stripes) == count <= self._most:
+            names = frozenset[str]().union(*self._names[first : last + 1])
+            for sized in self._sized(first, last, group, names & gone):
+                yield Choice(first, count, sized.cycles, sized.dram, sized)
+
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
         """The schedules of a choice for ``gone``."""
         names = frozenset[str]().union(*self._names[choice.first : choice.first + choice.count])

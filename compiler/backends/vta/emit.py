@@ -25,6 +25,7 @@ from .layers.lower import lower
 from .operations import Builder, UnitOperation, with_acc_bank
 from .order import Ordered, order
 from .plan import Plan, Planner
+from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
 from .record import record
 from .tokens import insert_tokens
 
@@ -76,12 +77,14 @@ def compile_partition(
     observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
     overlap: Overlap = Overlap.LAYERS,
     checked: bool = False,
+    plans: PlanRecords | None = None,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
     observe: called after each step, with its name and what prints its result.  checked: every loop
-    program is verified.
-    Raises DoesNotFitError, UnsupportedOperatorError, or CheckError (a fault of this backend).
+    program is verified.  plans: those that are known, by their keys; a new one is added.
+    Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
+    suit the layers, or CheckError (a fault of this backend).
     """
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
@@ -89,7 +92,18 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
-    draft = _fastest(Planner(layers, source, config, overlap), activations, partition, overlap)
+    planner = Planner(layers, source, config, overlap)
+    if plans is None:
+        draft = _fastest(planner, activations, partition, overlap)
+    else:
+        key = plan_key(layers, config, overlap)
+        if key in plans:
+            names = partition.source, partition.result
+            plan = recorded_plan(planner, plans[key])
+            draft = _draft(planner, plan, activations, names, overlap)
+        else:
+            draft = _fastest(planner, activations, partition, overlap)
+            plans[key] = to_plan_record(draft.plan, draft.cycles)
     plan, operations, ordered = draft.plan, draft.builder.operations, draft.ordered
     schedules = draft.builder.schedules
     if checked:

@@ -9,7 +9,7 @@ from dovetail.isa.memories import Unit
 from ...errors import DoesNotFitError
 from ...options import Overlap
 from .cascade import Cascade
-from .choose import Chooser
+from .choose import Choice, Chooser
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .place import Item, NoRoomError, activation_items, place
@@ -29,15 +29,25 @@ class Plan:
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
-    cycles: that the layers take, one after the other.  dram: cycles in which DRAM works.
+    choices: how the layers run.  gone: activations that are not wholly on chip.
     """
 
     layers: tuple[StreamedLayer, ...]
     cascades: Mapping[int, Cascade]
     places: Mapping[str | tuple[int, str], int]
     streamed: frozenset[str]
-    cycles: int
-    dram: int
+    choices: tuple[Choice, ...]
+    gone: frozenset[str]
+
+    @property
+    def cycles(self) -> int:
+        """That the layers take, one after the other."""
+        return sum(choice.cycles for choice in self.choices)
+
+    @property
+    def dram(self) -> int:
+        """Cycles in which DRAM works."""
+        return sum(choice.dram for choice in self.choices)
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each of DRAM's."""
@@ -85,7 +95,7 @@ class Planner:
     ) -> None:
         self.items = activation_items(layers, source)
         self.layers, self.config = layers, config
-        self._chooser = Chooser(layers, self.items, config, overlap)
+        self.chooser = Chooser(layers, self.items, config, overlap)
 
     def best(self, price: float = 0.0) -> Plan:
         """The plan whose cycles, and ``price`` for each of DRAM's, come to least.
@@ -135,15 +145,21 @@ class Planner:
 
         Raises NoRoomError when a layer does not fit.
         """
-        return sum(choice.cost(price) for choice in self._chooser.cheapest(gone, price))
+        return sum(choice.cost(price) for choice in self.chooser.cheapest(gone, price))
 
     def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
         """With the activations ``gone`` in DRAM, or on chip a few rows at a time.
 
         Raises NoRoomError when that does not fit.
         """
-        choices = self._chooser.cheapest(gone, price)
-        built = [self._chooser.build(choice, gone) for choice in choices]
+        return self.built(self.chooser.cheapest(gone, price), gone)
+
+    def built(self, choices: Sequence[Choice], gone: frozenset[str]) -> Plan:
+        """The plan of ``choices``, which are all layers.
+
+        Raises NoRoomError when that does not fit.
+        """
+        built = [self.chooser.build(choice, gone) for choice in choices]
         planned: list[StreamedLayer] = []
         buffers: list[Item] = []
         streamed: set[str] = set()
@@ -178,8 +194,8 @@ class Planner:
             cascades,
             places,
             frozenset(streamed),
-            sum(choice.cycles for choice in choices),
-            sum(choice.dram for choice in choices),
+            tuple(choices),
+            gone,
         )
 
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:

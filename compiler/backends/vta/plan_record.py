@@ -1,0 +1,100 @@
+"""What was chosen for a network's layers, as JSON values: kept, read, changed, and used again.
+
+    {"streamed": ["conv7"], "cycles": 81234, "layers": [
+        {"first": 0, "count": 3, "rows": [2, 2, 2]},
+        {"first": 3, "count": 1},
+        {"first": 4, "count": 1, "tile": {"c": 2, "y": 7, "x": 14}, "outer": ["y", "x", "c"],
+         "depth": 2}]}
+
+``streamed``: activations that are not wholly on chip.  ``layers``: cascades, by the rows of their
+strips; layers wholly on chip; layers in tiles.  ``cycles``: that the program was expected to take.
+"""
+
+import hashlib
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from dovetail.isa.config import HardwareConfig
+
+from ...errors import ScheduleError
+from ...loops.text import to_text
+from ...options import Overlap
+from .choose import Choice
+from .layers.definition import LoweredLayer
+from .place import NoRoomError
+from .plan import Plan, Planner
+from .stream import Tile
+from .strips import Sized
+
+__all__ = ["PlanRecord", "PlanRecords", "plan_key", "recorded_plan", "to_plan_record"]
+
+PlanRecord = Mapping[str, object]
+PlanRecords = MutableMapping[str, PlanRecord]
+"""By ``plan_key``."""
+
+
+def plan_key(layers: Sequence[LoweredLayer], config: HardwareConfig, overlap: Overlap) -> str:
+    """The same for the same layers on the same configuration."""
+    digest = hashlib.sha256(f"{config!r} {overlap.value}".encode())
+    for layer in layers:
+        digest.update(to_text(layer.function).encode())
+    return digest.hexdigest()[:32]
+
+
+def to_plan_record(plan: Plan, cycles: int) -> PlanRecord:
+    """What ``plan`` chose."""
+    return {
+        "streamed": sorted(plan.gone),
+        "cycles": cycles,
+        "layers": [_entry(choice) for choice in plan.choices],
+    }
+
+
+def _entry(choice: Choice) -> dict[str, object]:
+    entry: dict[str, object] = {"first": choice.first, "count": choice.count}
+    match choice.how:
+        case Sized(rows=rows):
+            entry["rows"] = list(rows)
+        case Tile() as tile:
+            entry |= {"tile": dict(tile.sizes), "outer": list(tile.outer), "depth": tile.depth}
+        case None:
+            pass
+    return entry
+
+
+def recorded_plan(planner: Planner, record: PlanRecord) -> Plan:
+    """The plan of a record, without a search.
+
+    Raises ScheduleError for a record that these layers cannot run by.
+    """
+    try:
+        streamed, entries = record["streamed"], record["layers"]
+        assert isinstance(streamed, list)
+        assert isinstance(entries, list)
+        gone = frozenset(streamed)
+        choices = [_found(planner, entry, gone) for entry in entries]
+        end = 0
+        for choice in choices:
+            if choice.first != end:
+                raise ScheduleError(f"plan record: layer {end} is left out, or runs twice")
+            end += choice.count
+        if end != len(planner.layers):
+            raise ScheduleError(f"plan record: {end} layers; required {len(planner.layers)}")
+        return planner.built(choices, gone)
+    except NoRoomError as problem:
+        raise ScheduleError(f"plan record: {problem}") from None
+    except (KeyError, TypeError, ValueError, AssertionError) as problem:
+        raise ScheduleError(f"plan record is malformed: {problem!r}; leave it out") from None
+
+
+def _found(planner: Planner, entry: Mapping[str, object], gone: frozenset[str]) -> Choice:
+    """The choice that ``entry`` describes."""
+    first, count = entry["first"], entry["count"]
+    assert isinstance(first, int)
+    assert isinstance(count, int)
+    for choice in planner.chooser.options(first, count, gone):
+        if _entry(choice) == entry:
+            return choice
+    raise ScheduleError(
+        f"plan record: layers {first} to {first + count - 1} cannot run as {dict(entry)}; leave "
+        "the record out, and the layers are planned anew"
+    )
