@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ benchmark-expected: $(READY) ## Compare the cycles that the compiler expects wit
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.backends.vta.mutants --count 1000 $(ARGS)
+
+debug-faults: $(READY) ## Put faults into compiled programs and count those told to the instruction: ARGS
+	$(BIN)/python -m tests.compiler.debug.faults examples/digits/digits_int8.onnx $(ARGS)
 
 benchmark-latency: $(READY) ## Measure whole networks with less and less latency hidden
 	$(BIN)/python benchmarks/latency_hiding.py $(ARGS)

@@ -227,8 +227,8 @@ class Builder:
             dram, bus = self.dram_places.get(name, 0), self.config.bus_bytes
             buffers[name] = RowBuffer(ring, place, dram, bus)
             if not ring.kept and ring.producer is not None:
-                for load in buffers[name].sides():
-                    self._add(load, number)
+                for load, holds in buffers[name].sides():
+                    self._add(load, number, holds=holds)
         for step in cascade.steps:
             match step:
                 case Work(layer=number, strip=strip):

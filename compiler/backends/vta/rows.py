@@ -190,14 +190,14 @@ class RowBuffer:
                 for load in self._filled(word, columns, run.count):
                     yield load, frame
 
-    def sides(self) -> Iterator[Load]:
-        """Give the columns of the halo their value, in all rows."""
+    def sides(self) -> Iterator[tuple[Load, Frame]]:
+        """Give the columns of the halo their value, in all rows; and how they lie, at first."""
         x, (_, rows, columns) = self.ring.activation, self.ring.shape
         left, right = x.halo[1], x.halo[3]
-        if left:
-            yield from self._filled(self.place, left, rows)
-        if right:
-            yield from self._filled(self.place + columns - right, right, rows)
+        frame = Frame(self.place, columns, rows * columns, halo_of=x.name)
+        for first, width in ((0, left), (columns - right, right)):
+            for load in self._filled(self.place + first, width, rows):
+                yield load, frame
 
     def _filled(self, word: int, width: int, rows: int) -> Iterator[Load]:
         x, (_, height, columns) = self.ring.activation, self.ring.shape
