@@ -179,18 +179,22 @@ class Frame:
 class Record:
     """What a module remembers: its tensors, and by instruction, what it writes of one, or loads of
     a constant: name and place.
+
+    weights: by layer, the shape of its tiles: output blocks, input blocks, rows, columns, output
+    and input lanes; None for a layer without.
     """
 
     tensors: tuple[TensorLayout, ...]
     frames: Mapping[int, Frame]
     constants: Mapping[int, tuple[str, tuple[int, ...]]]
+    weights: tuple[tuple[int, ...] | None, ...]
 
     def number(self, name: str) -> int | None:
         """The place of the tensor ``name`` among ``tensors``."""
         return next((n for n, each in enumerate(self.tensors) if each.name == name), None)
 
 
-EMPTY = Record((), {}, {})
+EMPTY = Record((), {}, {}, ())
 
 
 def read_record(module: Module, lanes: int) -> Record:
@@ -209,6 +213,7 @@ def read_record(module: Module, lanes: int) -> Record:
                 for index, n, word, rows, blocks, b, r, c in found["frames"]
             },
             {index: (name, tuple(place)) for index, name, place in found["constants"]},
+            tuple(None if shape is None else tuple(shape) for shape in found["weights"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModuleError(

@@ -413,7 +413,8 @@ class Session:
                 f"layer {self.layers[number]!r} has no constant {name!r}; "
                 f"it has: {', '.join(sorted(names)) or 'none'}"
             )
-        return view_constant(name, parts, self.program, self.state, self.shadow)
+        shape = self.record.weights[number] if name == "weights" else None
+        return view_constant(name, parts, shape, self.program, self.state, self.shadow)
 
     def writer(self, space: Space, address: int) -> Writer:
         """Who wrote a word of a scratchpad, or byte of DRAM, last.

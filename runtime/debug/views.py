@@ -158,11 +158,15 @@ class ConstantPart:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of a layer, part by part, in the order in which they are loaded."""
+    """A constant of a layer, part by part, in the order in which they are loaded.
+
+    shape: of all tiles of weights, as the module's record has it; None for other constants.
+    """
 
     name: str
     memory: Memory
     parts: tuple[ConstantPart, ...]
+    shape: tuple[int, ...] | None
 
     @property
     def values(self) -> NDArray[Any]:
@@ -174,15 +178,41 @@ class Constant:
         lanes = int(np.sqrt(data.shape[1])) if self.memory is Memory.WGT else 0
         return data.view(np.int8).reshape((-1, lanes, lanes) if lanes else data.shape)
 
+    @property
+    def ohwi(self) -> NDArray[np.int8]:
+        """Weights as int8[output channels, rows, columns, input channels], both channels to whole
+        blocks; what no LOAD fetches is 0.
+
+        Raises InputError for another constant.
+        """
+        if self.shape is None:
+            raise InputError(f"{self.name} has no rows and columns; required weights")
+        tiles = np.zeros(self.shape, np.int8)
+        places = {part.place for part in self.parts}
+        cuts = [max(axis) + 1 for axis in zip(*places, strict=True)]
+        cuts += [1] * (len(self.shape) - len(cuts))
+        size = [whole // cut for whole, cut in zip(self.shape, cuts, strict=True)]
+        for place in places:
+            found = {part.address: part.data for part in self.parts if part.place == place}
+            data = np.concatenate([found[address] for address in sorted(found)]).view(np.int8)
+            at = (*place, *[0] * (len(size) - len(place)))
+            where = tuple(slice(n * step, (n + 1) * step) for n, step in zip(at, size, strict=True))
+            tiles[where] = data.reshape(size)
+        outputs, inputs, height, width, _, _ = self.shape
+        lanes = self.shape[4:]
+        whole = (outputs * lanes[0], height, width, inputs * lanes[1])
+        return tiles.transpose(0, 4, 2, 3, 1, 5).reshape(whole)
+
 
 def view_constant(
     name: str,
     parts: Mapping[int, tuple[int, ...]],
+    shape: tuple[int, ...] | None,
     program: Sequence[Instruction],
     state: MachineState,
     shadow: Shadow,
 ) -> Constant:
-    """What the LOADs ``parts`` (instruction to place) fetch."""
+    """What the LOADs ``parts`` (instruction to place) fetch; ``shape``: of weights' tiles."""
     found, memory = [], Memory.WGT
     for index, place in parts.items():
         load = program[index]
@@ -202,4 +232,4 @@ def view_constant(
                 shadow.sources[memory][words] == starts,
             )
         )
-    return Constant(name, memory, tuple(found))
+    return Constant(name, memory, tuple(found), shape)

@@ -134,7 +134,7 @@ def compile_partition(
         schedules,
         layer_of,
         tuple(ordered.expected[index] for index in chosen),
-        record(graph, partition, activations, addresses, layer_of, holds),
+        record(graph, partition, activations, layers, addresses, layer_of, holds),
     )
 
 

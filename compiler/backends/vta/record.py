@@ -8,6 +8,7 @@ from ...graph.fuse import Layer, Partition
 from ...graph.ir import Graph
 from ...graph.ops import Requantize
 from .layers.activation import Activation
+from .layers.definition import LoweredLayer
 
 __all__ = ["Frame", "Part", "record"]
 
@@ -42,17 +43,20 @@ def record(
     graph: Graph,
     partition: Partition,
     activations: Mapping[str, Activation],
+    layers: Sequence[LoweredLayer],
     addresses: Mapping[str, int],
     layer_of: Sequence[int],
     found: Sequence[Frame | Part | None],
 ) -> dict[str, Any]:
     """JSON values for the module.
 
-    addresses: of the activations that are in DRAM.  found: for each instruction.
+    layers: of the partition.  addresses: of the activations that are in DRAM.  found: for each
+    instruction.
     tensors: the layout of each, by its name in the graph: ``root`` is the tensor it lies in, with
     ``first_block`` its first; ``addend``: another takes its place.  frames: for each instruction
     with one: instruction, number of the tensor, word, row_words, block_words, origin.  constants:
-    for each LOAD of a part of one: instruction, name, place.
+    for each LOAD of a part of one: instruction, name, place.  weights: of each layer with any, the
+    shape of its tiles: output blocks, input blocks, rows, columns, output and input lanes.
     """
     made = {
         (number, addend): _addend(layer) if addend else layer.output
@@ -80,7 +84,11 @@ def record(
         elif each is not None:
             constants.append([index, each.constant, list(each.place)])
     listed = [{"name": name, **tensor} for name, tensor in tensors.items()]
-    return {"tensors": listed, "frames": frames, "constants": constants}
+    weights = [
+        list(layer.constants["weights"].shape) if "weights" in layer.constants else None
+        for layer in layers
+    ]
+    return {"tensors": listed, "frames": frames, "constants": constants, "weights": weights}
 
 
 def _addend(layer: Layer) -> str:

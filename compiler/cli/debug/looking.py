@@ -224,9 +224,11 @@ def _weights(debugger: Debugger, words: Words) -> Answer:
     title = f"{found.name} in {found.memory.value}"
     keys = ("instruction", "place", "address", "words", "on_chip")
     parts = [dict(zip(keys, map(str, row), strict=True)) for row in rows]
+    whole = found.values if found.shape is None else found.ohwi
+    layout = "" if found.shape is None else "output channels, rows, columns, input channels:"
     return Answer(
-        {"constant": found.name, "parts": parts, **_array(found.values)},
-        (table(title, headings, rows), str(found.values)),
+        {"constant": found.name, "parts": parts, **_array(whole)},
+        (table(title, headings, rows), layout, str(whole)),
     )
 
 

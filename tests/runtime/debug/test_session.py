@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.expected import reference
+from dovetail.compiler.graph.ops import Conv2d
 from dovetail.compiler.importers.onnx import load_onnx
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.memories import Memory, Unit
@@ -198,6 +199,24 @@ def test_writers_and_constants_are_known(session: Session) -> None:
         assert who.instruction is not None
         assert who.instruction.index == part.instruction
         assert who.loaded_from == part.address
+
+
+def test_weights_are_the_models(session: Session, digits_model: Path, module: Module) -> None:
+    found = reference(load_onnx(digits_model), random_inputs(module), 4)
+    compared = 0
+    for number, layer in enumerate(found.partition.layers):
+        operator = layer.nodes[0].operator
+        if not isinstance(operator, Conv2d) or operator.groups > 1 or not number:
+            continue
+        weights = found.graph.constants[layer.nodes[0].inputs[1]]
+        outputs, _, _, inputs = weights.shape
+        whole = session.constant(str(number), "weights").ohwi
+        assert np.array_equal(whole[:outputs, ..., :inputs], weights)
+        compared += 1
+    assert compared >= 5
+    bias = session.constant("a1", "bias")
+    with pytest.raises(InputError, match="bias has no rows and columns; required weights"):
+        assert bias.ohwi.size
 
 
 @pytest.mark.parametrize(
