@@ -18,12 +18,12 @@ from ...loops.expressions import (
     BinaryFunction,
     Buffer,
     Cast,
-    Constant,
     Expr,
     Scope,
     Variable,
 )
-from ...loops.ir import Function, LoopKind, Store, Update, block, loops
+from ...loops.intrinsic import Intrinsic as Declaration
+from ...loops.ir import Function, LoopKind, Store, Update, loops
 from .nest import Fold, Nest, Product, Total, Value
 from .operands import Operand, Tile
 from .read_nests import read_nests
@@ -41,26 +41,31 @@ MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC}
 class Intrinsic:
     """An instruction, or one way to use it.
 
-    program: what it means for one vector or tile; its parameters are the operands.
-    scopes: where an operand may lie, if not only where the program has it.
+    declaration: its name, and what it means for one vector or tile, whose parameters are the
+    operands; the step ``tensorize`` of schedules takes it too.
+    scopes: where an operand may lie, if not only where the meaning has it.
     folds: what the nest's reduction loops outside the lanes may do.
     finishes: whether the result may be requantised and looked up.
-    meaning: the nest of the program.
+    nest: of the meaning.
     """
 
-    name: str
+    declaration: Declaration
     unit: Unit
-    program: Function
     scopes: Mapping[str, tuple[Scope, ...]]
     folds: tuple[Fold, ...]
     finishes: bool
     levels: int
     emit: Callable[[Tile], Gemm | Vector]
-    meaning: Nest = field(init=False, compare=False)
+    nest: Nest = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        (nest,) = read_nests(self.program).nests
-        object.__setattr__(self, "meaning", nest)
+        (nest,) = read_nests(self.declaration.meaning).nests
+        object.__setattr__(self, "nest", nest)
+
+    @property
+    def name(self) -> str:
+        """The declaration's."""
+        return self.declaration.name
 
 
 @cache
@@ -74,23 +79,16 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     taps = Buffer("taps", (lanes,), DType.INT8, Scope.TAP)
     folds = (Fold.NONE, Fold.SUM, Fold.MAX)
     vector = (True, VECTOR_LEVELS, _emit_vector)
-    copy = _vector_program("fold", source[LANE], source)
-    scaled = _vector_program("taps", _wide(source) * _wide(taps), source, taps)
-    pair = _vector_program("pair", _wide(source) * FIRST + _wide(other) * SECOND, source, other)
+    tile = _tile_program(lanes)
+    copy = _vector_program("vector.fold", source[LANE], source)
+    scaled = _vector_program("vector.taps", _wide(source) * _wide(taps), source, taps)
+    total = _wide(source) * FIRST + _wide(other) * SECOND
+    pair = _vector_program("vector.pair", total, source, other)
     return (
-        Intrinsic(
-            "gemm",
-            Unit.GEMM,
-            _tile_program(lanes),
-            {},
-            folds[1:2],
-            False,
-            GEMM_LEVELS,
-            _emit_gemm,
-        ),
-        Intrinsic("vector.fold", Unit.VECTOR, copy, moved, folds, *vector),
-        Intrinsic("vector.taps", Unit.VECTOR, scaled, multiplied, folds[:2], *vector),
-        Intrinsic("vector.pair", Unit.VECTOR, pair, multiplied, folds[:1], *vector),
+        Intrinsic(tile, Unit.GEMM, {}, folds[1:2], False, GEMM_LEVELS, _emit_gemm),
+        Intrinsic(copy, Unit.VECTOR, moved, folds, *vector),
+        Intrinsic(scaled, Unit.VECTOR, multiplied, folds[:2], *vector),
+        Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
     )
 
 
@@ -103,28 +101,24 @@ def _wide(buffer: Buffer) -> Expr:
     return Cast(DType.INT32, buffer[LANE])
 
 
-def _vector_program(name: str, value: Expr, *inputs: Buffer) -> Function:
+def _vector_program(name: str, value: Expr, *inputs: Buffer) -> Declaration:
     """``target[l] = value`` for every lane ``l``; int8 in ACT, or int32 in ACC."""
     scope = Scope.ACT if value.dtype is DType.INT8 else Scope.ACC
     target = Buffer("target", inputs[0].shape, value.dtype, scope)
     body = loops((("l", inputs[0].shape[0]),), Store(target, (LANE,), value), LoopKind.VECTOR)
-    return Function(name, inputs, (target,), body)
+    return Declaration(name, Function(name, inputs, (target,), body))
 
 
-def _tile_program(lanes: int) -> Function:
-    """``acc[l] = sum over i of act[i] * wgt[l, i]``; an offset of the weights is a field."""
+def _tile_program(lanes: int) -> Declaration:
+    """``acc[l] += sum over i of act[i] * wgt[l, i]``; an offset of the weights is a field."""
     act = Buffer("act", (lanes,), DType.INT8, Scope.ACT)
     wgt = Buffer("wgt", (lanes, lanes), DType.INT8, Scope.WGT)
     acc = Buffer("acc", (lanes,), DType.INT32, Scope.ACC)
     column = Variable("i")
     value = Cast(DType.INT32, act[column]) * Cast(DType.INT32, wgt[LANE, column])
-    clear = loops((("j", lanes),), Store(acc, (Variable("j"),), ZERO), LoopKind.VECTOR)
     add = Update(acc, (LANE,), BinaryFunction.ADD, value)
     total = loops((("l", lanes), ("i", lanes)), add, LoopKind.VECTOR)
-    return Function("gemm", (act, wgt), (acc,), block(clear, total))
-
-
-ZERO = Constant(0, DType.INT32)
+    return Declaration("gemm", Function("gemm", (act, wgt), (acc,), total))
 
 
 def _padded(values: tuple[int, ...], levels: int, filler: int) -> tuple[int, ...]:

@@ -135,7 +135,7 @@ class Nest:
     """``target = table[finish(fold over the reduction loops(value))]`` for every iteration of the
     other loops, which are listed from the outermost.
 
-    table: int8[256, lanes], or None.
+    table: int8[256, lanes], or None.  adds: the result is added to what the target holds.
     """
 
     loops: tuple[Loop, ...]
@@ -145,6 +145,7 @@ class Nest:
     value: Value
     finish: Requantized | None = None
     table: Buffer | None = None
+    adds: bool = False
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """Reading the nests of a loop program: what each writes, folds and finishes.
 
-A nest is a store, an update of what statements before it set to 0, or a fold of its own:
+A nest is a store, an update of a parameter or of what statements before it set to 0, or a fold of
+its own:
 
     alloc total: total = 0; for ky: for kx: total add= value;  y[...] = finish(total)
 
@@ -142,15 +143,19 @@ class _Reader:
                 self.add(nest)
 
     def update(self, stmt: Update, loops: tuple[Loop, ...]) -> None:
-        if stmt.buffer.name not in self.cleared or stmt.function is not BinaryFunction.ADD:
+        anew = self.cleared.get(stmt.buffer.name)
+        if (anew is None and stmt.buffer.name in self.allocated) or (
+            stmt.function is not BinaryFunction.ADD
+        ):
             raise _error(stmt, "required a sum that is set to 0 before")
         target = self.values.ref(Load(stmt.buffer, stmt.indices))
         # In each iteration of the loops around both, the sums begin anew.
-        anew = self.cleared[stmt.buffer.name] | _moving(target)
+        still = (anew or frozenset()) | _moving(target)
         reduction = frozenset(
-            loop.name for loop in loops if loop.name not in anew and loop.extent > 1
+            loop.name for loop in loops if loop.name not in still and loop.extent > 1
         )
-        self.add(Nest(loops, reduction, target, Fold.SUM, self.values.value(stmt.value)))
+        value = self.values.value(stmt.value)
+        self.add(Nest(loops, reduction, target, Fold.SUM, value, adds=anew is None))
 
     def folded(self, stmt: Allocate, loops: tuple[Loop, ...]) -> None:
         """A fold of each element by itself."""

@@ -78,7 +78,7 @@ class Match:
             operands,
             tuple(loop.extent for loop in self.levels),
             sum(1 << n for n, loop in enumerate(self.levels) if loop.name in self.nest.reduction),
-            any(serial.get(name, 0) for name in self.nest.reduction),
+            self.nest.adds or any(serial.get(name, 0) for name in self.nest.reduction),
             bases[table.name] if table else None,
         )
         return self.intrinsic.emit(tile)
@@ -104,7 +104,7 @@ def tensorize(nest: Nest, lanes: int) -> Match:
 
 
 def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
-    meaning = intrinsic.meaning
+    meaning = intrinsic.nest
     lanes = _lanes(nest, meaning)
     operands = {meaning.target.buffer.name: nest.target}
     operands |= _values(nest.value, meaning.value)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -9,12 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dovetail.compiler.backends.vta.intrinsics import intrinsics
 from dovetail.compiler.backends.vta.layers.definition import LoweredLayer
 from dovetail.compiler.backends.vta.read_nests import read_nests
 from dovetail.compiler.backends.vta.schedules import AXES, Limits, Tiling, default_tiling, tiled
 from dovetail.compiler.backends.vta.tensorize import tensorize
-from dovetail.compiler.errors import DoesNotFitError
+from dovetail.compiler.errors import DoesNotFitError, ScheduleError
 from dovetail.compiler.graph.ops import Add
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.intrinsic import by_name
 from dovetail.compiler.loops.ir import Function, LoopKind
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.text import to_text
@@ -23,7 +27,7 @@ from dovetail.compiler.schedule.loops.schedule import Schedule
 from dovetail.compiler.schedule.loops.trace import replay, to_record
 
 from ...graph.graphs import convolution, image_builder
-from .layers.layers import Network, lower_graph, networks
+from .layers.layers import Network, from_blocked, lower_graph, networks
 
 
 def _conv(height: int = 6, outputs: int = 12) -> Network:
@@ -124,6 +128,24 @@ def test_every_nest_of_a_scheduled_layer_is_an_instruction(network: Network) -> 
         function = _plain(layer, Limits(64, 2000)).function
         for nest in read_nests(function).nests:
             tensorize(nest, 4)
+
+
+def test_the_step_tensorize_finds_the_matrix_cores_tile() -> None:
+    builder = image_builder((1, 4, 5, 3))
+    network = lower_graph(builder.build((convolution(builder, "x", 5),)), 4, 0)
+    layer = network.layers[0]
+    declared = by_name(*(each.declaration for each in intrinsics(4)))
+    scheduled = tiled(layer.function, Tiling({"c": 1, "y": 2, "x": 5}, AXES))
+    schedule = replace(scheduled, intrinsics=declared).tensorize("acc.l", "gemm")
+    assert "invoke gemm(x[" in to_text(schedule.function)
+    verify(schedule.function, declared, scheduled=True)
+    output, arrays = layer.output, network.arrays(layer)
+    inputs = {buffer.name: arrays[buffer.name] for buffer in schedule.function.inputs}
+    initial = {output.name: arrays[output.name]}
+    found = interpret(schedule.function, inputs, seed=1, intrinsics=declared, initial=initial)
+    np.testing.assert_array_equal(from_blocked(found[output.name], output), network.wanted(layer))
+    with pytest.raises(ScheduleError, match=r"tensorize of l by vector\.fold"):
+        replace(scheduled, intrinsics=declared).tensorize("l", "vector.fold")
 
 
 def test_a_tile_has_its_part_of_sums_and_weights() -> None:
