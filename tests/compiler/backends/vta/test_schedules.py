@@ -27,6 +27,7 @@ from dovetail.compiler.schedule.loops.schedule import Schedule
 from dovetail.compiler.schedule.loops.trace import replay, to_record
 
 from ...graph.graphs import convolution, image_builder
+from ...schedule.loops.steps import schedules
 from .layers.layers import Network, from_blocked, lower_graph, networks
 
 
@@ -180,3 +181,14 @@ def test_no_room_for_a_sum_is_refused() -> None:
     _plain(layer, Limits(1, 9))
     with pytest.raises(DoesNotFitError, match="layer 'conv': acc scratchpad: 1 word required"):
         _plain(layer, Limits(0, 9))
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_steps_keep_what_a_layer_computes(data: st.DataObject) -> None:
+    network = data.draw(networks(("conv", "depthwise", "max", "add"), lanes=2))
+    layer = network.layers[0]
+    assume(not layer.inexact_pairs)
+    schedule = data.draw(schedules(layer.function))
+    found = network.result(layer, schedule.function)
+    np.testing.assert_array_equal(found, network.wanted(layer))
