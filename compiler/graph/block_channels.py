@@ -13,6 +13,7 @@ are 0, so any finite value will do; an operator that would make them infinite or
 tensors.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 from typing import Any
@@ -21,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import DType
+from . import blocked_products
 from .expand_convolutions import padded
 from .ir import Graph, Node
-from .operators.contractions import Axis, Contract, Convolution
+from .operators.contractions import Convolution
 from .operators.elementwise import Binary, Bitcast, Cast, Unary, Where
 from .operators.indexing import Gather
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
@@ -36,9 +38,6 @@ from .winograd import choose_tile, transformed_weights
 __all__ = ["BlockChannels"]
 
 Array = NDArray[Any]
-
-SUMMED = 4
-"""Products of bytes that are summed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class _Blocking:
         if name in self.blocked:
             return self.blocked[name]
         if name in self.graph.constants:
-            array = _blocked_array(self.graph.constants[name], 1, self.block)
+            array = blocked_products.blocked_array(self.graph.constants[name], 1, self.block)
             own = self.new.builder.constant(f"{name}.blocked", array)
         else:
             own = self.convert(name)
@@ -190,37 +189,16 @@ class _Blocking:
         return self.first(node, operator, weights)
 
     def dense(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
-        """Labels: batch, output block, positions, output lane, input block, taps, input lane."""
-        rank = len(operator.strides)
-        packed = _blocked_array(_blocked_array(weights, 0, self.block), 1, self.block)
-        order = (0, 1, *range(2, 2 + rank), 3 + rank, 2 + rank)
+        """From blocked activations."""
+        packed = blocked_products.blocked_weights(weights, self.block)
         if self.winograd and operator.dtype == DType.FLOAT32:
             tile = choose_tile(operator, self.shape(node.inputs[0]), weights.shape)
             if tile is not None:
-                return self.tiled(node, operator, tile, packed.transpose(order))
+                return self.tiled(node, operator, tile, packed)
         x = self.window_input(node, operator)
-        if self.bytes_to_sum(node):
-            return self.dense_bytes(node, operator, x, packed.transpose(order))
-        w = self.new.builder.constant(node.inputs[1], packed.transpose(order))
-        places, lane = tuple(range(2, 2 + rank)), 2 + rank
-        depth, taps, inner = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank)), 4 + 2 * rank
-        positions = self.shape(node.output)[2:]
-        batch, blocks = self.shape(node.inputs[0])[0], self.new.builder.types[w].shape[:2]
-        contraction = Contract(
-            (batch, blocks[0], *positions, self.block, blocks[1], *weights.shape[2:], self.block),
-            (
-                (
-                    ((0, 1),),
-                    ((depth, 1),),
-                    *_windows(operator, places, taps),
-                    ((inner, 1),),
-                ),
-                tuple(((label, 1),) for label in (1, depth, *taps, inner, lane)),
-            ),
-            tuple(((label, 1),) for label in (0, 1, *places, lane)),
-            operator.dtype,
-        )
-        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+        of_bytes = self.bytes_to_sum(node)
+        kind = blocked_products.dense_bytes if of_bytes else blocked_products.dense
+        return self.product(kind, node, operator, x, packed)
 
     def tiled(self, node: Node, operator: Convolution, tile: int, packed: Array) -> _Blocked:
         """By Winograd's tiles; the input is filled up to whole ones."""
@@ -239,103 +217,38 @@ class _Blocking:
         whole = self.graph.types[node.output].dtype == DType.INT32 and self.block == 16
         return whole and x in (DType.UINT8, DType.INT8) and w == DType.INT8
 
-    def dense_bytes(self, node: Node, operator: Convolution, x: str, packed: Array) -> _Blocked:
-        """As ``dense``; of the input lanes, groups of 4 are summed at a time."""
-        rank = len(operator.strides)
-        split = packed.reshape(*packed.shape[:-2], self.block // SUMMED, SUMMED, self.block)
-        w = self.new.builder.constant(node.inputs[1], np.moveaxis(split, -2, -1))
-        places, lane = tuple(range(2, 2 + rank)), 2 + rank
-        depth, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
-        group, near = 4 + 2 * rank, 5 + 2 * rank
-        positions, batch = self.shape(node.output)[2:], self.shape(node.inputs[0])[0]
-        kernel = packed.shape[2 : 2 + rank]
-        sizes = (batch, packed.shape[0], *positions, self.block, packed.shape[1], *kernel)
-        contraction = Contract(
-            (*sizes, self.block // SUMMED, SUMMED),
-            (
-                (
-                    ((0, 1),),
-                    ((depth, 1),),
-                    *_windows(operator, places, taps),
-                    ((group, SUMMED), (near, 1)),
-                ),
-                tuple(((label, 1),) for label in (1, depth, *taps, group, lane, near)),
-            ),
-            tuple(((label, 1),) for label in (0, 1, *places, lane)),
-            operator.dtype,
-        )
-        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
-
     def first(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
-        """As ``dense``, from few plain channels."""
-        rank = len(operator.strides)
-        if self.bytes_to_sum(node) and weights.shape[1] <= SUMMED:
-            return self.first_bytes(node, operator, weights)
-        x = padded(self.new.builder, node, self.plain(node.inputs[0]), operator.pads)
-        packed = _blocked_array(weights, 0, self.block)
-        w = self.new.builder.constant(node.inputs[1], packed)
-        places, lane = tuple(range(2, 2 + rank)), 2 + rank
-        channel, taps = 3 + rank, tuple(range(4 + rank, 4 + 2 * rank))
-        batch, channels = self.shape(node.inputs[0])[:2]
-        positions = self.shape(node.output)[2:]
-        contraction = Contract(
-            (batch, packed.shape[0], *positions, self.block, channels, *weights.shape[2:]),
-            (
-                (((0, 1),), ((channel, 1),), *_windows(operator, places, taps)),
-                tuple(((label, 1),) for label in (1, channel, *taps, lane)),
-            ),
-            tuple(((label, 1),) for label in (0, 1, *places, lane)),
-            operator.dtype,
-        )
-        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
-
-    def first_bytes(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
-        """As ``first``, from pixels of 4 channels, whose products are summed at a time.
-
-        Labels: batch, output block, positions, output lane, taps, channel.
-        """
-        rank, builder = len(operator.strides), self.new.builder
+        """From few plain channels."""
+        builder, rank = self.new.builder, len(operator.strides)
         x = padded(builder, node, self.plain(node.inputs[0]), operator.pads)
-        x = builder.node(Transpose((0, *range(2, 2 + rank), 1)), (x,), f"{x}.pixels", node.origin)
-        more = SUMMED - weights.shape[1]
+        packed = blocked_products.blocked_array(weights, 0, self.block)
+        more = blocked_products.SUMMED - weights.shape[1]
+        if more < 0 or not self.bytes_to_sum(node):
+            return self.product(blocked_products.first, node, operator, x, packed)
+        order = (0, *range(2, 2 + rank), 1)
+        x = builder.node(Transpose(order), (x,), f"{x}.pixels", node.origin)
         x = padded(builder, node, x, ((0, more),), first=1 + rank)
-        packed = np.pad(
-            _blocked_array(weights, 0, self.block), ((0, 0), (0, more), *((0, 0),) * (1 + rank))
-        )
-        w = builder.constant(node.inputs[1], np.ascontiguousarray(np.moveaxis(packed, 1, -1)))
-        places, lane = tuple(range(2, 2 + rank)), 2 + rank
-        taps, near = tuple(range(3 + rank, 3 + 2 * rank)), 3 + 2 * rank
-        positions, batch = self.shape(node.output)[2:], self.shape(node.inputs[0])[0]
-        contraction = Contract(
-            (batch, packed.shape[0], *positions, self.block, *weights.shape[2:], SUMMED),
-            (
-                (((0, 1),), *_windows(operator, places, taps), ((near, 1),)),
-                tuple(((label, 1),) for label in (1, *taps, lane, near)),
-            ),
-            tuple(((label, 1),) for label in (0, 1, *places, lane)),
-            operator.dtype,
-        )
-        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+        return self.product(blocked_products.first_bytes, node, operator, x, packed)
 
     def depthwise(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
-        """Each channel by itself.  Labels: batch, block, positions, lane, taps."""
-        rank = len(operator.strides)
+        """Each channel by itself."""
         x = self.window_input(node, operator)
-        packed = _blocked_array(weights[:, 0], 0, self.block)
-        w = self.new.builder.constant(node.inputs[1], packed)
-        places, lane = tuple(range(2, 2 + rank)), 2 + rank
-        taps = tuple(range(3 + rank, 3 + 2 * rank))
+        packed = blocked_products.blocked_array(weights[:, 0], 0, self.block)
+        return self.product(blocked_products.depthwise, node, operator, x, packed)
+
+    def product(
+        self,
+        kind: Callable[..., blocked_products.Product],
+        node: Node,
+        operator: Convolution,
+        x: str,
+        packed: Array,
+    ) -> _Blocked:
+        """The contraction that ``kind`` makes of the convolution."""
         batch, positions = self.shape(node.inputs[0])[0], self.shape(node.output)[2:]
-        contraction = Contract(
-            (batch, packed.shape[0], *positions, self.block, *weights.shape[2:]),
-            (
-                (((0, 1),), ((1, 1),), *_windows(operator, places, taps), ((lane, 1),)),
-                tuple(((label, 1),) for label in (1, *taps, lane)),
-            ),
-            tuple(((label, 1),) for label in (0, 1, *places, lane)),
-            operator.dtype,
-        )
-        return _Blocked(self.emit(contraction, (x, w), node), 0.0)
+        found = kind(operator, batch, positions, packed)
+        w = self.new.builder.constant(node.inputs[1], found.weights)
+        return _Blocked(self.emit(found.contraction, (x, w), node), 0.0)
 
     def window_input(self, node: Node, operator: Convolution) -> str:
         """The blocked input with zeros around it."""
@@ -354,7 +267,9 @@ class _Blocking:
         for name in node.inputs:
             own = (1,) * (len(shape) - len(self.shape(name))) + self.shape(name)
             if own[1] == shape[1] and name in self.graph.constants and own != self.shape(name):
-                array = _blocked_array(self.graph.constants[name].reshape(own), 1, self.block)
+                array = blocked_products.blocked_array(
+                    self.graph.constants[name].reshape(own), 1, self.block
+                )
                 operands.append(self.new.builder.constant(f"{name}.blocked", array))
             elif own[1] == shape[1] and own == self.shape(name):
                 operands.append(self.to_blocked(name).name)
@@ -421,25 +336,3 @@ class _Blocking:
             return None
         operands = tuple(self.to_blocked(name).name for name in node.inputs)
         return _Blocked(self.emit(node.operator, operands, node), 0.0)
-
-
-def _windows(
-    operator: Convolution, places: tuple[int, ...], taps: tuple[int, ...]
-) -> tuple[Axis, ...]:
-    """The spatial axes of a convolution's input."""
-    return tuple(
-        ((place, stride), (tap, dilation))
-        for place, stride, tap, dilation in zip(
-            places, operator.strides, taps, operator.dilations, strict=True
-        )
-    )
-
-
-def _blocked_array(array: Array, axis: int, block: int) -> Array:
-    """Dimension ``axis`` in blocks, filled up with zeros; places in a block are the last one."""
-    size = array.shape[axis]
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, -size % block)
-    split = np.pad(array, widths)
-    shape = (*array.shape[:axis], -1, block, *array.shape[axis + 1 :])
-    return np.ascontiguousarray(np.moveaxis(split.reshape(shape), axis + 1, -1))
