@@ -3,10 +3,42 @@
 Gateware, simulator and documentation have these numbers from here.
 """
 
+from dataclasses import dataclass
+
 from .config import HardwareConfig
 from .memories import Unit
 
-__all__ = ["compute_latency", "issue_cycles"]
+__all__ = ["Stages", "compute_latency", "issue_cycles", "pipeline_stages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Cycles that a deep pipeline adds (docs/timing.md); all 0 without one.
+
+    dispatch: to the time from an instruction's arrival, or from the dispatch before, to its
+    dispatch.  accept: from when an instruction may start to when it does.  setup: from the start of
+    a LOAD or STORE to its first burst or cell.  cut: from a burst to the next of the same
+    instruction, and to the first.  check: from a burst offered to the port to when it is taken.
+    receive: of the beats of FETCH and LOAD.  read: of
+    STORE's words.  write: of LOAD's words and cells.
+    """
+
+    dispatch: int = 0
+    accept: int = 0
+    setup: int = 0
+    cut: int = 0
+    check: int = 0
+    receive: int = 0
+    read: int = 0
+    write: int = 0
+
+
+def pipeline_stages(config: HardwareConfig) -> Stages:
+    """Those of a configuration."""
+    return DEEP if config.deep_pipelines else Stages()
+
+
+DEEP = Stages(dispatch=2, accept=2, setup=3, cut=1, check=3, receive=1, read=1, write=2)
 
 
 def issue_cycles(config: HardwareConfig) -> dict[Unit, int]:

@@ -168,7 +168,7 @@ class Accelerator(wiring.Component):
     def _memories(self, m: Module, load: Load, gemm: Gemm, vector: Vector, store: Store) -> None:
         config = self._config
         parts = matrix_parts(config)
-        registered = ("gemm", "vector") if config.deep_pipelines else ()
+        registered = ("gemm", "vector", "store") if config.deep_pipelines else ()
         m.submodules.act = act = BankedScratchpad(
             config,
             Memory.ACT,

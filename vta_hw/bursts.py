@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 
 __all__ = ["BEATS_BITS", "Burst", "BurstCutter"]
 
@@ -28,9 +29,11 @@ class BurstCutter(wiring.Component):
         Beats in a row; 0 for an empty block.
     valid : Out(1)
         ``burst`` is offered.
+    more : Out(1)
+        There is a burst left.
     burst : Out(Burst)
     take : In(1)
-        Go on to the next burst, which is offered in the next cycle.
+        Go on to the next burst, which is offered in the next cycle, or ``Stages.cut`` later.
     """
 
     start: In(1)
@@ -41,12 +44,14 @@ class BurstCutter(wiring.Component):
     count_z: In(12)
     row_beats: In(24)
     valid: Out(1)
+    more: Out(1)
     burst: Out(Burst)
     take: In(1)
 
     def __init__(self, config: HardwareConfig) -> None:
         self._bus_bytes = config.bus_bytes
         self._burst_beats = config.burst_beats
+        self._cut = pipeline_stages(config).cut
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
@@ -60,17 +65,32 @@ class BurstCutter(wiring.Component):
 
         to_boundary = Signal(BEATS_BITS)
         final = Signal()
+        cut_here = Signal(BEATS_BITS)
+        ends_here = left <= to_boundary
         m.d.comb += [
             to_boundary.eq(self._burst_beats - now[shift : shift + bits]),
-            final.eq(left <= to_boundary),
+            cut_here.eq(Mux(ends_here, left, to_boundary)),
             self.burst.address.eq(now),
-            self.burst.beats.eq(Mux(final, left, to_boundary)),
         ]
+        if self._cut:
+            settled = Signal()
+            m.d.sync += [
+                settled.eq(~(self.start | self.take)),
+                final.eq(ends_here),
+                self.burst.beats.eq(cut_here),
+            ]
+            m.d.comb += self.valid.eq(self.more & settled)
+        else:
+            m.d.comb += [
+                final.eq(ends_here),
+                self.burst.beats.eq(cut_here),
+                self.valid.eq(self.more),
+            ]
         next_row, next_plane = Signal(32), Signal(32)
         m.d.comb += [next_row.eq(row + stride_y), next_plane.eq(plane + stride_z)]
         with m.If(self.start):
             m.d.sync += [
-                self.valid.eq((self.row_beats != 0) & (self.count_y != 0)),
+                self.more.eq((self.row_beats != 0) & (self.count_y != 0)),
                 *(register.eq(self.address) for register in (row, plane, now)),
                 stride_y.eq(self.stride_y),
                 stride_z.eq(self.stride_z),
@@ -93,5 +113,5 @@ class BurstCutter(wiring.Component):
                 m.d.sync += [y.eq(rows), z.eq(z - 1)]
                 m.d.sync += [register.eq(next_plane) for register in (plane, row, now)]
             with m.Else():
-                m.d.sync += self.valid.eq(0)
+                m.d.sync += self.more.eq(0)
         return m

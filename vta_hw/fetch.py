@@ -1,16 +1,21 @@
 """Fetching instructions and handing each to the queue of its unit."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 
 from .bursts import Burst
 from .legality import Legality
+from .pipeline import delayed
 
 __all__ = ["Fetch"]
+
+LOOKS = 2
+"""Registers of a deep pipeline behind the waiting instructions: the word, and what it is."""
 
 
 class Fetch(wiring.Component):
@@ -42,6 +47,10 @@ class Fetch(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
+        self._dispatch = pipeline_stages(config).dispatch
+        self._receive = pipeline_stages(config).receive
+        assert self._dispatch in (0, LOOKS)
+        assert self._receive in (0, 1)
         super().__init__(
             {
                 "enable": In(1),
@@ -84,28 +93,43 @@ class Fetch(wiring.Component):
             self.dispatched.eq(self.dispatched + dispatch),
         ]
 
+        beat, beat_last, beat_data = self.beat, self.beat_last, self.beat_data
+        if self._receive:
+            beat = delayed(m, beat, "beat_in", reset=True)
+            beat_last = delayed(m, beat_last, "last_in")
+            beat_data = delayed(m, beat_data, "data_in")
         m.submodules.waiting = waiting = SyncFIFO(width=bits, depth=config.fetch_ahead)
         earlier = Signal(bits - 8 * config.bus_bytes, reset_less=True)
         whole = Signal(bits)
         m.d.comb += [
-            whole.eq((self.beat_data << earlier.shape().width) | earlier),
+            whole.eq((beat_data << earlier.shape().width) | earlier),
             waiting.w_data.eq(whole),
-            waiting.w_en.eq(self.beat & self.beat_last),
+            waiting.w_en.eq(beat & beat_last),
         ]
-        m.d.sync += self.received.eq(self.received + waiting.w_en)
-        with m.If(self.beat):
+        m.d.sync += self.received.eq(self.received + (self.beat & self.beat_last))
+        with m.If(beat):
             m.d.sync += earlier.eq(whole >> (8 * config.bus_bytes))
 
         m.submodules.legality = legality = Legality(config)
-        ready = self.enable & waiting.r_rdy
-        room = ~self.full.bit_select(legality.unit, 1)
+        word, legal, unit = waiting.r_data, legality.legal, legality.unit
+        there: Value = waiting.r_rdy
+        if self._dispatch:
+            # The instruction stays until it is dispatched: it has cycles to be looked at in.
+            word = delayed(m, word, "word_now")
+            legal, unit = delayed(m, legal, "legal_now"), delayed(m, unit, "unit_now")
+            since = Signal(LOOKS)
+            m.d.sync += since.eq(Mux(dispatch, 0, Cat(there, since)))
+            there = since[-1]
+        ready = self.enable & there
+        room = ~self.full.bit_select(unit, 1)
+        finished = self.dispatched == self.count
         m.d.comb += [
-            legality.word.eq(waiting.r_data),
-            self.word.eq(waiting.r_data),
-            self.illegal.eq(ready & ~legality.legal),
-            dispatch.eq(ready & legality.legal & room),
-            self.push.eq(dispatch << legality.unit),
+            legality.word.eq(word),
+            self.word.eq(word),
+            self.illegal.eq(ready & ~legal),
+            dispatch.eq(ready & legal & room),
+            self.push.eq(dispatch << unit),
             waiting.r_en.eq(dispatch),
-            self.finished.eq(self.dispatched == self.count),
+            self.finished.eq(finished),
         ]
         return m

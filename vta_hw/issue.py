@@ -7,16 +7,17 @@ unit, whether it is accepted, passes from one to the next.
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.latency import compute_latency
+from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Unit
 
 from . import layouts
+from .pipeline import delayed
 from .ports import UnitControl
 
 __all__ = ["QUEUED", "Issue"]
@@ -73,6 +74,8 @@ class Issue(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._token_max = config.token_max
+        self._accept = pipeline_stages(config).accept
+        assert self._accept in (0, 2)
         # Room for the instructions in flight: one accepted a cycle, until its end.
         latency = compute_latency(config)
         self._in_flight = {unit: latency.get(unit, 0) + 2 for unit in Unit}
@@ -120,14 +123,37 @@ class Issue(wiring.Component):
                 self.done[unit].eq(control.done),
                 self.busy[unit].eq(control.busy),
             ]
+        self._choose(m, ready, claims)
+        return m
+
+    def _choose(
+        self, m: Module, ready: dict[Unit, Value], claims: dict[Unit, dict[str, Value]]
+    ) -> None:
+        """Accept what is ready, but for banks that a unit of higher priority claims with it.
+
+        In a deep pipeline it is known a cycle later what was ready, another one later what of it is
+        accepted.  What was found out in or before a cycle in which something starts is void.
+        """
+        chosen, starting = Signal(len(Unit)), Signal(len(Unit))
+        deep = self._accept > 0
+        if deep:
+            m.d.sync += starting.eq(Mux(starting.any(), 0, chosen))
+            m.d.comb += self.accept.eq(Mux(self.enable, starting, 0))
+        else:
+            m.d.comb += self.accept.eq(chosen)
+
+        def known(value: Value, name: str) -> Value:
+            return delayed(m, value, name, reset=True) if deep else value
+
+        was_ready = {unit: known(ready[unit] & ~starting.any(), unit.name) for unit in Unit}
         for place, unit in enumerate(PRIORITY):
             claimed: Value = Const(0)
             for higher in PRIORITY[:place]:
                 if claims[unit].keys() & claims[higher].keys():
-                    overlap = _overlap(claims[unit], claims[higher])
-                    claimed = claimed | (overlap & self.accept[higher])
-            m.d.comb += self.accept[unit].eq(ready[unit] & ~claimed)
-        return m
+                    name = f"{unit.name.lower()}_against_{higher.name.lower()}"
+                    overlap = known(_overlap(claims[unit], claims[higher]), name)
+                    claimed = claimed | (overlap & chosen[higher])
+            m.d.comb += chosen[unit].eq(was_ready[unit] & ~claimed)
 
     def _claims(self, instruction: Value) -> dict[str, Value]:
         names = dict(instruction.shape()).keys()

@@ -1,14 +1,16 @@
 """The load unit: strided DRAM blocks into padded scratchpad blocks."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
+from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, UnitControl, WritePort
 from .row_windows import RowWindows
 from .walker import BlockWalker
@@ -21,8 +23,8 @@ WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 class Load(wiring.Component):
     """Run one LOAD at a time: cut bursts, write words as they arrive, fill the padding between.
 
-    A word whose last beat arrives in cycle ``r`` is written in ``r + 1``.  Read data is never
-    refused.
+    A word whose last beat arrives in cycle ``r`` is written in ``r + 1``, in a deep pipeline
+    ``Stages.receive`` and ``Stages.write`` later.  Read data is never refused.
 
     Members
     -------
@@ -37,6 +39,7 @@ class Load(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
+        self._stages = pipeline_stages(config)
         ports = {
             f"write_{memory.value}": Out(WritePort(8 * config.word_bytes(memory)))
             for memory in Memory
@@ -60,27 +63,43 @@ class Load(wiring.Component):
         m.submodules.cells = cells = BlockWalker()
         m.submodules.words = words = BlockWalker()
         m.submodules.windows = windows = RowWindows(config)
+        stages = self._stages
+        # In a deep pipeline all begins ``setup`` cycles later, with what was worked out till then.
+        begins = delays(m, start, "begins", stages.setup, reset=True)[-1]
+        beat, beat_data = self.beat, self.beat_data
+        if stages.receive:
+            beat = delayed(m, beat, "beat_in", reset=True)
+            beat_data = delayed(m, beat_data, "data_in")
+
+        def settled(value: Value, name: str) -> Value:
+            """A register of a deep pipeline; ``value`` is that of the instruction at work."""
+            return delayed(m, value, name) if stages.setup else value
+
         active = Signal()
         current = Signal(layouts.LOAD, reset_less=True)
         with m.If(start):
             m.d.sync += current.eq(taken)
         windowed = Signal()
-        m.d.comb += windowed.eq(current.step.any())
+        m.d.comb += windowed.eq(settled(current.step.any(), "windowed_now"))
+        # What the instruction's first cycles work from.
+        given = current if stages.setup else taken
 
         word_beats = [config.word_bytes(memory) // config.bus_bytes for memory in Memory]
         row_beats, last_beat = Signal(24), Signal(8)
-        with m.Switch(taken.memory):
+        with m.Switch(given.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
                 with m.Case(memory.code):
-                    m.d.comb += row_beats.eq(taken.count_x * beats)
+                    m.d.comb += row_beats.eq(given.count_x * beats)
             with m.Default():
                 m.d.comb += row_beats.eq(0)
         bus_log2 = (config.bus_bytes - 1).bit_length()
-        before = taken.dram_address[:bus_log2]
+        before = given.dram_address[:bus_log2]
         # Where rows are windows, of the bytes from the first beat to the end of the last window.
-        span = before + (taken.count_x - 1) * taken.step + config.block
-        with m.If(taken.step.any() & taken.count_x.any()):
-            m.d.comb += row_beats.eq((span + config.bus_bytes - 1) >> bus_log2)
+        steps = settled(given.count_x * given.step, "steps")
+        around = settled(before + (config.block + config.bus_bytes - 1) - given.step, "around")
+        in_windows = settled(given.step.any() & given.count_x.any(), "in_windows")
+        with m.If(in_windows):
+            m.d.comb += row_beats.eq((steps + around) >> bus_log2)
         with m.Switch(current.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
                 with m.Case(memory.code):
@@ -88,49 +107,46 @@ class Load(wiring.Component):
             with m.Default():
                 m.d.comb += last_beat.eq(0)
         m.d.comb += [
-            cutter.start.eq(start),
-            cutter.address.eq(Cat(Const(0, bus_log2), taken.dram_address[bus_log2:])),
-            cutter.stride_y.eq(taken.dram_stride_y),
-            cutter.stride_z.eq(taken.dram_stride_z),
-            cutter.count_y.eq(taken.count_y),
-            cutter.count_z.eq(taken.count_z),
-            cutter.row_beats.eq(row_beats),
+            cutter.start.eq(begins),
+            cutter.address.eq(Cat(Const(0, bus_log2), given.dram_address[bus_log2:])),
+            cutter.stride_y.eq(given.dram_stride_y),
+            cutter.stride_z.eq(given.dram_stride_z),
+            cutter.count_y.eq(given.count_y),
+            cutter.count_z.eq(given.count_z),
+            cutter.row_beats.eq(settled(row_beats, "row_beats_now")),
             self.bursts.valid.eq(cutter.valid),
             self.bursts.payload.eq(cutter.burst),
             cutter.take.eq(self.bursts.valid & self.bursts.ready),
         ]
 
         # All cells of the padded block, for the padding.
-        rows = taken.pad_y_before + taken.count_y + taken.pad_y_after
-        columns = taken.pad_x_before + taken.count_x + taken.pad_x_after
-        has_data = (taken.count_x != 0) & (taken.count_y != 0)
+        rows = settled(given.pad_y_before + given.count_y + given.pad_y_after, "rows")
+        columns = settled(given.pad_x_before + given.count_x + given.pad_x_after, "columns")
+        has_data = (given.count_x != 0) & (given.count_y != 0)
         sides = ("pad_x_before", "pad_x_after", "pad_y_before", "pad_y_after")
         has_padding = ~has_data
         for side in sides:
-            has_padding |= taken[side] != 0
+            has_padding |= given[side] != 0
         m.d.comb += [
-            cells.start.eq(start),
-            cells.address.eq(taken.sram_address),
-            cells.stride_x.eq(Mux(taken.step.any(), taken.gap + 1, 1)),
-            cells.stride_y.eq(taken.sram_stride_y),
-            cells.stride_z.eq(taken.sram_stride_z),
+            cells.start.eq(begins),
+            cells.address.eq(given.sram_address),
+            cells.stride_x.eq(settled(Mux(given.step.any(), given.gap + 1, 1), "stride_x")),
+            cells.stride_y.eq(given.sram_stride_y),
+            cells.stride_z.eq(given.sram_stride_z),
             cells.count_x.eq(columns),
             cells.count_y.eq(rows),
-            cells.count_z.eq(taken.count_z),
+            cells.count_z.eq(given.count_z),
         ]
         # The data cells; the address of the first is known a cycle after the start, before any data
         # is.
         corner = Signal(ADDRESS_BITS)
         begun = Signal()
-        m.d.sync += begun.eq(start)
+        m.d.sync += begun.eq(begins)
+        padded_rows = settled(current.pad_y_before * current.sram_stride_y, "padded_rows")
         m.d.comb += [
-            corner.eq(
-                current.sram_address
-                + current.pad_x_before
-                + current.pad_y_before * current.sram_stride_y
-            ),
+            corner.eq(current.sram_address + current.pad_x_before + padded_rows),
             words.start.eq(begun),
-            words.address.eq(corner),
+            words.address.eq(settled(corner, "corner_now")),
             words.stride_x.eq(Mux(windowed, current.gap + 1, 1)),
             words.stride_y.eq(current.sram_stride_y),
             words.stride_z.eq(current.sram_stride_z),
@@ -144,67 +160,103 @@ class Load(wiring.Component):
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
         whole, complete = Signal(), Signal()
-        m.d.sync += whole.eq(self.beat & (index == last_beat))
+        m.d.sync += whole.eq(beat & (index == last_beat))
         m.d.comb += complete.eq(Mux(windowed, windows.complete, whole))
         with m.If(start):
             m.d.sync += index.eq(0)
-        with m.Elif(self.beat):
+        with m.Elif(beat):
             m.d.sync += index.eq(Mux(index == last_beat, 0, index + 1))
-            with m.Switch(index):
-                for k in range(widest // config.bus_bytes):
-                    with m.Case(k):
-                        m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(self.beat_data)
-                with m.Default():
-                    m.d.sync += word.eq(word)
+        # So late that the word is whole when it is written.
+        late_index = delays(m, index, "late_index", stages.write)[-1]
+        late_data = delays(m, beat_data, "late_data", stages.write)[-1]
+        late_beat = delays(m, beat, "late_beat", stages.write, reset=True)[-1]
+        for k in range(widest // config.bus_bytes):
+            with m.If(late_beat & (late_index == k)):
+                m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(late_data)
 
         m.d.comb += [
-            windows.start.eq(start),
+            windows.start.eq(begins),
             windows.before.eq(before),
             windows.pad_value.eq(current.pad_value),
-            windows.beat.eq(self.beat),
-            windows.data.eq(self.beat_data),
-            *(getattr(windows, name).eq(taken[name]) for name in WINDOW_FIELDS),
+            windows.beat.eq(beat),
+            windows.data.eq(beat_data),
+            *(getattr(windows, name).eq(given[name]) for name in WINDOW_FIELDS),
         ]
 
+        some_data = settled(has_data, "has_data")
+        some_padding = settled(has_padding, "has_padding")
+        # At work: from the start, and when all that is known from the instruction is there.
+        begun_work = Signal()
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
         m.d.comb += [
             words.step.eq(complete),
-            cells.step.eq(active & cells_left & ~complete),
+            cells.step.eq(begun_work & cells_left & ~complete),
             last_cell.eq(cells.step & cells.last),
         ]
         finished = Signal()
-        m.d.comb += finished.eq(active & (~data_left | last_word) & (~cells_left | last_cell))
-        with m.If(start):
-            m.d.sync += [active.eq(1), data_left.eq(has_data), cells_left.eq(has_padding)]
+        m.d.comb += finished.eq(begun_work & (~data_left | last_word) & (~cells_left | last_cell))
+        with m.If(begins):
+            m.d.sync += begun_work.eq(1)
+            m.d.sync += [data_left.eq(some_data), cells_left.eq(some_padding)]
         with m.Else():
             with m.If(finished):
-                m.d.sync += active.eq(0)
+                m.d.sync += begun_work.eq(0)
             with m.If(last_word):
                 m.d.sync += data_left.eq(0)
             with m.If(last_cell):
                 m.d.sync += cells_left.eq(0)
+        done = delays(m, finished, "done", stages.write, reset=True)[-1]
+        with m.If(start):
+            m.d.sync += active.eq(1)
+        with m.Elif(done):
+            m.d.sync += active.eq(0)
         m.d.comb += [
             self.control.free.eq(~active),
             self.control.busy.eq(active),
-            self.control.done.eq(finished),
+            self.control.done.eq(done),
         ]
 
+        data_rows = settled(current.pad_y_before + current.count_y, "data_rows")
+        data_columns = settled(current.pad_x_before + current.count_x, "data_columns")
         above = cells.y < current.pad_y_before
-        below = cells.y >= current.pad_y_before + current.count_y
+        below = cells.y >= data_rows
         left = cells.x < current.pad_x_before
-        right = cells.x >= current.pad_x_before + current.count_x
+        right = cells.x >= data_columns
         pads = cells.step & (above | below | left | right)
+        self._write(m, current, windowed, (complete, words.cell, word), (pads, cells.cell), windows)
+        return m
+
+    def _write(
+        self,
+        m: Module,
+        current: Value,
+        windowed: Value,
+        data: tuple[Value, Value, Value],
+        padding: tuple[Value, Value],
+        windows: RowWindows,
+    ) -> None:
+        """Write a word, or a cell of padding, ``Stages.write`` cycles later.
+
+        data: whether there is a word, its address, and (that much later) the word.  padding:
+        whether there is a cell, and its address.
+        """
+        late = self._stages.write
+        complete, place, word = data
+        pads, cell = padding
+        enables = delays(m, complete | pads, "writes", late, reset=True)[-1]
+        whole = delays(m, complete, "writes_word", late)[-1]
+        address = delays(m, Mux(complete, place, cell), "write_address", late)[-1]
         for memory in Memory:
             port = getattr(self, f"write_{memory.value}")
-            size = config.word_bytes(memory)
+            size = self._config.word_bytes(memory)
             chosen = current.memory == memory.code
-            data = word[: 8 * size]
+            value = word[: 8 * size]
             if memory is Memory.ACT:
-                data = Mux(windowed, windows.word, data)
+                value = Mux(windowed, windows.word, value)
+            pad = current.pad_value.as_unsigned().replicate(size)
             m.d.comb += [
-                port.enable.eq(chosen & (complete | pads)),
-                port.address.eq(Mux(complete, words.cell, cells.cell)),
-                port.data.eq(Mux(complete, data, current.pad_value.as_unsigned().replicate(size))),
+                port.enable.eq(chosen & enables),
+                port.address.eq(address),
+                port.data.eq(Mux(whole, value, pad)),
             ]
-        return m

@@ -1,17 +1,21 @@
 """The AXI4 manager: address registers, window check, routing of data and responses."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 
 from .axi import FETCH_ID, LOAD_ID, Axi4
 from .bursts import Burst
+from .pipeline import delayed
 
 __all__ = ["MemoryPort"]
 
 INCREMENTING = 1
+CHECKS = 3
+"""Registers of a deep pipeline on a burst's way: itself, its last byte, whether it is inside."""
 
 
 class MemoryPort(wiring.Component):
@@ -25,7 +29,7 @@ class MemoryPort(wiring.Component):
     window_base, window_limit : In(32)
         First and last byte an access may touch.
     fetch, load, store : In(stream.Signature(Burst))
-        Bursts to take; FETCH goes before LOAD.
+        Bursts to take, each after ``Stages.check`` cycles; FETCH goes before LOAD.
     fetch_outside, load_outside, store_outside : Out(1)
         A burst would be taken in this cycle but leaves the window.
     fetch_beat, load_beat : Out(1)
@@ -40,6 +44,8 @@ class MemoryPort(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._bus_bytes = config.bus_bytes
+        self._check = pipeline_stages(config).check
+        assert self._check in (0, CHECKS)
         flags = (
             *("fetch_outside", "load_outside", "store_outside", "fetch_beat", "load_beat"),
             *("read_error", "write_error", "response", "quiet"),
@@ -91,22 +97,18 @@ class MemoryPort(wiring.Component):
         signals = {name: getattr(bus, f"{channel}{name}") for name in ("id", "addr", "len")}
         valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
         taken = Signal(name=f"{channel}_taken")
-        shift = (self._bus_bytes - 1).bit_length()
         with m.If(valid & ready):
             m.d.sync += valid.eq(0)
         free = self.enable & ~valid
         for name, identity in sources:
-            offer = getattr(self, name)
-            burst = offer.payload
-            final = Signal(33, name=f"{name}_final")
-            inside = Signal(name=f"{name}_inside")
+            burst, offered, inside = self._checked(m, name)
+            takes = Signal(name=f"{name}_takes")
             m.d.comb += [
-                final.eq(burst.address + (burst.beats << shift) - 1),
-                inside.eq((burst.address >= self.window_base) & (final <= self.window_limit)),
-                getattr(self, f"{name}_outside").eq(free & offer.valid & ~inside),
-                offer.ready.eq(free & inside),
+                takes.eq(free & offered & inside),
+                getattr(self, f"{name}_outside").eq(free & offered & ~inside),
+                getattr(self, name).ready.eq(takes),
             ]
-            with m.If(free & offer.valid & inside):
+            with m.If(takes):
                 m.d.comb += taken.eq(1)
                 m.d.sync += [
                     valid.eq(1),
@@ -114,5 +116,28 @@ class MemoryPort(wiring.Component):
                     signals["addr"].eq(burst.address),
                     signals["len"].eq(burst.beats - 1),
                 ]
-            free = free & ~offer.valid
+            free = free & ~offered
         return taken
+
+    def _checked(self, m: Module, name: str) -> tuple[Value, Value, Value]:
+        """The burst that a unit offers; whether it is offered here; whether it is inside.
+
+        A burst stays as it is until it is taken: in a deep pipeline it has cycles to be checked in.
+        """
+        offer = getattr(self, name)
+        deep = self._check > 0
+
+        def deeper(value: Value, what: str) -> Value:
+            return delayed(m, value, f"{name}_{what}") if deep else value
+
+        burst = Signal(Burst, name=f"{name}_burst")
+        m.d.comb += burst.eq(deeper(offer.payload.as_value(), "given"))
+        beyond = burst.address + (burst.beats << (self._bus_bytes - 1).bit_length())
+        final = deeper((beyond - 1)[:33], "final")
+        inside = (burst.address >= self.window_base) & (final <= self.window_limit)
+        offered: Value = offer.valid
+        if deep:
+            since = Signal(self._check, name=f"{name}_since")
+            m.d.sync += since.eq(Mux(offer.ready, 0, Cat(offer.valid, since)))
+            offered = since[-1]
+        return burst, offered, deeper(inside, "inside")

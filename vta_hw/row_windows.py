@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 
 from .pipeline import delayed
 
@@ -17,8 +18,9 @@ PLACE_BITS = 22
 class RowWindows(wiring.Component):
     """One word for each window of ``block`` bytes, ``step`` bytes after the one before.
 
-    A window whose last byte comes in a beat of cycle ``r`` is at ``word`` in ``r + 1``.  Because a
-    step is at least a beat, no beat completes two.
+    A window whose last byte comes in a beat of cycle ``r`` is ``complete`` in ``r + 1``, and at
+    ``word`` then or ``Stages.write`` cycles later.  Because a step is at least a beat, no beat
+    completes two.
 
     Resources: the last ``block + bus_bytes`` bytes, and a choice of one in ``bus_bytes`` a byte.
 
@@ -33,12 +35,14 @@ class RowWindows(wiring.Component):
     beat : In(1), data : In(8 * bus_bytes)
         A beat of a row.
     complete : Out(1)
-        ``word`` is the next window.
+        The next window is there.
     word : Out(8 * block)
     """
 
     def __init__(self, config: HardwareConfig) -> None:
         self._block, self._bus = config.block, config.bus_bytes
+        self._late = pipeline_stages(config).write
+        assert self._late in (0, 2), "a register behind the choice of bytes, one behind the padding"
         super().__init__(
             {
                 "start": In(1),
@@ -87,16 +91,22 @@ class RowWindows(wiring.Component):
         last = delayed(m, row_ends, "last")
         m.d.sync += self.complete.eq(completes)
         places = [recent[8 * (bus - e) : 8 * (bus - e + block)] for e in range(bus)]
+
+        def deeper(value: Value, name: str) -> Value:
+            return delayed(m, value, name) if self._late else value
+
         raw = Signal(8 * block)
-        m.d.comb += raw.eq(Array(places)[beyond])
-        low, high = (self._limit(m, name, step, last) for name in ("row_first", "row_end"))
-        pad = self.pad_value.as_unsigned()
-        m.d.comb += self.word.eq(
-            Cat(
-                Mux((low <= lane) & (lane < high), raw.word_select(lane, 8), pad)
-                for lane in range(block)
-            )
+        m.d.comb += raw.eq(deeper(Array(places)[beyond], "raw"))
+        low, high = (
+            deeper(self._limit(m, name, step, last), f"{name}_known")
+            for name in ("row_first", "row_end")
         )
+        pad = self.pad_value.as_unsigned()
+        padded = Cat(
+            Mux((low <= lane) & (lane < high), raw.word_select(lane, 8), pad)
+            for lane in range(block)
+        )
+        m.d.comb += self.word.eq(deeper(padded, "padded"))
         return m
 
     def _limit(self, m: Module, name: str, step: Value, row_ends: Value) -> Signal:

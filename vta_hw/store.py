@@ -7,10 +7,12 @@ from amaranth.lib.memory import Memory as BlockMemory
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.latency import pipeline_stages
 from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import BEATS_BITS, Burst, BurstCutter
+from .pipeline import delays
 from .ports import ReadPort, UnitControl
 from .walker import BlockWalker
 
@@ -43,6 +45,7 @@ class Store(wiring.Component):
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
+        self._stages = pipeline_stages(config)
         super().__init__(
             {
                 "control": In(UnitControl(layouts.STORE)),
@@ -66,21 +69,28 @@ class Store(wiring.Component):
         taken, start = self.control.instruction, self.control.start
         m.submodules.cutter = cutter = BurstCutter(config)
         m.submodules.words = words = BlockWalker()
+        # In a deep pipeline all begins ``setup`` cycles later.
+        begins_work = delays(m, start, "begins_work", self._stages.setup, reset=True)[-1]
+        given = taken
+        if self._stages.setup:
+            given = Signal(layouts.STORE, name="given", reset_less=True)
+            with m.If(start):
+                m.d.sync += given.eq(taken)
         m.d.comb += [
-            cutter.start.eq(start),
-            cutter.address.eq(taken.dram_address),
-            cutter.stride_y.eq(taken.dram_stride_y),
-            cutter.stride_z.eq(taken.dram_stride_z),
-            cutter.count_y.eq(taken.count_y),
-            cutter.count_z.eq(taken.count_z),
-            cutter.row_beats.eq(taken.count_x << beats_log2),
-            words.start.eq(start),
-            words.address.eq(taken.sram_address),
-            words.stride_y.eq(taken.sram_stride_y),
-            words.stride_z.eq(taken.sram_stride_z),
-            words.count_x.eq(taken.count_x),
-            words.count_y.eq(taken.count_y),
-            words.count_z.eq(taken.count_z),
+            cutter.start.eq(begins_work),
+            cutter.address.eq(given.dram_address),
+            cutter.stride_y.eq(given.dram_stride_y),
+            cutter.stride_z.eq(given.dram_stride_z),
+            cutter.count_y.eq(given.count_y),
+            cutter.count_z.eq(given.count_z),
+            cutter.row_beats.eq(given.count_x << beats_log2),
+            words.start.eq(begins_work),
+            words.address.eq(given.sram_address),
+            words.stride_y.eq(given.sram_stride_y),
+            words.stride_z.eq(given.sram_stride_z),
+            words.count_x.eq(given.count_x),
+            words.count_y.eq(given.count_y),
+            words.count_z.eq(given.count_z),
         ]
 
         # Read words into a slot.
@@ -112,17 +122,21 @@ class Store(wiring.Component):
         fill_slot, drain_slot = Signal(range(slots)), Signal(range(slots))
         with m.If(fills):
             m.d.sync += fill_slot.eq(fill_slot + 1)
-        # The word read arrives a cycle later.
-        m.d.sync += [
-            write.en.eq(reads),
-            write.addr.eq(fill_slot * slot_words + done_words),
+        # The word read arrives a cycle later, or ``read`` more.
+        arrives = 1 + self._stages.read
+        place = (fill_slot * slot_words + done_words)[: len(write.addr)]
+        m.d.comb += [
+            write.en.eq(delays(m, reads, "arrives", arrives, reset=True)[-1]),
+            write.addr.eq(delays(m, place, "arrives_at", arrives)[-1]),
+            write.data.eq(self.act.data),
         ]
-        m.d.comb += write.data.eq(self.act.data)
 
         # A full slot's burst is offered the cycle after its last word was written.
         m.submodules.full = full = SyncFIFO(width=Burst.size, depth=slots)
-        m.d.sync += [full.w_en.eq(fills), full.w_data.eq(cutter.burst)]
+        filled_burst = cutter.burst.as_value()
         m.d.comb += [
+            full.w_en.eq(delays(m, fills, "filled", arrives, reset=True)[-1]),
+            full.w_data.eq(delays(m, filled_burst, "filled_burst", arrives)[-1]),
             self.bursts.valid.eq(full.r_rdy),
             self.bursts.payload.eq(full.r_data),
             full.r_en.eq(self.bursts.ready),
@@ -160,7 +174,7 @@ class Store(wiring.Component):
         finished = Signal()
         m.d.sync += unanswered.eq(unanswered + begins - self.response)
         m.d.comb += [
-            finished.eq(active & ~cutter.valid & self.response & (unanswered == 1)),
+            finished.eq(active & ~cutter.more & self.response & (unanswered == 1)),
             self.control.free.eq(~active),
             self.control.busy.eq(active),
             self.control.done.eq(finished),

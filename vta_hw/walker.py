@@ -1,6 +1,6 @@
 """Scratchpad addresses of a z, y, x block."""
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,13 +46,16 @@ class BlockWalker(wiring.Component):
         m = Module()
         row, plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         stride_x, stride_y, stride_z = Signal(9), Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        last_x, last_y, left_z = Signal(13), Signal(13), Signal(12)
+        left_z = Signal(12)
         next_row, next_plane = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        end_x, end_y = self.x == last_x, self.y == last_y
+        # The flags are registers: a step depends on no comparison.
+        steps_x, ends_row = self._steps(m, "x", self.count_x, self.step)
+        steps_y, ends_plane = self._steps(m, "y", self.count_y, self.step & ends_row)
+        end_z = Signal()
         m.d.comb += [
             next_row.eq(row + stride_y),
             next_plane.eq(plane + stride_z),
-            self.last.eq(end_x & end_y & (left_z == 1)),
+            self.last.eq(ends_row & ends_plane & end_z),
         ]
         with m.If(self.start):
             m.d.sync += [
@@ -60,18 +63,30 @@ class BlockWalker(wiring.Component):
                 stride_x.eq(self.stride_x),
                 stride_y.eq(self.stride_y),
                 stride_z.eq(self.stride_z),
-                last_x.eq(self.count_x - 1),
-                last_y.eq(self.count_y - 1),
                 left_z.eq(self.count_z),
+                end_z.eq(self.count_z == 1),
                 self.x.eq(0),
                 self.y.eq(0),
             ]
-        with m.Elif(self.step & ~end_x):
+        with m.Elif(steps_x):
             m.d.sync += [self.x.eq(self.x + 1), self.cell.eq(self.cell + stride_x)]
-        with m.Elif(self.step & ~end_y):
+        with m.Elif(steps_y):
             m.d.sync += [self.x.eq(0), self.y.eq(self.y + 1)]
             m.d.sync += [row.eq(next_row), self.cell.eq(next_row)]
         with m.Elif(self.step):
-            m.d.sync += [self.x.eq(0), self.y.eq(0), left_z.eq(left_z - 1)]
+            m.d.sync += [self.x.eq(0), self.y.eq(0), left_z.eq(left_z - 1), end_z.eq(left_z == 2)]
             m.d.sync += [register.eq(next_plane) for register in (plane, row, self.cell)]
         return m
+
+    def _steps(self, m: Module, name: str, count: Value, step: Value) -> tuple[Value, Signal]:
+        """Whether an index goes on in this cycle, if it has to ``step``; whether it is its last."""
+        only, last = Signal(name=f"only_{name}"), Signal(name=f"last_{name}")
+        whole, left = Signal(13, name=f"whole_{name}"), Signal(13, name=f"left_{name}")
+        with m.If(self.start):
+            m.d.sync += [whole.eq(count - 1), left.eq(count - 1)]
+            m.d.sync += [only.eq(count == 1), last.eq(count == 1)]
+        with m.Elif(step & last):
+            m.d.sync += [left.eq(whole), last.eq(only)]
+        with m.Elif(step):
+            m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
+        return step & ~last, last

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
-from dovetail.isa.latency import compute_latency
+from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.sdram import COLUMN_BYTES, SdramTiming
 from dovetail.isa.table import InstructionTable
@@ -69,7 +69,7 @@ def _make(
     watchdog: int,
 ) -> Machine:
     plans = make_plans(table, config)
-    latency = compute_latency(config)
+    latency, stages = compute_latency(config), pipeline_stages(config)
     assert max(latency.values()) + 2 <= FLIGHTS
     known, pairs = len(table.units), UNITS * UNITS
 
@@ -79,6 +79,7 @@ def _make(
     issue = Issue(
         plans=plans,
         token_max=config.token_max,
+        accept_stage=stages.accept,
         latency=np.array([latency.get(unit, 0) for unit in Unit], np.int64),
         dispatched=cycles(known, -1),
         accepted=cycles(known, -1),
@@ -128,6 +129,9 @@ def _make(
         load=transfer(Unit.LOAD),
         store=transfer(Unit.STORE),
         fetch_outside=outside,
+        check=stages.check,
+        cut=stages.cut,
+        read_stage=stages.read,
         last_answer=-1,
         ends=cycles(timing.queue_bursts, -1),
         last_accept=-1,
@@ -143,6 +147,10 @@ def _make(
         burst_bytes=config.burst_bytes,
         bus_bytes=config.bus_bytes,
         store_slots=config.store_slots,
+        dispatch_stage=stages.dispatch,
+        setup=stages.setup,
+        receive=stages.receive,
+        write_stage=stages.write,
         base=base,
         limit=limit,
         watchdog=watchdog,

@@ -51,8 +51,9 @@ class Machine(Record):
     """One run.
 
     count: instructions of the program. known: of them, those that can be fetched. fetch_ahead to
-    store_slots: of the configuration. base, limit: first and last byte of the window. watchdog:
-    cycles, or 0.
+    store_slots: of the configuration. dispatch_stage, setup, receive, write_stage: cycles of
+    ``Stages.dispatch``, ``setup``, ``receive`` and ``write``. base, limit: first and last byte of
+    the window. watchdog: cycles, or 0.
 
     fetched_at: cycle of the last beat of each instruction fetched, ``fetched`` of them.
     dispatch_at: when the next instruction is dispatched. stopped_at, rank, code, error_index: of
@@ -68,6 +69,10 @@ class Machine(Record):
     burst_bytes: int
     bus_bytes: int
     store_slots: int
+    dispatch_stage: int
+    setup: int
+    receive: int
+    write_stage: int
     base: int
     limit: int
     watchdog: int
@@ -138,7 +143,7 @@ def _listen(m: Machine) -> None:
         if m.fetched - 1 == m.issue.count:
             _prepare(m)
     if p.loaded != NEVER:
-        _loaded(m, p.loaded)
+        _loaded(m, p.loaded + m.receive)
     if p.outside_write != NEVER:
         _stop(m, p.outside_write, STORE, WINDOW, p.store.index)
     if p.stored != NEVER:
@@ -150,14 +155,16 @@ def _listen(m: Machine) -> None:
 
 
 def _fetch_offer(m: Machine, cycle: int) -> int:
-    """From when the next instruction's burst is offered: not before ``cycle``."""
+    """From when the next instruction's burst is offered, if it can be from ``cycle`` on."""
     index = m.port.fetch_index
     if index >= m.count:
         return NEVER
     before = index - m.fetch_ahead
-    if before < 0:
-        return cycle
-    return max(cycle, m.issue.dispatched[before] + 1) if before < m.issue.count else NEVER
+    if before >= m.issue.count:
+        return NEVER
+    if before >= 0:
+        cycle = max(cycle, m.issue.dispatched[before] + 1)
+    return cycle + m.port.check
 
 
 def _prepare(m: Machine) -> None:
@@ -166,9 +173,9 @@ def _prepare(m: Machine) -> None:
     if index >= m.fetched:
         m.dispatch_at = NEVER
         return
-    cycle = m.fetched_at[index] + 1
+    cycle = m.fetched_at[index] + 1 + m.receive + m.dispatch_stage
     if index:
-        cycle = max(cycle, m.issue.dispatched[index - 1] + 1)
+        cycle = max(cycle, m.issue.dispatched[index - 1] + 1 + m.dispatch_stage)
     unit = m.issue.plans.units[index]
     if unit >= 0:
         cycle = max(cycle, room(m.issue, unit, m.queue_depth))
@@ -197,8 +204,9 @@ def _accept(m: Machine, unit: int, cycle: int) -> None:
         _prepare(m)
     if unit == LOAD_UNIT:
         _begin(m, m.port.load, index, cycle)
+        m.port.load.offer += m.port.check
         if m.port.load.count == 0:
-            _loaded(m, cycle)
+            _loaded(m, cycle + m.setup)
     elif unit == STORE_UNIT:
         _begin(m, m.port.store, index, cycle)
         for _slot in range(m.store_slots):
@@ -219,7 +227,7 @@ def _begin(m: Machine, transfer: Transfer, index: int, cycle: int) -> None:
         plans, index, m.burst_bytes, m.bus_bytes, transfer.beats, transfer.addresses
     )
     transfer.outside = first_outside(plans, index, m.bus_bytes, transfer.beats, m.base, m.limit)
-    transfer.offer = cycle + 1
+    transfer.offer = cycle + 1 + m.setup + m.port.cut
     transfer.taken = transfer.accepted = transfer.filled = 0
 
 
@@ -230,7 +238,7 @@ def _loaded(m: Machine, cycle: int) -> None:
     last = cycle + 1
     if m.issue.plans.cells[load.index]:
         last = max(last, _last_visit(m, load))
-    _end(m, load.index, last)
+    _end(m, load.index, last + m.write_stage)
 
 
 def _last_visit(m: Machine, load: Transfer) -> int:
@@ -243,13 +251,13 @@ def _last_visit(m: Machine, load: Transfer) -> int:
     # Last byte of a row's first word, and of the next word; bytes of the row before the burst.
     word_end = plans.before[index] + plans.word_bytes[index] - 1
     end, done = word_end, 0
-    first = m.issue.accepted[index] + 1
+    first = m.issue.accepted[index] + 1 + m.setup
     writes = 0
     for burst in range(load.accepted):
         size = load.beats[burst] * m.bus_bytes
         while end < done + size:
             beat = (end - done) // m.bus_bytes
-            write = load.starts[burst] + beat * m.port.interval + 1
+            write = load.starts[burst] + beat * m.port.interval + 1 + m.receive
             if write - first - writes >= cells:
                 return first + cells + writes - 1
             writes += 1

@@ -35,6 +35,8 @@ FLIGHTS = 64
 class Issue(Record):
     """The instructions dispatched so far, and what keeps each unit's next one from starting.
 
+    accept_stage: cycles from when an instruction may start to when it does.
+
     Per instruction: dispatched, accepted, ended (cycles; -1 for not known), waited_token,
     waited_port. Per unit: latency: cycles from the last issue to the end, of GEMM and VECTOR;
     queued, accepts: instructions dispatched and accepted; free_at: the first cycle in which it can
@@ -50,6 +52,7 @@ class Issue(Record):
 
     plans: Plans
     token_max: int
+    accept_stage: int
     latency: Int64s
     count: int
     known_ends: int
@@ -127,7 +130,7 @@ def _work_out(s: Issue, unit: int) -> None:
             ready = max(ready, s.credits[pair * RING + (s.credits_first[pair] & (RING - 1))])
     s.ready[unit] = ready
     # No earlier than what is already done: the flights that ended before that are forgotten.
-    cycle = max(ready, s.now)
+    cycle = max(ready, s.now - s.accept_stage)
     for other in range(UNITS):
         for place in range(other * FLIGHTS, other * FLIGHTS + s.flights[other]):
             if other != unit:
@@ -136,7 +139,10 @@ def _work_out(s: Issue, unit: int) -> None:
                 common = s.flight_writes[place] & plans.reads[index]
             if common and s.flight_end[place] >= cycle:
                 cycle = s.flight_end[place] + 1
-    s.next_at[unit] = min(cycle, NEVER)
+    if cycle > s.now - s.accept_stage:
+        # What is decided while another instruction starts does not count.
+        cycle = max(cycle, s.now + (s.accept_stage > 0))
+    s.next_at[unit] = min(cycle + s.accept_stage, NEVER)
 
 
 def accept(s: Issue, unit: int, cycle: int) -> int:
@@ -174,7 +180,7 @@ def _forget(s: Issue, unit: int, cycle: int) -> None:
     """Forget the flights of ``unit`` that ended before ``cycle``."""
     kept = first = unit * FLIGHTS
     for place in range(first, first + s.flights[unit]):
-        if s.flight_end[place] >= cycle:
+        if s.flight_end[place] >= cycle - s.accept_stage:
             s.flight_end[kept] = s.flight_end[place]
             s.flight_held[kept] = s.flight_held[place]
             s.flight_writes[kept] = s.flight_writes[place]

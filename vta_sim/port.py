@@ -57,6 +57,8 @@ class Port(Record):
     latency to response: the DRAM's timing. sdram: in whose place it is, if present. fetch_beats: of
     an instruction. fetch_address: of the first one. beats_per_word: of ACT.
 
+    check, cut, read_stage: cycles of ``Stages.check``, ``cut`` and ``read``.
+
     fetch_offer: cycle from which FETCH offers its next burst, that of instruction ``fetch_index``.
     fetch_outside: first instruction that lies outside the window. stopped: whether no more bursts
     are taken. last_answer: cycle of the latest last beat of a read, or response to a write,
@@ -87,6 +89,9 @@ class Port(Record):
     fetch_index: int
     fetch_offer: int
     fetch_outside: int
+    check: int
+    cut: int
+    read_stage: int
     stopped: int
     last_answer: int
     reading: int
@@ -184,7 +189,7 @@ def _take_read(p: Port, now: int) -> bool:
     p.reading = LOAD
     p.read_at = now + 1
     load.taken += 1
-    load.offer = now + 1
+    load.offer = now + 1 + p.cut + p.check
     return False
 
 
@@ -198,6 +203,8 @@ def _take_write(p: Port, now: int) -> bool:
     p.write_at = now + 1
     store.takes[store.taken] = now
     store.taken += 1
+    if store.taken < store.count:
+        store.ready[store.taken] = max(store.ready[store.taken], now + 1 + p.check)
     return False
 
 
@@ -271,6 +278,11 @@ def fill_slot(p: Port, slot_free: int) -> None:
     if store.filled == store.count:
         return
     words = store.beats[store.filled] // p.beats_per_word
-    store.offer = max(store.offer, slot_free) + words
-    store.ready[store.filled] = store.offer + 1
+    filled = max(store.offer, slot_free) + words
+    ready = filled + 1 + p.read_stage + p.check
+    if store.filled == store.taken and store.taken:
+        # Behind the burst before, which may be taken already.
+        ready = max(ready, store.takes[store.taken - 1] + 1 + p.check)
+    store.ready[store.filled] = ready
+    store.offer = filled + p.cut
     store.filled += 1

@@ -25,7 +25,7 @@ from dovetail.isa.instructions import (
     decode,
     legality_problem,
 )
-from dovetail.isa.latency import compute_latency, issue_cycles
+from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
@@ -65,11 +65,14 @@ class Flight:
     bursts: list[Burst] = field(default_factory=list)
     taken: int = 0
     beats: int = 0
-    complete: bool = False
     words_left: int = 0
+    offer_from: int = 0
+    """LOAD, STORE: from when a burst can be offered, or filled."""
     completing: set[int] = field(default_factory=set)
     """LOAD: numbers of the beats that complete a word."""
     cells_left: int = 0
+    finishing: int = 0
+    """LOAD: cycles to the end, when all is on its way."""
     filled_bursts: int = 0
     filled_words: int = 0
     used_slots: int = 0
@@ -104,6 +107,15 @@ class Reference:
         self.tokens = dict.fromkeys(pairs, 0)
         self.credits = dict.fromkeys(pairs, self.config.token_max)
         self.patience = 0
+        self.stages = pipeline_stages(self.config)
+        self.head_age = 0
+        self.arriving: deque[tuple[int, bytes]] = deque()
+        self.completes: list[int] = []
+        """Cycles in which LOAD has a whole word."""
+        self.ages = dict.fromkeys(("fetch", "load", "store"), 0)
+        """Cycles for which each has offered its next burst."""
+        self.decided: deque[set[Unit]] = deque([set()] * self.stages.accept)
+        """Units that could start, in the cycles before this one."""
         self.enabled = True
         self.kept = False
         self.error = (ErrorCode.NONE, 0)
@@ -138,6 +150,9 @@ class Reference:
         self.counters["cycles"] += 1
         errors: list[tuple[ErrorCode, int]] = []
         self.data_beats(now)
+        if self.arriving and self.arriving[0][0] == now:
+            word = self.arriving.popleft()[1]
+            self.later.append(lambda: self.waiting.append(word))
         done = [unit for unit in Unit if self.units_step(unit, now)]
         self.counters["instructions"] += len(done)
         if self.enabled:
@@ -167,6 +182,9 @@ class Reference:
     def dispatch(self, now: int) -> list[tuple[ErrorCode, int]]:
         if not self.waiting:
             return []
+        if self.head_age < self.stages.dispatch:
+            self.set(head_age=self.head_age + 1)
+            return []
         index = self.next_dispatch
         try:
             instruction = decode(self.waiting[0])
@@ -179,28 +197,35 @@ class Reference:
             self.times["dispatched"][index] = now
             self.later.append(self.waiting.popleft)
             self.later.append(lambda: queue.append((index, instruction)))
-            self.set(next_dispatch=index + 1)
+            self.set(next_dispatch=index + 1, head_age=0)
         return []
 
     # Accepting --------------------------------------------------------------------------------
 
     def accept_all(self, now: int) -> None:
         claimed = dict.fromkeys(ROLES, 0)
-        for unit in PRIORITY:
-            if not self.queues[unit] or not self.is_free(unit, now):
-                continue
+        waiting = [u for u in PRIORITY if self.queues[u] and self.is_free(u, now)]
+        could = {u for u in waiting if self.has_tokens(u, self.queues[u][0][1])}
+        ready = {u for u in could if not self.is_blocked(u, self.queues[u][0][1], claimed)}
+        self.decided.append(ready)
+        starting, accepted = self.decided.popleft(), False
+        for unit in waiting:
             index, instruction = self.queues[unit][0]
-            if not self.has_tokens(unit, instruction):
+            if unit not in could:
                 kind = "token"
-            elif self.is_blocked(unit, instruction, claimed):
+            elif unit not in starting or self.is_blocked(unit, instruction, claimed):
                 kind = "port"
             else:
                 for role in ROLES:
                     claimed[role] |= getattr(instruction, role, 0)
                 self.accept(unit, index, instruction, now)
+                accepted = True
                 continue
             self.counters[f"{unit.name.lower()}_stall_{kind}"] += 1
             self.waited[kind][index] += 1
+        if accepted:
+            # What has been decided does not count any more.
+            self.decided = deque([set()] * self.stages.accept)
 
     def is_free(self, unit: Unit, now: int) -> bool:
         flights = self.flights[unit]
@@ -237,6 +262,7 @@ class Reference:
     def accept(self, unit: Unit, index: int, instruction: Instruction, now: int) -> None:
         self.times["accepted"][index] = now
         flight = Flight(index, instruction, now)
+        flight.offer_from = now + 1 + self.stages.setup + self.stages.cut
         if isinstance(instruction, Load | Store):
             flight.bursts = bursts_of(instruction, self.config)
         if isinstance(instruction, Load):
@@ -274,7 +300,7 @@ class Reference:
             return False
         flight = self.flights[unit][0]
         if unit is Unit.LOAD:
-            busy, ends = True, self.load_step(flight)
+            busy, ends = True, self.load_step(flight, now)
         elif unit is Unit.STORE:
             busy, ends = True, self.store_step(flight, now)
         else:
@@ -291,20 +317,29 @@ class Reference:
                 self.add(self.tokens, (unit, other), 1)
         return ends
 
-    def load_step(self, flight: Flight) -> bool:
+    def load_step(self, flight: Flight, now: int) -> bool:
         """A word is written, or else a cell visited."""
+        if flight.finishing:
+            self.change(flight, finishing=flight.finishing - 1)
+            return flight.finishing == 1
+        if now < flight.accepted + 1 + self.stages.setup:
+            return False
         words, cells = flight.words_left, flight.cells_left
-        if flight.complete:
+        if now in self.completes:
             words -= 1
         elif cells:
             cells -= 1
         self.change(flight, words_left=words, cells_left=cells)
+        if not words and not cells and self.stages.write:
+            self.change(flight, finishing=self.stages.write)
+            return False
         return not words and not cells
 
     def store_step(self, flight: Flight, now: int) -> bool:
         """Fill a slot; see whether the last response is there."""
         if flight.filled_bursts < len(flight.bursts):
             begins = not flight.filled_words and flight.used_slots < self.config.store_slots
+            begins = begins and now >= flight.offer_from
             if begins or flight.filled_words:
                 word = self.state.words(Memory.ACT)[flight.read_addresses[len(flight.data)]]
                 flight.data.append(word.copy())
@@ -312,7 +347,8 @@ class Reference:
                 burst = flight.bursts[flight.filled_bursts]
                 if filled == burst.beats * self.config.bus_bytes // self.config.block:
                     self.change(flight, filled_bursts=flight.filled_bursts + 1)
-                    flight.offered_from.append(now + 2)
+                    flight.offered_from.append(now + 2 + self.stages.read)
+                    self.change(flight, offer_from=now + 1 + self.stages.cut)
                     filled = 0
                 self.change(flight, filled_words=filled)
             if begins:
@@ -330,23 +366,35 @@ class Reference:
         if not self.enabled:
             return []
         errors = []
-        if self.memory.read is None:
-            loads = self.flights[Unit.LOAD]
-            ahead = self.requested - self.next_dispatch
-            if self.requested < self.count and ahead < self.config.fetch_ahead:
-                address = self.address + INSTRUCTION_BYTES * self.requested & 0xFFFFFFFF
-                burst = Burst("fetch", address, INSTRUCTION_BYTES // self.config.bus_bytes)
-                if self.take("read", burst):
-                    self.set(requested=self.requested + 1)
-                else:
-                    errors.append((ErrorCode.WINDOW, self.requested))
-            elif loads and loads[0].taken < len(loads[0].bursts):
-                errors += self.take_next("read", loads[0])
-        stores = self.flights[Unit.STORE]
-        if self.memory.write is None and stores:
-            ready = stores[0].offered_from
-            if stores[0].taken < len(ready) and ready[stores[0].taken] <= now:
-                errors += self.take_next("write", stores[0])
+        loads, stores = self.flights[Unit.LOAD], self.flights[Unit.STORE]
+        ahead = self.requested - self.next_dispatch
+        offers = {
+            "fetch": self.requested < self.count and ahead < self.config.fetch_ahead,
+            "load": bool(loads)
+            and loads[0].taken < len(loads[0].bursts)
+            and now >= loads[0].offer_from,
+            "store": bool(stores)
+            and stores[0].taken < len(stores[0].offered_from)
+            and now >= stores[0].offered_from[stores[0].taken],
+        }
+        checked = {name for name in offers if offers[name] and self.ages[name] >= self.stages.check}
+        ages = {name: self.ages[name] + 1 if offers[name] else 0 for name in offers}
+        if self.memory.read is None and "fetch" in checked:
+            address = self.address + INSTRUCTION_BYTES * self.requested & 0xFFFFFFFF
+            burst = Burst("fetch", address, INSTRUCTION_BYTES // self.config.bus_bytes)
+            ages["fetch"] = 0
+            if self.take("read", burst):
+                self.set(requested=self.requested + 1)
+            else:
+                errors.append((ErrorCode.WINDOW, self.requested))
+        elif self.memory.read is None and "load" in checked:
+            ages["load"] = 0
+            self.change(loads[0], offer_from=now + 1 + self.stages.cut)
+            errors += self.take_next("read", loads[0])
+        if self.memory.write is None and "store" in checked:
+            ages["store"] = 0
+            errors += self.take_next("write", stores[0])
+        self.set(ages=ages)
         return errors
 
     def take_next(self, channel: str, flight: Flight) -> list[tuple[ErrorCode, int]]:
@@ -365,8 +413,6 @@ class Reference:
     def data_beats(self, now: int) -> None:
         """The memory moves a beat: of an instruction, of LOAD, or of STORE."""
         bus = self.config.bus_bytes
-        for flight in self.flights[Unit.LOAD]:
-            self.change(flight, complete=False)
         on_offer = bool(self.memory.unsent)
         writes = self.enabled or self.kept
         burst = self.memory.beat(now)
@@ -380,12 +426,14 @@ class Reference:
         if burst.owner == "fetch" and ends:
             start = burst.address - self.state.dram_base
             data = self.state.dram[start : start + INSTRUCTION_BYTES].tobytes()
-            self.later.append(lambda: self.waiting.append(data))
+            self.arriving.append((now + self.stages.receive, data))
         elif burst.owner == "load":
             flight = self.flights[Unit.LOAD][0]
             assert isinstance(flight.instruction, Load)
             beats = flight.beats + 1
-            self.change(flight, beats=beats, complete=beats in flight.completing)
+            self.change(flight, beats=beats)
+            if beats in flight.completing:
+                self.completes.append(now + 1 + self.stages.receive)
         elif burst.owner == "store":
             flight = self.flights[Unit.STORE][0]
             data = np.concatenate(flight.data)[flight.beats * bus :][:bus]
