@@ -14,8 +14,10 @@ from .pipeline import delayed
 
 __all__ = ["Fetch"]
 
-LOOKS = 2
-"""Registers of a deep pipeline behind the waiting instructions: the word, and what it is."""
+LOOKS = 3
+"""Registers of a deep pipeline behind the waiting instructions: the word, what it would be of each
+unit, what it is.
+"""
 
 
 class Fetch(wiring.Component):
@@ -85,7 +87,7 @@ class Fetch(wiring.Component):
             ),
             self.bursts.payload.address.eq(Cat(Const(0, low), self.address[low:] + self.requested)),
             self.bursts.payload.beats.eq(INSTRUCTION_BYTES // config.bus_bytes),
-            asked.eq(self.bursts.valid & self.bursts.ready),
+            asked.eq(self.bursts.ready),
         ]
         m.d.sync += [
             ahead.eq(ahead + asked - dispatch),
@@ -116,7 +118,8 @@ class Fetch(wiring.Component):
         if self._dispatch:
             # The instruction stays until it is dispatched: it has cycles to be looked at in.
             word = delayed(m, word, "word_now")
-            legal, unit = delayed(m, legal, "legal_now"), delayed(m, unit, "unit_now")
+            rules = delayed(m, legality.rules, "rules_now")
+            legal = delayed(m, (rules & legality.opcodes).any(), "legal_now")
             since = Signal(LOOKS)
             m.d.sync += since.eq(Mux(dispatch, 0, Cat(there, since)))
             there = since[-1]

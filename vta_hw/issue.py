@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
@@ -17,6 +16,7 @@ from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Unit
 
 from . import layouts
+from .head_queue import HeadQueue
 from .pipeline import delayed
 from .ports import UnitControl
 
@@ -164,21 +164,21 @@ class Issue(wiring.Component):
         entry = data.StructLayout(
             {"index": 32, "post": 4, "writes_acc": 1, **{role: ROLES[role] for role in claims}}
         )
-        fifo = SyncFIFO(width=entry.size, depth=self._in_flight[unit])
+        fifo = HeadQueue(entry.size, self._in_flight[unit])
         m.submodules[f"in_flight_{unit.name.lower()}"] = fifo
         new, old = Signal(entry), Signal(entry)
         m.d.comb += [
             new.index.eq(head.index),
             new.post.eq(head.instruction.post),
             *(new[role].eq(banks) for role, banks in claims.items()),
-            fifo.w_data.eq(new),
-            fifo.w_en.eq(self.accept[unit]),
-            old.eq(fifo.r_data),
-            fifo.r_en.eq(self.done[unit]),
-            self.in_flight[unit].eq(fifo.r_rdy),
+            fifo.push_data.eq(new),
+            fifo.push.eq(self.accept[unit]),
+            old.eq(fifo.head),
+            fifo.pop.eq(self.done[unit]),
+            self.in_flight[unit].eq(fifo.valid),
             self.index[unit].eq(head.index),
         ]
-        with m.If(fifo.r_rdy):
+        with m.If(fifo.valid):
             m.d.comb += self.index[unit].eq(old.index)
         if unit is Unit.VECTOR:
             m.d.comb += new.writes_acc.eq(head.instruction.destination)

@@ -27,11 +27,15 @@ class Legality(wiring.Component):
     legal : Out(1)
     unit : Out(2)
         Meaningful when ``legal``.
+    rules, opcodes : Out(4)
+        Bit per unit: the word would be legal, if it were that unit's; its opcode is that unit's.
     """
 
     word: In(8 * INSTRUCTION_BYTES)
     legal: Out(1)
     unit: Out(2)
+    rules: Out(4)
+    opcodes: Out(4)
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
@@ -47,16 +51,16 @@ class Legality(wiring.Component):
         }
         opcode = self.word[:4]
         m.d.comb += self.unit.eq(opcode - 1)
-        with m.Switch(opcode):
-            for unit, (layout, rule) in rules.items():
-                fields = Signal(layout, name=unit.name.lower())
-                m.d.comb += fields.eq(self.word[: layout.size])
-                reserved = self.word[FORMATS[unit].used_bits :]
-                own = fields.wait[unit] | fields.post[unit]
-                with m.Case(unit + 1):
-                    m.d.comb += self.legal.eq(~reserved.any() & ~own & rule(fields))
-            with m.Default():
-                m.d.comb += self.legal.eq(0)
+        for unit, (layout, rule) in rules.items():
+            fields = Signal(layout, name=unit.name.lower())
+            reserved = self.word[FORMATS[unit].used_bits :]
+            own = fields.wait[unit] | fields.post[unit]
+            m.d.comb += [
+                fields.eq(self.word[: layout.size]),
+                self.rules[unit].eq(~reserved.any() & ~own & rule(fields)),
+                self.opcodes[unit].eq(opcode == unit + 1),
+            ]
+        m.d.comb += self.legal.eq((self.rules & self.opcodes).any())
         return m
 
     def _aligned(self, fields: Value, memory: Memory) -> Value:

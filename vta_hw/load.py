@@ -159,9 +159,8 @@ class Load(wiring.Component):
         widest = max(config.word_bytes(memory) for memory in Memory)
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
-        whole, complete = Signal(), Signal()
-        m.d.sync += whole.eq(beat & (index == last_beat))
-        m.d.comb += complete.eq(Mux(windowed, windows.complete, whole))
+        complete = Signal()
+        m.d.sync += complete.eq(Mux(windowed, windows.completes, beat & (index == last_beat)))
         with m.If(start):
             m.d.sync += index.eq(0)
         with m.Elif(beat):

@@ -34,6 +34,8 @@ class RowWindows(wiring.Component):
         As in the instruction; a step of at least ``bus_bytes``.
     beat : In(1), data : In(8 * bus_bytes)
         A beat of a row.
+    completes : Out(1)
+        The beat brings the last byte of the next window.
     complete : Out(1)
         The next window is there.
     word : Out(8 * block)
@@ -54,6 +56,7 @@ class RowWindows(wiring.Component):
                 "pad_value": In(signed(8)),
                 "beat": In(1),
                 "data": In(8 * self._bus),
+                "completes": Out(1),
                 "complete": Out(1),
                 "word": Out(8 * self._block),
             }
@@ -67,7 +70,7 @@ class RowWindows(wiring.Component):
         missing, all_missing = Signal(signed(10)), Signal(signed(10))
         left = Signal(12)
         after = Signal(signed(11))
-        completes, row_ends = Signal(), Signal()
+        completes, row_ends = self.completes, Signal()
         m.d.comb += [
             after.eq(missing - bus),
             completes.eq(self.beat & (after <= 0)),

@@ -2,7 +2,6 @@
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory as BlockMemory
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +11,7 @@ from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import BEATS_BITS, Burst, BurstCutter
+from .head_queue import HeadQueue
 from .pipeline import delays
 from .ports import ReadPort, UnitControl
 from .walker import BlockWalker
@@ -132,27 +132,27 @@ class Store(wiring.Component):
         ]
 
         # A full slot's burst is offered the cycle after its last word was written.
-        m.submodules.full = full = SyncFIFO(width=Burst.size, depth=slots)
+        m.submodules.full = full = HeadQueue(Burst.size, slots)
         filled_burst = cutter.burst.as_value()
         m.d.comb += [
-            full.w_en.eq(delays(m, fills, "filled", arrives, reset=True)[-1]),
-            full.w_data.eq(delays(m, filled_burst, "filled_burst", arrives)[-1]),
-            self.bursts.valid.eq(full.r_rdy),
-            self.bursts.payload.eq(full.r_data),
-            full.r_en.eq(self.bursts.ready),
+            full.push.eq(delays(m, fills, "filled", arrives, reset=True)[-1]),
+            full.push_data.eq(delays(m, filled_burst, "filled_burst", arrives)[-1]),
+            self.bursts.valid.eq(full.valid),
+            self.bursts.payload.eq(full.head),
+            full.pop.eq(self.bursts.ready),
         ]
 
         # Beats of the bursts taken.
-        m.submodules.taken = going = SyncFIFO(width=BEATS_BITS, depth=slots)
+        m.submodules.taken = going = HeadQueue(BEATS_BITS, slots)
         sent = Signal(BEATS_BITS)
         frees = Signal()
         m.d.comb += [
-            going.w_en.eq(self.bursts.valid & self.bursts.ready),
-            going.w_data.eq(self.bursts.payload.beats),
-            self.beat_valid.eq(going.r_rdy),
-            self.last.eq(sent == going.r_data - 1),
+            going.push.eq(self.bursts.valid & self.bursts.ready),
+            going.push_data.eq(self.bursts.payload.beats - 1),
+            self.beat_valid.eq(going.valid),
+            self.last.eq(sent == going.head),
             frees.eq(self.beat_valid & self.beat_ready & self.last),
-            going.r_en.eq(frees),
+            going.pop.eq(frees),
             read.addr.eq(drain_slot * slot_words + (sent >> beats_log2)),
             self.beat.eq(
                 read.data.word_select(sent[:beats_log2], 8 * config.bus_bytes)
