@@ -78,7 +78,7 @@ class MemoryTop(wiring.Component):
         connect(m, fetch.bursts, port.fetch)
         connect(m, load.bursts, port.load)
         connect(m, store.bursts, port.store)
-        connect(m, store.act, scratchpad.read)
+        connect(m, store.act, scratchpad.read_0)
         connect(m, flipped(self.act), scratchpad.write)
         connect(m, flipped(self.load), load.control)
         connect(m, flipped(self.store), store.control)
