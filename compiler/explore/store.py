@@ -39,6 +39,9 @@ class ResultFile:
         with self._clear_errors("opened"):
             # Another process may be writing to the cache.
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
+            # What was put outlives this process; of a machine that loses power, the last may miss.
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT)"
             )

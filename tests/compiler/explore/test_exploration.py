@@ -289,7 +289,7 @@ def test_a_full_disk_is_one_clear_error_and_what_was_found_stays(
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (26_000, 26_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))
 
     done = subprocess.run(
         command(digits_model, tmp_path),
