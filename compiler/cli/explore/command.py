@@ -200,8 +200,9 @@ def _show(found: "Exploration", family: str) -> None:
 
     front = fitting_front(found.results, family)
     part = found.basis.areas[family].family.part
+    axes = [axis.name for axis in found.space.axes if len(axis.values) > 1]
     columns = {
-        "design": "left",
+        " ".join(axes): "left",
         "ms": "right",
         "LUT": "right",
         "multipliers": "right",
@@ -215,7 +216,7 @@ def _show(found: "Exploration", family: str) -> None:
         mine = result.families[family]
         area = mine.area
         basis = f"{area.basis} ±{area.error:.0%}" if area.error else area.basis
-        name = f"{result.design.config.name} {result.design.overlap.value}"
+        name = " ".join(str(result.design.values[axis]) for axis in axes)
         lines.append(
             (
                 *(name, f"{1e3 * mine.latency:.3f}", f"{area.luts:,}", area.multipliers),
