@@ -1,1 +1,1 @@
-"""Loop programs: what every backend but the accelerator compiles."""
+"""Loop programs: what every backend compiles."""

@@ -1,1 +1,1 @@
-"""Schedules: recorded rewrites of kernels."""
+"""Schedules: recorded rewrites of programs."""
