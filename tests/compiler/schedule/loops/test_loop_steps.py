@@ -312,3 +312,10 @@ def test_loops_of_one_name_get_names_of_their_own() -> None:
         "  for i.2 in 5:",
         "    for j.2 in 7:",
     ]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+@pytest.mark.parametrize("columns", [1, 4, 8])
+def test_tiles_of_one_iteration_are_reordered_too(rows: int, columns: int) -> None:
+    tiles = scheduled("square", COPY).split("i", rows).split("j", columns)
+    keeps(tiles.reorder("i.o", "j.o", "i.i", "j.i"), program("square", COPY))
