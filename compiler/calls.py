@@ -103,9 +103,16 @@ class _Repetition:
         return [types[name] for name in self.operator.body.inputs[1 : 1 + self.operator.states]]
 
     @property
+    def may_stop(self) -> bool:
+        """Whether it, or a loop in it, ends the run when it has used up what is allowed."""
+        return self.operator.conditional or any(
+            isinstance(step, _Repetition) and step.may_stop for step in self.body.steps
+        )
+
+    @property
     def threads(self) -> int:
         """That share the iterations."""
-        apart = self.operator.states == 0 and not self.operator.conditional
+        apart = self.operator.states == 0 and not self.may_stop
         worth = self.operator.count * self.body.work >= LEAST_SHARED
         return self.body.shared.threads if apart and worth and not self.repeated else 1
 
@@ -266,20 +273,21 @@ def _loop(
     last: list[Call] = []
     inner: dict[str, Place] = {}
     outputs: list[Place] = []
+    given = step.inputs[operator.guarded :]
     for place, kind in enumerate(step.states):
         size = _size(kind)
         first = _after(start, offset)
         old = replace(first, strides=(Stride(depth, size, True),))
         new = _after(first, size)
         outputs.append(replace(new, strides=(Stride(depth, -size, True),)))
-        before.append(_copy(shared, kind, places[step.inputs[place]], first))
+        before.append(_copy(shared, kind, places[given[place]], first))
         last.append(_copy(shared, kind, old, places[step.outputs[place]]))
         inner[names[place]] = old
         offset += 2 * size
     counter, condition = (_after(start, offset + n * ALIGNMENT) for n in range(2))
     inner[number] = counter
     for place, name in enumerate(names[operator.states :], operator.states):
-        inner[name] = places[step.inputs[place]]
+        inner[name] = places[given[place]]
         if place < operator.states + len(operator.backward):
             backward = operator.backward[place - operator.states]
             inner[name] = _slice(inner[name], types[name], operator.count, backward, depth)
@@ -305,6 +313,7 @@ def _loop(
             step.threads,
             space.offset,
             step.private_bytes,
+            places[step.inputs[0]] if operator.guarded else None,
         ),
     ]
 

@@ -87,7 +87,8 @@ class Drawing:
                 product = contract(kinds, ([0, 1], [1, 2]), (0, 2), kinds[0].dtype)
                 return [builder.node(product, (square, right), "p", "product")]
             case 5 if self.nested:
-                return list(self.loop(builder, tensors))
+                draw = self.random.choice((self.loop, self.open_loop))
+                return list(draw(builder, tensors))
             case _:
                 return []
 
@@ -117,6 +118,26 @@ class Drawing:
             picked.append(builder.node(total, (rows,), "r", "sum"))
         return tuple(picked)
 
+    def open_loop(self, builder: GraphBuilder, tensors: list[str]) -> tuple[str, ...]:
+        """A loop that is entered, or goes on, as values say."""
+        inner = Drawing(self.random, self.nested - 1)
+        whole = [t for t in tensors if builder.types[t].elements == 12]
+        if not whole:
+            return ()
+        states = [self.random.choice(SHAPES) for _ in range(self.random.randrange(1, 3))]
+        guarded, conditional = self.random.random() < 0.5, self.random.random() < 0.5
+        body = inner.graph(states, [*states, (12,)] if conditional else states)
+        if conditional:
+            *results, tested = body.outputs
+            inside = GraphBuilder(list(body.inputs), list(body.nodes), {**body.constants})
+            inside.types.update(body.types)
+            body = inside.build((below(inside, tested), *results))
+        operands = [self.shaped(builder, self.random.choice(whole), shape) for shape in states]
+        if guarded:
+            operands.insert(0, below(builder, self.random.choice(whole)))
+        operator = Repeat(body, 4, len(states), (), (), conditional, guarded)
+        return builder.node_outputs(operator, tuple(operands), "r", "loop")[: len(states)]
+
     def sliced_graph(
         self,
         states: list[tuple[int, ...]],
@@ -130,6 +151,14 @@ class Drawing:
         return self.graph(inputs, shapes)
 
 
+def below(builder: GraphBuilder, name: str) -> str:
+    """Whether the sum of a tensor is below 1."""
+    axes = tuple(range(builder.types[name].rank))
+    total = builder.node(Reduce(ReduceFunction.SUM, axes, False), (name,), "sum", "sum")
+    one = builder.constant("one", np.ones((), np.float32))
+    return builder.node(Binary(BinaryFunction.LT), (total, one), "less", "less")
+
+
 def drawn(seed: int) -> Graph:
     """A graph with loops; its outputs are all that nothing reads."""
     drawing = Drawing(random.Random(seed), nested=2)
@@ -137,6 +166,7 @@ def drawn(seed: int) -> Graph:
     tensors = [builder.input(f"x{n}", TensorType((3, 4), "float32")) for n in range(3)]
     while not any(isinstance(node.operator, Repeat) for node in builder.nodes):
         tensors += drawing.loop(builder, tensors)
+        tensors += drawing.open_loop(builder, tensors)
         tensors += drawing.step(builder, tensors)
     read = {name for node in builder.nodes for name in node.inputs}
     computed = [name for node in builder.nodes for name in node.outputs]

@@ -149,14 +149,19 @@ class _Writer:
         indices: tuple[str, ...],
         limits: tuple[str, str],
     ) -> None:
-        """A block that is entered once at least, for the iterations between two values."""
+        """A block that is entered at once, or past a guard, for iterations between two values."""
         depth = len(indices)
         for place in all_places((loop,)):
             if all(stride.depth < depth for stride in place.strides):
                 self.address(place, names, indices)
         self.count += 1
-        number, before, at = self.count, self.block, len(self.lines) + 2
-        self.line(f"br label %loop{number}")
+        number, before = self.count, self.block
+        if loop.guard is not None:
+            enter = self.holds(loop.guard, names, indices)
+            self.line(f"br i1 {enter}, label %loop{number}, label %done{number}")
+        else:
+            self.line(f"br label %loop{number}")
+        at = len(self.lines) + 1
         self.start(f"loop{number}")
         index, following = f"%i{number}", f"%n{number}"
         self.line("")
@@ -171,7 +176,10 @@ class _Writer:
         phi = f"phi i64 [ {limits[0]}, %{before} ], [ {following}, %{self.block} ]"
         self.lines[at] = f"  {index} = {phi}"
         self.line(f"br i1 {again}, label %loop{number}, label %done{number}")
+        end = self.block
         self.start(f"done{number}")
+        if loop.guard is not None:
+            following = self.value(f"phi i64 [ 0, %{before} ], [ {following}, %{end} ]")
         if loop.done is not None:
             self.line(f"store i64 {following}, ptr {self.address(loop.done, names, indices)}")
         self.items(loop.last, dict(names), (*indices, following))
@@ -186,8 +194,7 @@ class _Writer:
     ) -> str:
         """Whether another iteration follows; ends ``main`` when there is no work left for it."""
         number, self.stops = self.stops, self.stops + 1
-        holds = self.value(f"load i8, ptr {self.address(place, names, indices)}")
-        holds = self.value(f"icmp ne i8 {holds}, 0")
+        holds = self.holds(place, names, indices)
         again = self.value(f"and i1 {again}, {holds}")
         rest = self.value("load i64, ptr %rest")
         rest = self.value(f"sub i64 {rest}, {min(max(loop.work, 1), 2**62)}")
@@ -199,3 +206,8 @@ class _Writer:
         self.line(f"ret i32 {FIRST_STOP + number}")
         self.start(f"go{number}")
         return again
+
+    def holds(self, place: Place, names: dict[Place, str], indices: tuple[str, ...]) -> str:
+        """Whether the bool at ``place`` is true."""
+        byte = self.value(f"load i8, ptr {self.address(place, names, indices)}")
+        return self.value(f"icmp ne i8 {byte}, 0")

@@ -94,6 +94,7 @@ class Loop:
     the other, and the size of each.
     counter: int64, gets the iteration's number before each.  condition: bool, read after each: the
     loop goes on while it holds.  done: int64, gets the number of iterations.
+    guard: bool, read before the first; there is none if it does not hold.
     work: of an iteration; a loop with a condition takes it from what is allowed.
     origin: the model's node.
     """
@@ -109,6 +110,7 @@ class Loop:
     threads: int = 1
     private: int = 0
     private_bytes: int = 0
+    guard: Place | None = None
 
 
 Item = Union[Call, Loop]  # noqa: UP007
@@ -185,7 +187,7 @@ def all_places(items: Sequence[Item]) -> Iterator[Place]:
         else:
             yield from all_places(each.calls)
             yield from all_places(each.last)
-            yield from filter(None, (each.counter, each.condition, each.done))
+            yield from filter(None, (each.counter, each.condition, each.done, each.guard))
 
 
 def memory_bytes(program: Program, built: Sequence[BuiltFunction]) -> int:

@@ -22,11 +22,12 @@ SCALAR = TensorType((), DType.INT64)
 class Repeat:
     """``body`` in ``count`` iterations, one after the other; conditional: or fewer.
 
-    Inputs: ``states`` initial states; tensors of which each iteration takes a slice of the first
-    dimension, as many as ``backward`` has; what is the same in all iterations.
-    The body's inputs: the iteration's number, int64[]; then as above.  Its outputs: if conditional,
-    whether there is another iteration, a bool of one element; the new states, of the types of the
-    old ones; what is collected, as many as ``collected_backward`` has.
+    Inputs: if guarded, whether there is an iteration at all, a bool of one element; ``states``
+    initial states; tensors of which each iteration takes a slice of the first dimension, as many as
+    ``backward`` has; what is the same in all iterations.
+    The body's inputs: the iteration's number, int64[]; then states, slices and the rest.  Its
+    outputs: if conditional, whether there is another iteration, a bool of one element; the new
+    states, of the types of the old ones; what is collected, as many as ``collected_backward`` has.
     Results: the last states; what was collected, along a new first dimension; if conditional, the
     number of iterations, int64[], and nothing is collected.
     backward, collected_backward: from the last slice to the first.
@@ -38,12 +39,14 @@ class Repeat:
     backward: tuple[bool, ...] = ()
     collected_backward: tuple[bool, ...] = ()
     conditional: bool = False
+    guarded: bool = False
 
     fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         states, slices, collected = self.states, len(self.backward), len(self.collected_backward)
-        if self.count < 1 or (self.conditional and (slices or collected)):
+        open_ended = self.conditional or self.guarded
+        if self.count < 1 or (open_ended and (slices or collected)):
             raise GraphError(f"{self}: required an iteration, and no slices under a condition")
         inputs, outputs = len(self.body.inputs), len(self.body.outputs)
         if inputs < 1 + states + slices or outputs != self.conditional + states + collected:
@@ -52,7 +55,10 @@ class Repeat:
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for inputs that are not of the body's types, and states that change."""
         types = self.body.types
-        require_inputs(self, inputs, len(self.body.inputs) - 1)
+        require_inputs(self, inputs, len(self.body.inputs) - 1 + self.guarded)
+        if self.guarded:
+            self._require_condition(inputs[0])
+            inputs = inputs[1:]
         wanted = [types[name] for name in self.body.inputs[1:]]
         for place in range(self.states, self.states + len(self.backward)):
             kind = wanted[place]
@@ -62,20 +68,24 @@ class Repeat:
         same = given[: self.states] == wanted[: self.states]
         require(self, same, _listed(given), f"states of {_listed(wanted[: self.states])}")
         if self.conditional:
-            goes_on = types[self.body.outputs[0]]
-            single = goes_on.dtype == DType.BOOL and goes_on.elements == 1
-            require(self, single, goes_on, "a bool that says whether it goes on")
+            self._require_condition(types[self.body.outputs[0]])
             return (*given, SCALAR)
         collected = given[self.states :]
         grown = (TensorType((self.count, *each.shape), each.dtype) for each in collected)
         return (*given[: self.states], *grown)
 
+    def _require_condition(self, found: TensorType) -> None:
+        single = found.dtype == DType.BOOL and found.elements == 1
+        require(self, single, found, "a bool that says whether it goes on")
+
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Iteration by iteration."""
+        going = not self.guarded or bool(inputs[0].reshape(-1)[0])
+        inputs = inputs[self.guarded :]
         sliced = self.states + len(self.backward)
         states, sources, rest = inputs[: self.states], inputs[self.states : sliced], inputs[sliced:]
         collected: list[list[Array]] = [[] for _ in self.collected_backward]
-        number, going = 0, True
+        number = 0
         while going and number < self.count:
             slices = [
                 source[self.count - 1 - number if backward else number]

@@ -15,7 +15,7 @@ from ..onnx_state import OnnxNode
 from .build import normalise_axis, reshape, slice_axis, transpose
 from .context import Converter, ImportContext, Tensor, TensorSequence, Value, optional, required
 from .element_types import element_type
-from .rolled import FOREVER, roll_loop, roll_scan
+from .rolled import FOREVER, VaryingValueError, roll_if, roll_loop, roll_scan
 
 __all__ = ["CONTROL", "stack"]
 
@@ -33,9 +33,16 @@ def stack(ctx: ImportContext, elements: list[Tensor], axis: int) -> Tensor:
 
 
 def convert_if(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
-    """The branch that the condition's value chooses."""
+    """The branch that the condition's value chooses; in a loop, while the code runs."""
     (condition,) = required(inputs, 1)
-    holds = bool(ctx.value(condition).reshape(-1)[0])
+    try:
+        holds = bool(ctx.value(condition).reshape(-1)[0])
+    except VaryingValueError:
+        branches = _graph(node, "then_branch"), _graph(node, "else_branch")
+        rolled = roll_if(ctx, condition, *branches)
+        if rolled is None:
+            raise
+        return rolled
     return _body(ctx, _graph(node, "then_branch" if holds else "else_branch"), ())
 
 

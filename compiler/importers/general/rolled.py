@@ -8,6 +8,7 @@ iteration), or states change their types.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 
 from ...dtypes import DType
@@ -16,9 +17,10 @@ from ...graph.operators.movement import Reshape
 from ...graph.operators.repetition import Repeat
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
+from .build import broadcast, logical_not
 from .context import ImportContext, NeedsValueError, Tensor, Value, with_narrow
 
-__all__ = ["FOREVER", "roll_loop", "roll_scan"]
+__all__ = ["FOREVER", "VaryingValueError", "roll_if", "roll_loop", "roll_scan"]
 
 FOREVER = 1 << 62
 """Iterations of a loop that only a condition ends."""
@@ -29,8 +31,38 @@ FOLDED_NODES = 50_000
 Values = tuple[Value | None, ...]
 
 
-class _VaryingValueError(NeedsValueError):
+class VaryingValueError(NeedsValueError):
     """A body needs a value that changes from iteration to iteration."""
+
+
+def roll_if(
+    ctx: ImportContext, condition: Tensor, then: onnx.GraphProto, otherwise: onnx.GraphProto
+) -> tuple[Tensor, ...] | None:
+    """What the branch gives that the condition chooses as the code runs.
+
+        r = zeros; repeat then up to once if condition; repeat otherwise up to once if not
+
+    None where the branches' results are not of the same types.
+    """
+    branches = [_Body.begin(ctx, ()) for _ in range(2)]
+    for branch, graph in zip(branches, (then, otherwise), strict=True):
+        if branch is None or branch.run(graph, (), 0) is None:
+            return None
+    first, second = (branch for branch in branches if branch is not None)
+    if [(each.type, each.narrow) for each in first.outputs] != [
+        (each.type, each.narrow) for each in second.outputs
+    ]:
+        return None
+    results = tuple(
+        with_narrow(
+            broadcast(ctx, ctx.constant(np.zeros((), each.type.dtype.numpy)), each.type.shape),
+            each.narrow,
+        )
+        for each in first.outputs
+    )
+    for branch, guard in ((first, condition), (second, logical_not(ctx, condition))):
+        results = branch.once(guard, results)
+    return results
 
 
 def roll_loop(
@@ -105,7 +137,7 @@ class _Body:
             for outer, captured in inner.captured.values():
                 if captured.name == name:
                     return ctx.value(outer)
-            raise _VaryingValueError(
+            raise VaryingValueError(
                 f"node {inner.origin!r}: a shape depends on a value that changes in the loop"
             )
 
@@ -142,7 +174,7 @@ class _Body:
             arguments[len(leading) + place] = self.inner.capture(self.initial[place])
         try:
             results = self.ctx.nested(self.inner, graph, tuple(arguments))
-        except _VaryingValueError:
+        except VaryingValueError:
             return None
         tensors = tuple(each for each in results if isinstance(each, Tensor))
         self.outputs = tensors[heads:]
@@ -171,6 +203,20 @@ class _Body:
         return tuple(
             with_narrow(each, inner.narrow)
             for each, inner in zip(results, self.outputs, strict=False)
+        )
+
+    def once(self, guard: Tensor, initial: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The results of one iteration if ``guard`` holds, else ``initial``, of their types."""
+        self.initial = initial
+        self.states = tuple(
+            _input(self.inner, f"state{place}", each.type) for place, each in enumerate(initial)
+        )
+        graph, captured = self._graph(None, range(len(initial)), self.outputs)
+        operator = Repeat(graph, 1, len(initial), guarded=True)
+        results = self.ctx.emit_plain(operator, (guard, *initial, *captured), False)
+        return tuple(
+            with_narrow(each, inner.narrow)
+            for each, inner in zip(results, self.outputs, strict=True)
         )
 
     def iterations(self, condition: Tensor, most: int) -> int | None:

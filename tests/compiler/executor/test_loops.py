@@ -170,6 +170,29 @@ def test_states_that_swap_and_states_that_stay() -> None:
         check(model, inputs)
 
 
+@pytest.mark.parametrize("n", [2, 3, 30])
+def test_branches_in_a_loop_are_chosen_as_it_runs(n: int) -> None:
+    model = parsed("""
+    m (int64 n, float[3] x) => (float[3] y, float[k, 3] all, float[k] tags) {
+      y, all, tags = Loop <body = b (int64 i, bool go, float[3] a)
+        => (bool on, float[3] a1, float[3] c, float t) {
+          on = Identity (go) two = Constant <value = int64 {2}> () odd = Mod (i, two)
+          is_odd = Cast <to = 9> (odd)
+          a1, t = If (is_odd) <
+            then_branch = p () => (float[3] p1, float p2) {
+              p1 = Sub (a, x) p2 = ReduceSum <keepdims = 0> (a) },
+            else_branch = q () => (float[3] q1, float q2) {
+              f = Cast <to = 1> (i) q1 = Add (a, f) s = ReduceMax <keepdims = 0> (q1)
+              zero = Constant <value = float {0}> () above = Less (zero, s)
+              q2 = If (above) <
+                then_branch = r () => (float r1) { r1 = Neg (s) },
+                else_branch = t () => (float t1) { t1 = Mul (s, f) }> }>
+          c = Mul (a1, a)
+        }> (n, , x)
+    }""")
+    check(model, {"n": np.array(n), "x": numbers(3) - 1})
+
+
 def test_a_loop_of_known_values_is_run_while_the_model_is_imported() -> None:
     model = parsed("""
     m (float[2] x) => (float[k] y) {
