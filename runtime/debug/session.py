@@ -1,4 +1,4 @@
-"""A run that is looked into: going to places in it, and what is there."""
+"""A run that is looked into."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,27 +24,14 @@ from ..profile.profile import program_of
 from ..targets import split_device
 from .layouts import Record, read_record
 from .machines import Machine, ReplayedMachine, SnapshotMachine, snapshot_device
-from .moments import Event, Moment, moments_of
+from .moments import moments_of
 from .shadow import Footprints, Shadow, Space
-from .stops import AtCycle, AtInstruction, AtLayer, AtToken, Run, Stop, Watch, positions
+from .stops import Run, Watch
 from .views import Constant, TensorView, Words, view_constant, view_tensor, view_words
 from .waits import Issue, UnitStatus
+from .walk import Walk, listed
 
-__all__ = ["InstructionInfo", "Place", "Session", "Writer"]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run stands.
-
-    cycle: of the last thing that happened, -1 before the first.  reasons: the stops that apply.
-    next: what happens next, None at the end.
-    """
-
-    cycle: int
-    position: int
-    reasons: tuple[str, ...]
-    next: Moment | None
+__all__ = ["InstructionInfo", "Session", "Writer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +58,9 @@ class Writer:
     loaded_from: int | None
 
 
-class Session:
+class Session(Walk):
     """A run of one inference, from before its first cycle on.
 
-    What a run does when is known beforehand, so it can be gone through in both directions.
     Attributes: ``module``, ``config``, ``program``, ``result`` (of the whole run), ``moments``,
     ``record``, ``breakpoints``.
     """
@@ -100,24 +86,21 @@ class Session:
         replayed = opened is None and split_device(device)[0] == "sim"
         shown = None if replayed else snapshot_device(device, found)
         self._opened: Any = found
-        self.program = program_of(self.module)
+        program = program_of(self.module)
         self.result: LaunchResult = found.run(self.launch)
-        self.moments = moments_of(self.program, self.result)
         self.record: Record = read_record(self.module, self.config.block)
-        self.breakpoints: dict[int, Stop] = {}
-        self._made = 0
-        self.footprints = Footprints(self.program, self.config)
-        self.layers = tuple(layer["name"] for layer in self.module.details["layers"])
+        self.footprints = Footprints(program, self.config)
         self.layer_of = tuple(self.module.details["layer_of"])
-        self.run = Run(
-            self.program,
-            self.moments,
-            self.layers,
-            self.layer_of,
-            self.footprints,
-            self.config.block,
+        super().__init__(
+            Run(
+                program,
+                moments_of(program, self.result),
+                tuple(layer["name"] for layer in self.module.details["layers"]),
+                self.layer_of,
+                self.footprints,
+                self.config.block,
+            )
         )
-        self.position = 0
         self._replayed = ReplayedMachine(
             self.launch, self.program, self.moments, on_step=self._shadow_step
         )
@@ -126,18 +109,6 @@ class Session:
             self._replayed if shown is None else SnapshotMachine(self.launch, self.moments, shown)
         )
 
-    # Where it stands.
-
-    @property
-    def cycle(self) -> int:
-        """Of the last thing that happened; -1 before the first."""
-        return self.moments[self.position - 1].cycle if self.position else -1
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing happens any more."""
-        return self.position == len(self.moments)
-
     @property
     def error(self) -> str | None:
         """Why the run was stopped; None when it ended by itself."""
@@ -145,12 +116,6 @@ class Session:
             return None
         code = ErrorCode(self.result.error_code).name
         return f"{code} at instruction {self.result.error_index}"
-
-    def where(self) -> Place:
-        """The cycle, what stops here, and what comes next."""
-        here = self.position
-        reasons = [str(s) for s in self.breakpoints.values() if here in positions(s, self.run)]
-        return Place(self.cycle, here, tuple(reasons), None if self.ended else self.moments[here])
 
     @cached_property
     def assembly(self) -> tuple[str, ...]:
@@ -180,111 +145,6 @@ class Session:
             int(done.ended[index]),
         )
 
-    def layer(self, name: str) -> int:
-        """The number of the layer called ``name``, of the only one that ends so, or so numbered.
-
-        Raises InputError when there is none.
-        """
-        if name.isdecimal() and int(name) < len(self.layers):
-            return int(name)
-        found = [n for n, each in enumerate(self.layers) if each == name]
-        found = found or [n for n, each in enumerate(self.layers) if each.endswith(name)]
-        if len(found) != 1:
-            problem = "no layer" if not found else f"{len(found)} layers"
-            raise InputError(
-                f"{problem} called {name!r}; there are: {_listed(self.layers)}; or a number"
-            )
-        return found[0]
-
-    # Going.
-
-    def go_to(self, stop: Stop) -> Place:
-        """To the next place at which ``stop`` stops, or, when all have passed, back to the last.
-
-        Raises InputError when there is none.
-        """
-        found = positions(stop, self.run)
-        if not found:
-            raise InputError(f"the run never comes to {stop}")
-        self.position = next((p for p in found if p >= self.position), found[-1])
-        return self.where()
-
-    def run_to_instruction(self, index: int, event: Event = Event.STARTED) -> Place:
-        """To where instruction ``index`` is about to start, or has ended."""
-        return self.go_to(AtInstruction(index, event))
-
-    def run_to_cycle(self, cycle: int) -> Place:
-        """To after everything in ``cycle``."""
-        return self.go_to(AtCycle(cycle))
-
-    def run_to_layer(self, name: str, *, end: bool = False) -> Place:
-        """To before the first instruction of a layer starts, or after the last one ended."""
-        return self.go_to(AtLayer(self.layer(name), end))
-
-    def run_to_token(self, giver: Unit, taker: Unit, count: int | None = None) -> Place:
-        """To after a token was given: the next one, or that of number ``count``, from 1 on."""
-        stop = AtToken(giver, taker, count)
-        if count is None:
-            self.position = self._after(positions(stop, self.run))
-            return self.where()
-        return self.go_to(stop)
-
-    def step(self, unit: Unit | None = None, count: int = 1) -> Place:
-        """To after ``count`` more instructions, of ``unit`` or of any, ended."""
-        for _ in range(count):
-            places = (
-                place + 1
-                for place in range(self.position, len(self.moments))
-                if self.moments[place].event is Event.ENDED
-                and unit in (None, self.program[self.moments[place].index].unit)
-            )
-            self.position = next(places, len(self.moments))
-        return self.where()
-
-    def back(self, unit: Unit | None = None, count: int = 1) -> Place:
-        """To before ``count`` instructions, of ``unit`` or of any, ended, last one first."""
-        for _ in range(count):
-            places = (
-                place
-                for place in reversed(range(self.position))
-                if self.moments[place].event is Event.ENDED
-                and unit in (None, self.program[self.moments[place].index].unit)
-            )
-            self.position = next(places, 0)
-        return self.where()
-
-    def resume(self) -> Place:
-        """On to the next breakpoint, or to the end."""
-        found = [p for stop in self.breakpoints.values() for p in positions(stop, self.run)]
-        self.position = self._after(sorted(found))
-        return self.where()
-
-    def reverse(self) -> Place:
-        """Back to the breakpoint before, or to the beginning."""
-        found = [p for stop in self.breakpoints.values() for p in positions(stop, self.run)]
-        self.position = max((p for p in found if p < self.position), default=0)
-        return self.where()
-
-    def restart(self) -> Place:
-        """To before the first cycle."""
-        self.position = 0
-        return self.where()
-
-    def _after(self, found: list[int]) -> int:
-        return next((p for p in found if p > self.position), len(self.moments))
-
-    # Stops.
-
-    def add_stop(self, stop: Stop) -> int:
-        """Stop there from now on; the stop's number.
-
-        Raises InputError for a stop that names what there is not.
-        """
-        positions(stop, self.run)
-        self._made += 1
-        self.breakpoints[self._made] = stop
-        return self._made
-
     def watch(
         self, space: Space, first: int, last: int, *, reads: bool = True, writes: bool = True
     ) -> int:
@@ -297,18 +157,6 @@ class Session:
         if not 0 <= first <= last < size:
             raise InputError(f"{name} {first} to {last}; required within 0 to {size - 1}")
         return self.add_stop(Watch(space, first, last, reads, writes))
-
-    def delete_stop(self, number: int) -> None:
-        """Stop there no more.
-
-        Raises InputError when there is no such stop.
-        """
-        if number not in self.breakpoints:
-            known = ", ".join(map(str, self.breakpoints)) or "none"
-            raise InputError(f"no breakpoint {number}; there are: {known}")
-        del self.breakpoints[number]
-
-    # Looking.
 
     @property
     def state(self) -> MachineState:
@@ -391,7 +239,7 @@ class Session:
             near = [n for n, t in enumerate(self.record.tensors) if t.name.endswith(name)]
             if len(near) != 1:
                 names = [each.name for each in self.record.tensors]
-                raise InputError(f"no tensor called {name!r}; there are: {_listed(names)}")
+                raise InputError(f"no tensor called {name!r}; there are: {listed(names)}")
             number = near[0]
         return view_tensor(self.record, number, self.state, self.shadow)
 
@@ -472,10 +320,3 @@ class Session:
             self._restart_shadow()
         else:
             self._shadow.apply(step)
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    """The first names of many."""
-    most = 8
-    more = f", ... ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

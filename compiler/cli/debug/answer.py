@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from dovetail.isa.memories import Unit
-from dovetail.runtime.debug.session import Place
+from dovetail.runtime.debug.moments import Event
+from dovetail.runtime.debug.walk import Place
 from dovetail.runtime.errors import InputError
 
 from ...debug.debugger import Debugger
@@ -16,6 +17,7 @@ from ...debug.debugger import Debugger
 __all__ = ["Answer", "Command", "Words", "answer_place", "number", "slices", "unit"]
 
 Words = list[str]
+EVENTS = {Event.QUEUED: "is queued", Event.STARTED: "starts", Event.ENDED: "ends"}
 UNITS = {unit.name.lower(): unit for unit in Unit}
 
 
@@ -92,8 +94,8 @@ def answer_place(debugger: Debugger, place: Place) -> Answer:
     else:
         info = debugger.instruction(next_.index)
         end = (
-            f"next, in cycle {next_.cycle}: {info.unit.name} {next_.index} is "
-            f"{next_.event.name.lower()}, layer {info.layer!r}"
+            f"next, in cycle {next_.cycle}: {info.unit.name} {next_.index} "
+            f"{EVENTS[next_.event]}, layer {info.layer!r}"
         )
     why = f" ({'; '.join(place.reasons)})" if place.reasons else ""
     return Answer(values, (f"cycle {place.cycle}{why}; {end}",))

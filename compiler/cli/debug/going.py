@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from dovetail.isa.memories import Unit
 from dovetail.runtime.debug.moments import Event
-from dovetail.runtime.debug.session import Place
 from dovetail.runtime.debug.stops import (
     AtCycle,
     AtInstruction,
@@ -13,6 +12,7 @@ from dovetail.runtime.debug.stops import (
     Stop,
     parse_space,
 )
+from dovetail.runtime.debug.walk import Place
 from dovetail.runtime.errors import InputError
 
 from ...debug.debugger import Debugger
