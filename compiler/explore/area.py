@@ -66,8 +66,10 @@ class Area:
     """LUTs, registers, multipliers and block RAMs.
 
     basis: ``synthesised``, ``estimated``, or ``extrapolated`` where a parameter is beyond all
-    records.  share: of the family's part, of what it has least of; above 1 it does not fit.  error:
-    largest relative error of LUTs or registers that leaving a record out has shown; 0 if counted.
+    records.  share: of the family's part, of what it takes most of; above 1 it does not fit.
+
+    error: largest relative error of LUTs or registers that leaving a record out has shown; 0 if
+    counted, None beyond all records.
     """
 
     luts: int
@@ -76,7 +78,14 @@ class Area:
     block_rams: float
     basis: str
     share: float
-    error: float
+    error: float | None
+
+    @property
+    def said(self) -> str:
+        """The basis, and how far off it may be."""
+        if self.error is None:
+            return f"{self.basis}, error unknown"
+        return f"{self.basis} ±{self.error:.0%}" if self.error else self.basis
 
 
 def area_config(config: HardwareConfig, family: str) -> HardwareConfig:
@@ -143,7 +152,7 @@ class AreaModel:
             for figure, there in zip(FIGURES, self.family.capacity, strict=True)
         )
         luts, registers, multipliers = (round(counts[figure]) for figure in FITTED)
-        error = 0.0 if counted else self.error
+        error = 0.0 if counted else None if beyond else self.error
         return Area(luts, registers, multipliers, counts["block_rams"], basis, share, error)
 
     def estimate(self, config: HardwareConfig) -> dict[str, float]:

@@ -215,15 +215,17 @@ def _show(found: "Exploration", family: str) -> None:
     for result in front[:SHOWN]:
         mine = result.families[family]
         area = mine.area
-        basis = f"{area.basis} ±{area.error:.0%}" if area.error else area.basis
         name = " ".join(str(result.design.values[axis]) for axis in axes)
         lines.append(
             (
                 *(name, f"{1e3 * mine.latency:.3f}", f"{area.luts:,}", area.multipliers),
-                *(f"{area.block_rams:g}", f"{area.share:.0%}", basis, f"{result.energy:.1f}"),
+                *(f"{area.block_rams:g}", f"{area.share:.0%}", area.said, f"{result.energy:.1f}"),
             )
         )
-    human.print(table(f"Front of {len(front)} designs, {family}", columns, lines))
+    if front:
+        human.print(table(f"Front of {len(front)} designs, {family}", columns, lines))
+    else:
+        human.print(f"no design that runs all models fits an {part}")
     how = "searched" if found.searched else "all of"
     human.print(
         f"{len(found.results):,} designs ({how} a space of {found.space.size:,} combinations), "

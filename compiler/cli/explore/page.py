@@ -94,7 +94,6 @@ def _front(found: Exploration, family: str) -> str:
     for result in fitting_front(found.results, family):
         mine, energies = result.families[family], result.energies.values()
         area = mine.area
-        basis = f"{area.basis} ±{area.error:.0%}" if area.error else area.basis
         low = geometric_mean(each.low for each in energies)
         high = geometric_mean(each.high for each in energies)
         cells = (
@@ -102,7 +101,7 @@ def _front(found: Exploration, family: str) -> str:
             f"{1e3 * mine.latency:.3f}",
             *(f"{1e3 * mine.latencies[name]:.3f}" for name in found.models),
             *(f"{area.luts:,}", f"{area.registers:,}", str(area.multipliers)),
-            *(f"{area.block_rams:g}", f"{area.share:.0%}", basis),
+            *(f"{area.block_rams:g}", f"{area.share:.0%}", area.said),
             *(f"{result.energy:.1f}", f"{low:.1f} to {high:.1f}"),
         )
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))

@@ -58,7 +58,8 @@ def test_a_count_of_these_sources_is_taken_and_another_is_estimated() -> None:
     assert [getattr(same, figure) for figure in FIGURES] == [first.counts[f] for f in FIGURES]
     changed = AreaModel(family, RECORDS, "other sources").area(first.config)
     assert changed.basis == "estimated"
-    assert changed.error > 0
+    assert changed.error
+    assert changed.said.startswith("estimated ±")
     shares = [first.counts[f] / c for f, c in zip(FIGURES, family.capacity, strict=True)]
     assert same.share == pytest.approx(max(shares))
 
@@ -66,7 +67,9 @@ def test_a_count_of_these_sources_is_taken_and_another_is_estimated() -> None:
 def test_a_configuration_beyond_all_records_says_so() -> None:
     config = area_config(find_config("large"), "ECP5")
     small = [each for each in RECORDS if each.config.block <= 16]
-    assert AreaModel(FAMILIES[0], small, "").area(config).basis == "extrapolated"
+    area = AreaModel(FAMILIES[0], small, "").area(config)
+    assert (area.basis, area.error) == ("extrapolated", None)
+    assert area.said == "extrapolated, error unknown"
 
 
 def test_multipliers_of_a_family_decide_how_a_configuration_is_built() -> None:
