@@ -19,18 +19,19 @@ from .parts import merge_results, parts_of
 from .result import RunResult
 from .targets import open_device, split_device
 
-__all__ = ["config_of", "execute", "prepare_launch", "reach_accelerator"]
+__all__ = ["as_array", "config_of", "execute", "prepare_launch", "reach_accelerator"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def execute(module: Module, inputs: Arrays, device_name: str) -> RunResult:
+def execute(module: Module, inputs: Mapping[str, Any], device_name: str) -> RunResult:
     """Run ``module`` once on the device called ``device_name``.
 
     The name may pin a configuration ("sim:tiny").  Raises InputError, ModuleError, DeviceError.
     """
     begin = time.perf_counter()
     kind, _ = split_device(device_name)
+    inputs = {name: as_array(name, value) for name, value in inputs.items()}
     _check_inputs(module, inputs)
     if module.target == "cpu":
         if kind != "cpu":
@@ -89,6 +90,19 @@ def config_of(module: Module) -> HardwareConfig:
             "compile it again"
         )
     return config
+
+
+def as_array(name: str, value: Any) -> Any:
+    """The memory of a tensor that speaks DLPack as an array; anything else as it is."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"input {name!r} is a {type(value).__name__} that NumPy cannot read by DLPack "
+            f"({error}); required a tensor in the CPU's memory, without gradients"
+        ) from None
 
 
 def _check_inputs(module: Module, inputs: Arrays) -> None:

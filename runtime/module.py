@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from .errors import ModuleError
+from .html import table
 from .result import RunResult
 
 __all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
@@ -34,6 +33,10 @@ class TensorSignature:
     shape: tuple[int, ...]
     dtype: str
 
+    def __str__(self) -> str:
+        sizes = ", ".join("any" if size < 0 else str(size) for size in self.shape)
+        return f"{self.name}: {self.dtype}[{sizes}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Module:
@@ -50,9 +53,21 @@ class Module:
     details: Mapping[str, Any]
     sections: Mapping[str, bytes]
 
-    def run(self, inputs: Mapping[str, NDArray[Any]], device: str = "sim") -> RunResult:
+    def __repr__(self) -> str:
+        given, found = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        size = sum(map(len, self.sections.values()))
+        return f"<Module {self.target}: ({given}) -> ({found}), {size:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        layers = self.details.get("layers", ())
+        rows = [(each["name"], each["kind"], each["macs"], each["dram_bytes"]) for each in layers]
+        return table(repr(self), ("layer", "operators", "MACs", "DRAM bytes"), rows)
+
+    def run(self, inputs: Mapping[str, Any], device: str = "sim") -> RunResult:
         """Run on the device called ``device``.
 
+        inputs: NumPy arrays, or tensors of any other library that speaks DLPack (PyTorch, JAX, ...)
+        in the CPU's memory; they are not copied.
         Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown,
         is for something else, or stops with an error.
         """

@@ -6,6 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .html import table
+
 __all__ = ["RunResult", "Timeline", "TimelineEntry"]
 
 
@@ -56,6 +58,14 @@ class RunResult:
     dram_bytes_written: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     timeline: Timeline = ()
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}: {a.dtype}{list(a.shape)}" for name, a in self.outputs.items())
+        cycles = "" if self.cycles is None else f", {self.cycles:,} cycles"
+        return f"<RunResult of {self.device}: {shapes}{cycles}>"
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), ("figure", "value"), list(self.figures().items()))
 
     def figures(self) -> dict[str, Any]:
         """Everything but the arrays and the timeline, as JSON values; what is None is left out."""

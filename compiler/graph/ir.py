@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.runtime.html import listing
+
 from ..errors import GraphError
 from .operators.protocol import TensorOperator
 from .ops import Operator, Reshape, TensorType
@@ -54,6 +56,18 @@ class Graph:
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
     types: Mapping[str, TensorType]
+
+    def __repr__(self) -> str:
+        given, found = (
+            ", ".join(f"{name}: {self.types[name]}" for name in names)
+            for names in (self.inputs, self.outputs)
+        )
+        return f"<Graph ({given}) -> ({found}), {len(self.nodes)} nodes>"
+
+    def _repr_html_(self) -> str:
+        from .text import to_text
+
+        return listing(repr(self), to_text(self))
 
     def __post_init__(self) -> None:
         known = set(self.inputs) | set(self.constants)

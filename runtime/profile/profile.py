@@ -9,6 +9,7 @@ from dovetail.isa.program import program_from_bytes
 
 from ..errors import DeviceError
 from ..executor import config_of
+from ..html import table
 from ..module import Module
 from ..result import RunResult, Timeline
 from .layers import LayerProfile, profile_layers
@@ -29,6 +30,20 @@ class Profile:
     program: tuple[Instruction, ...]
     assembly: tuple[str, ...]
     layers: tuple[LayerProfile, ...]
+
+    def __repr__(self) -> str:
+        used = self.result.gemm_utilization or 0.0
+        return (
+            f"<Profile of {self.model} on {self.config.name}: {self.cycles:,} cycles, {used:.1%}>"
+        )
+
+    def _repr_html_(self) -> str:
+        headings = ("layer", "operators", "cycles", "MACs", "utilisation", "DRAM bytes", "bound")
+        rows = [
+            (e.name, e.kind, e.cycles, e.macs, f"{e.utilization:.1%}", e.dram_bytes, e.bound)
+            for e in self.layers
+        ]
+        return table(repr(self), headings, rows)
 
     @property
     def cycles(self) -> int:

@@ -13,7 +13,7 @@ from .page import blocks_of
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
 SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
-CHANGES_SOURCES = {"buffer.md", "instruction.md"}
+CHANGES_SOURCES = {"buffer.md", "instruction.md", "model.md"}
 """Tutorials that run in a copy of the repository."""
 
 
