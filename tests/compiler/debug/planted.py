@@ -21,7 +21,14 @@ from dovetail.runtime.module import Module
 from dovetail.runtime.profile.flows import Flow
 from dovetail.runtime.profile.profile import program_of
 
-__all__ = ["Subject", "changed_bytes", "changed_instruction", "subject", "without_token"]
+__all__ = [
+    "Subject",
+    "changed_bytes",
+    "changed_instruction",
+    "scaled",
+    "subject",
+    "without_token",
+]
 
 
 class Subject:
