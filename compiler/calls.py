@@ -2,75 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from numpy.typing import NDArray
 
 from .backends.llvm.program import Call, Loop, Origin, Place, Stride
-from .dtypes import DType
 from .graph.groups import group_nodes
 from .graph.ir import Graph, Node
 from .graph.memory import ALIGNMENT, plan_memory
 from .graph.operators.movement import Reshape
 from .graph.operators.repetition import Repeat
 from .graph.types import TensorType
-from .loops.expressions import Buffer, Variable
-from .loops.ir import Function, Store, loops
-from .loops.text import to_text
-from .loops.work import work
 from .lower.group import lower_group
-from .lower.tiling import Machine
-from .schedule.loops.threads import over_threads
+from .steps import Shared, Step, copying
 
-__all__ = ["Calls", "Shared", "Step"]
+__all__ = ["Calls"]
 
 START = Place(Origin.MEMORY)
 
 LEAST_SHARED = 1 << 16
 """Work of a loop that is worth threads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A call of ``function`` on tensors; origins: the model's nodes it computes.
-
-    repeated: in a loop, on tensors of its body.
-    """
-
-    function: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    origins: tuple[str, ...]
-    repeated: bool = False
-
-
-@dataclass(slots=True)
-class Shared:
-    """What all calls of a program share: functions by their text, constants, works by name."""
-
-    machine: Machine
-    threads: int
-    functions: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
-    works: dict[str, int] = field(default_factory=dict)
-
-    def function(self, function: Function) -> str:
-        """The name of a function that is equal to ``function``, but for threads."""
-        text = to_text(replace(function, name=""))
-        if text not in self.functions:
-            name = f"kernel{len(self.functions)}"
-            self.works[name] = work(function)
-            if self.threads > 1:
-                function = over_threads(function).function
-            self.functions[text] = replace(function, name=name)
-        return self.functions[text].name
-
-    def constant(self, name: str, array: NDArray[Any]) -> Place:
-        """The place of a constant; ``name`` is what it is called, if nothing else is."""
-        while name in self.constants:
-            name += "'"
-        self.constants[name] = array
-        return Place(Origin.CONSTANT, len(self.constants) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,15 +279,8 @@ def _after(place: Place, offset: int) -> Place:
 
 
 def _copy(shared: Shared, kind: TensorType, source: Place, target: Place) -> Call:
-    name = shared.function(_copying(kind.elements, kind.dtype))
+    name = shared.function(copying(kind.elements, kind.dtype))
     return Call(name, (source, target))
-
-
-def _copying(elements: int, dtype: DType) -> Function:
-    source, target = Buffer("in0", (elements,), dtype), Buffer("out0", (elements,), dtype)
-    i = Variable("i")
-    body = loops((("i", elements),), Store(target, (i,), source[i]))
-    return Function("copy", (source,), (target,), body)
 
 
 def _count(step: _Repetition) -> int:

@@ -11,7 +11,7 @@ from .backends.llvm.compile import LlvmOptions, compile_program
 from .backends.llvm.module import CompiledProgram
 from .backends.llvm.program import Origin, Place, Program, stops
 from .backends.llvm.target import CpuTarget
-from .calls import Calls, Shared, Step
+from .calls import Calls
 from .errors import WorkLimitError
 from .graph.block_channels import BlockChannels
 from .graph.block_rows import BlockRows
@@ -28,6 +28,7 @@ from .loops.verify import verify
 from .lower.tiling import Machine
 from .options import CompileOptions
 from .passes import Pass, Pipeline
+from .steps import Shared, Step
 
 __all__ = [
     "EXACT_PASSES",
