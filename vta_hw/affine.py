@@ -29,7 +29,8 @@ class NestWalker(wiring.Component):
     operands : sequence of str
         Name of each operand.
     cycles : int
-        Cycles that each iteration stays; with more than one, a step's sum has a cycle of its own.
+        Cycles that each iteration stays; with more than one, a step is chosen a cycle before it is
+        taken.
 
     Members
     -------
@@ -142,9 +143,11 @@ class NestWalker(wiring.Component):
         for level in reversed(levels[:-1]):
             chosen_begin = Mux(at_end[level], chosen_begin, begin[level])
             chosen_stride = Mux(at_end[level], chosen_stride, stride[level])
-        domain = m.d.comb if self._cycles == 1 else m.d.sync
-        domain += following.eq(chosen_begin + chosen_stride)
-        m.d.comb += getattr(self, name).eq(begin[0])
+        if self._cycles > 1:
+            # Level and stride stay for an iteration: chosen a cycle earlier.
+            chosen_begin = delayed(m, chosen_begin, f"{name}_chosen_begin")
+            chosen_stride = delayed(m, chosen_stride, f"{name}_chosen_stride")
+        m.d.comb += [following.eq(chosen_begin + chosen_stride), getattr(self, name).eq(begin[0])]
         with m.If(self.start):
             for level in levels:
                 m.d.sync += [

@@ -125,13 +125,18 @@ class Gemm(wiring.Component):
         return m
 
     def _next(self, m: Module, slot: Signal, group: int) -> Signal:
-        """``slot``, one cycle later."""
-        later = Signal(slot_layout(self._config), name=f"slot_of_group{group}", reset_less=True)
-        valid = delayed(m, slot.valid, f"valid{group}", reset=True)
-        result = Signal(slot_layout(self._config), name=f"slot_at_group{group}")
-        m.d.sync += later.eq(slot)
-        m.d.comb += [result.eq(later), result.valid.eq(valid)]
-        return result
+        """``slot``, one cycle later; inverted in between.
+
+        What a group delays is what its neighbour has delayed a cycle more; were it the same
+        register, it would lie beside one of them only.
+        """
+        layout = slot_layout(self._config)
+        off = Signal(name=f"off_at_group{group}", init=1)
+        kept = Signal(layout.size, name=f"inverted_at_group{group}", reset_less=True)
+        later = Signal(layout, name=f"slot_at_group{group}")
+        m.d.sync += [off.eq(~slot.valid), kept.eq(~slot.as_value())]
+        m.d.comb += [later.as_value().eq(~kept), later.valid.eq(~off)]
+        return later
 
     def _issue(self, m: Module, walker: NestWalker) -> tuple[Value, Value]:
         """Feed the walker; return whether the tile issued now overwrites, and what is added to its

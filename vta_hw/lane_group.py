@@ -20,6 +20,9 @@ ADDENDS = 2
 TERMS = 4
 """Values that one cycle adds up; the next one adds all those sums."""
 
+COMPARED = 4
+"""Bits of addresses compared at once in deep pipelines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -203,10 +206,18 @@ class LaneGroup(wiring.Component):
         one_before: Value = Const(0)
         if self._turns == 1:
             one_before = delayed(m, same(choose, 1) & keep, "one_before")
-        before = {
-            distance: delayed(m, same(choose - 1, distance), f"before{distance}")
-            for distance in range(2, hidden + 1)
-        }
+        before: dict[int, Value] = {}
+        for distance in range(2, hidden + 1):
+            name = f"before{distance}"
+            if self._deep:
+                # A cycle for the bits of the address, one for all of them.
+                stage = choose - 2
+                equal = ~(places[stage + distance] ^ places[stage])
+                thirds = [equal[k : k + COMPARED].all() for k in range(0, len(equal), COMPARED)]
+                parts = Cat(valid[stage + distance], *thirds)
+                before[distance] = delayed(m, delayed(m, parts, f"{name}_parts").all(), name)
+            else:
+                before[distance] = delayed(m, same(choose - 1, distance), name)
         written = []
         for o, dot in enumerate(dots):
             total = Signal(signed(32), name=f"total{o}")
