@@ -17,11 +17,6 @@ __all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
 NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
 
-CLEARLY = 0.8
-"""A way to place items is taken for another when rivals share this part of its banks, or less: how
-much time is lost in each is not known.
-"""
-
 
 class NoRoomError(DoesNotFitError):
     """ACT is too small for what is there while layer ``layer`` runs."""
@@ -113,34 +108,16 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
 
     Where there is room, items that different units read (or write) at the same time lie in
     different banks, and new ones where nothing was for longest, so that their layer need not wait.
-    Where there is none, they are packed. Of some ways to do so the one in which rivals share
-    clearly the fewest banks is taken, else the first. layers: their names.  Raises NoRoomError,
-    naming the layer, when there is no room even so.
+    Where there is none, they are packed. layers: their names.  Raises NoRoomError, naming the
+    layer, when there is no room even so.
     """
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)
-    best: tuple[int, list[int]] | None = None
-    for order, both_ends in product((range(len(items)), largest), (False, True)):
+    for both_ends, order in product((False, True), (range(len(items)), largest)):
         placed = _spread([items[n] for n in order], config, both_ends=both_ends)
-        if placed is None:
-            continue
-        found = dict(zip(order, placed, strict=True))
-        shared = _shared(placed, config)
-        if best is None or shared < CLEARLY * best[0]:
-            best = shared, [found[n].start for n in range(len(items))]
-        if shared == 0:
-            break
-    return best[1] if best else _pack(items, layers, config)
-
-
-def _shared(placed: Sequence[_Place], config: HardwareConfig) -> int:
-    """Banks that rivals share, over all pairs."""
-    banks = [place.banks(config) for place in placed]
-    return sum(
-        len(banks[n] & banks[m])
-        for n, place in enumerate(placed)
-        for m in range(n)
-        if banks[n] & banks[m] and place.item.rivals(placed[m].item)
-    )
+        if placed is not None:
+            found = dict(zip(order, placed, strict=True))
+            return [found[n].start for n in range(len(items))]
+    return _pack(items, layers, config)
 
 
 def _spread(

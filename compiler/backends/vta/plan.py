@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.memories import Unit
+from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
@@ -12,8 +13,9 @@ from .cascade import Cascade
 from .choose import Choice, Chooser
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
+from .model import unit_cycles
 from .place import Item, NoRoomError, activation_items, place
-from .stream import StreamedLayer
+from .stream import StreamedLayer, Tile
 
 __all__ = ["Plan", "Planner", "plan_layers"]
 
@@ -29,7 +31,8 @@ class Plan:
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
-    choices: how the layers run.  gone: activations that are not wholly on chip.
+    choices: how the layers run.  gone: activations that are not wholly on chip.  waits: cycles that
+    units are expected to wait for each other's banks, by layer.
     """
 
     layers: tuple[StreamedLayer, ...]
@@ -38,6 +41,12 @@ class Plan:
     streamed: frozenset[str]
     choices: tuple[Choice, ...]
     gone: frozenset[str]
+    waits: Mapping[int, int]
+
+    @property
+    def wait_cycles(self) -> int:
+        """Of all layers."""
+        return sum(self.waits.values())
 
     @property
     def cycles(self) -> int:
@@ -50,8 +59,8 @@ class Plan:
         return sum(choice.dram for choice in self.choices)
 
     def cost(self, price: float) -> float:
-        """Cycles, and ``price`` for each of DRAM's."""
-        return self.cycles + price * self.dram
+        """Cycles, with those of waiting, and ``price`` for each of DRAM's."""
+        return self.cycles + self.wait_cycles + price * self.dram
 
 
 def plan_layers(
@@ -101,7 +110,8 @@ class Planner:
         """The plan whose cycles, and ``price`` for each of DRAM's, come to least.
 
         First, of what does not fit together the largest goes: each round moves at least one more,
-        so this ends.  Then single activations go, or come back, while that saves cost.
+        so this ends.  Then single activations go, or come back, while that saves cost; at last only
+        those of layers that would wait for banks.
         Raises DoesNotFitError, naming the layer, when one does not fit even so.
         """
         gone: frozenset[str] = frozenset()
@@ -117,12 +127,25 @@ class Planner:
             found = False
             for other in self.neighbours(gone):
                 try:
-                    if self.cost(other, price) >= plan.cost(price):
+                    if self.cost(other, price) >= plan.cost(price) - plan.wait_cycles:
                         continue
                     plan = self.plan(other, price)
                 except NoRoomError:
                     continue
                 gone, found = other, True
+        return self._without_waits(plan, price)
+
+    def _without_waits(self, plan: Plan, price: float) -> Plan:
+        """``plan``, but for activations of layers that wait, where less then costs less in all."""
+        for number in plan.waits:
+            layer = self.layers[number]
+            for name in dict.fromkeys(x.name for x in (*layer.inputs, layer.output)):
+                try:
+                    other = self.plan(plan.gone ^ {name}, price)
+                except NoRoomError:
+                    continue
+                if other.cost(price) < plan.cost(price):
+                    plan = other
         return plan
 
     def neighbours(self, gone: frozenset[str]) -> Iterator[frozenset[str]]:
@@ -196,7 +219,40 @@ class Planner:
             frozenset(streamed),
             tuple(choices),
             gone,
+            self._waits(choices, buffers, starts[len(kept) :]),
         )
+
+    def _waits(
+        self, choices: Sequence[Choice], buffers: Sequence[Item], starts: Sequence[int]
+    ) -> dict[int, int]:
+        """Cycles in which units of a layer in tiles wait for banks: where buffers that two of them
+        read, or write, share a bank, these work one after the other.
+        """
+        size = self.config.bank_words(Memory.ACT)
+        of_layer: dict[int, list[tuple[Item, set[int]]]] = {}
+        for item, start in zip(buffers, starts, strict=True):
+            banks = set(range(start // size, (start + item.words - 1) // size + 1))
+            of_layer.setdefault(item.first, []).append((item, banks))
+        waits: dict[int, int] = {}
+        for choice in choices:
+            if not isinstance(choice.how, Tile):
+                continue
+            busy = unit_cycles(self.layers[choice.first].kernel, self.config)
+            for (one, banks), (other, others) in combinations(of_layer.get(choice.first, ()), 2):
+                if not banks & others:
+                    continue
+                for mine, its in ((one.readers, other.readers), (one.writers, other.writers)):
+                    cycles = max(
+                        (
+                            min(busy.get(a, choice.dram), busy.get(b, choice.dram))
+                            for (_, a), (_, b) in product(mine, its)
+                            if a is not b
+                        ),
+                        default=0,
+                    )
+                    if cycles:
+                        waits[choice.first] = waits.get(choice.first, 0) + cycles
+        return waits
 
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
         """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
