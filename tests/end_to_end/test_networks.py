@@ -124,3 +124,12 @@ def test_images_are_read_alike_by_simulator_and_hardware(name: str) -> None:
     for result in results:
         (output,) = result.outputs.values()
         assert np.array_equal(output, reference(model, inputs["x"]))
+
+
+def test_a_window_that_fits_only_once_gets_one_buffer() -> None:
+    """Two windows of 3x3 pixels of 512 channels would take 2,304 of 2,048 words."""
+    net = Network(np.random.default_rng(5))
+    model = net.model(net.conv(net.input(512, 5, 4), 5, pads=(1, 1, 1, 1)))
+    inputs = inputs_of(model, 5)
+    module = compile(model, "vta:tiny")
+    assert np.array_equal(output_of(module, inputs), reference(model, inputs["x"]))
