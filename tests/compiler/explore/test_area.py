@@ -1,6 +1,7 @@
 """Areas: the model against Yosys's counts, and the fit against its definition."""
 
 import ast
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.explore import area_cache, gateware
+from dovetail.compiler.explore import area_cache, area_records, gateware
 from dovetail.compiler.explore.area import (
     FIGURES,
     AreaModel,
     AreaRecord,
+    Family,
     area_config,
     hardware_text,
     load_area_model,
@@ -178,3 +180,39 @@ def test_the_table_says_what_leaving_out_a_count_shows() -> None:
     assert len([line for line in lines if line.startswith("| 4x4")]) >= 3
     worst = max(abs(error) for error in model.errors["luts"])
     assert f"{100 * worst:.1f} %" in lines[-1]
+
+
+def test_renewing_counts_only_what_has_another_netlist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verilog = pytest.importorskip("dovetail.vta_hw.verilog", reason="needs amaranth")
+    planned = [each.config for each in RECORDS if each.family == "ECP5"][:3]
+    file = tmp_path / "records.json"
+    text = "one netlist"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    counted = []
+
+    def count(config: HardwareConfig, family: str) -> AreaRecord:
+        counted.append((hardware_text(config), family))
+        return AreaRecord(config, family, dict.fromkeys(FIGURES, 1), "now", digest, "y")
+
+    def read() -> tuple[list[Family], list[AreaRecord]]:
+        return read_records(file) if file.exists() else (FAMILIES, same)
+
+    same = [
+        AreaRecord(config, "ECP5", dict.fromkeys(FIGURES, 7), "then", digest, "y")
+        for config in planned[:2]
+    ]
+    monkeypatch.setattr(area_records, "PLAN", planned)
+    monkeypatch.setattr(area_records, "RECORDS", file)
+    monkeypatch.setattr(area_records, "read_records", read)
+    monkeypatch.setattr(area_records, "count_area", count)
+    monkeypatch.setattr(verilog, "emit_verilog", lambda config: text)
+    area_records.renew(2)
+    _, found = read_records(file)
+    assert len(counted) == 2
+    assert [each.counts["luts"] for each in found if each.family == "ECP5"][:2] == [7, 7]
+    assert {each.gateware for each in found[:2]} == {gateware.gateware_hash()}
+    area_records.renew()
+    assert len(counted) == len(set(counted)) == 4
+    assert {each.family for each in read_records(file)[1]} == {"ECP5", "Xilinx 7"}
