@@ -39,3 +39,13 @@ def test_nothing_joined_with_nothing_is_nothing() -> None:
     )
     empty = np.zeros((2, 0), np.float32)
     assert Executor(model).run({"x": empty, "y": empty})["z"] == 0
+
+
+def test_a_scan_of_more_inputs_than_it_has_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[2] h, float[3, 2] x) => (float[2] y) '
+        "{ y = Scan <num_scan_inputs = 2147483648, body = b (float[2] s, float[2] t) "
+        "=> (float[2] u) { u = Add (s, t) }> (h, x) }"
+    )
+    with pytest.raises(ModelError, match="num_scan_inputs is 2147483648; required 1 to 2"):
+        compile(model, "cpu")

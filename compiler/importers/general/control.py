@@ -92,6 +92,8 @@ def convert_scan(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """One iteration for each slice of the scanned inputs."""
     body = _graph(node, "body")
     scanned = node.integer("num_scan_inputs", 1)
+    if not 1 <= scanned <= len(inputs):
+        raise ValueError(f"num_scan_inputs is {scanned}; required 1 to {len(inputs)}, its inputs")
     if ctx.opset < 9:
         return _batched_scan(ctx, node, inputs[1:], body, scanned)
     states = len(inputs) - scanned
