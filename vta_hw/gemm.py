@@ -41,8 +41,8 @@ class Gemm(wiring.Component):
 
     By cycle, for the first group: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial
     sums, ACC is read; t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  Deep
-    pipelines: t+1 reads ACT, t+2 WGT, t+4 products, t+5 partial sums, ACC is read; t+7 the ACC word
-    arrives, t+8 adds, t+9 writes.
+    pipelines: t+1 reads ACT, t+2 WGT, t+5 products, t+7 partial sums, ACC is read; t+9 the ACC word
+    arrives, t+10 adds, t+11 writes.
 
     The weight offset costs no cycle: the inputs are added up beside the products, their sum is
     multiplied by the offset and added to every lane's dot product.
@@ -98,6 +98,9 @@ class Gemm(wiring.Component):
         m.d.comb += [self.act.enable.eq(slot.valid), self.act.address.eq(act_address)]
         act = delayed(m, self.act.data, "act0")
         even, odd = self._addends(m, act, offset)
+        if self._deep:
+            # As much later as the products, for the registers of multipliers.
+            even, odd = delays(m, even, "even", 2)[-1], delays(m, odd, "odd", 2)[-1]
         for group in range(config.lane_groups):
             if group:
                 slot = self._next(m, slot, group)

@@ -43,7 +43,7 @@ class Stages:
     def of(cls, config: HardwareConfig) -> "Stages":
         """The stages of a configuration."""
         if config.deep_pipelines:
-            return cls(weights=1, operands=3, read=4, choose=6, add=7, write=8)
+            return cls(weights=1, operands=3, read=6, choose=8, add=9, write=10)
         return cls(weights=0, operands=2, read=3, choose=4, add=5, write=5)
 
 
@@ -69,8 +69,9 @@ class LaneGroup(wiring.Component):
     """Of ``rows`` of each part of a tile: ``ACC[o] (+)= WGT[w] @ ACT[a]``.
 
     By cycle, from that in which a slot enters: see ``Stages``.  Between operands and add are
-    products, sums of four, and the whole; deep pipelines add what all lanes add in a cycle of its
-    own, and write what they have added a cycle later.  The sums of slots that have not written when
+    products, sums of four, and the whole.  Deep pipelines have two registers on each side of a
+    multiplier, of which an FPGA's multipliers have the inner ones; they add what all lanes add in a
+    cycle of its own, and write what they have added a cycle later.  The sums of slots that have not written when
     a slot reads replace what it reads.
 
     Members
@@ -146,8 +147,9 @@ class LaneGroup(wiring.Component):
     def _dot_products(self, m: Module, weights: Value) -> list[Value]:
         """The dot product of each lane, in cycle ``add``."""
         size = self._inputs
-        wgt = delayed(m, weights, "weights")
-        act = self.act
+        wgt, act = delayed(m, weights, "weights"), self.act
+        if self._deep:
+            wgt, act = delayed(m, wgt, "weights_in"), delayed(m, act, "act_in")
         inputs = [act.word_select(i, 8).as_signed() for i in range(size)]
         rows = [
             [wgt.word_select(o * size + i, 8).as_signed() for i in range(size)]
@@ -157,6 +159,9 @@ class LaneGroup(wiring.Component):
         for o, products in enumerate(self._products(m, rows, inputs)):
             addend = self.addends[o % ADDENDS]
             if self._deep:
+                products = [
+                    delayed(m, product, f"product_out{o}_{i}") for i, product in enumerate(products)
+                ]
                 whole = grouped_sum(m, products, f"sum{o}")
                 sums.append(delayed(m, whole + addend, f"dot{o}"))
             else:
