@@ -71,8 +71,8 @@ class LaneGroup(wiring.Component):
     By cycle, from that in which a slot enters: see ``Stages``.  Between operands and add are
     products, sums of four, and the whole.  Deep pipelines have two registers on each side of a
     multiplier, of which an FPGA's multipliers have the inner ones; they add what all lanes add in a
-    cycle of its own, and write what they have added a cycle later.  The sums of slots that have not written when
-    a slot reads replace what it reads.
+    cycle of its own, and write what they have added a cycle later.  The sums of slots that have not
+    written when a slot reads replace what it reads.
 
     Members
     -------
