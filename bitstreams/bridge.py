@@ -54,6 +54,9 @@ class HostBridge(wiring.Component):
         m.submodules.transmitter = transmitter = FrameTransmitter()
         m.submodules.buffer = buffer = Memory(shape=64, depth=BUFFER_WORDS, init=[])
         write, read = buffer.write_port(granularity=8), buffer.read_port()
+        # A word of the buffer comes two cycles after its address.
+        word = Signal(64)
+        m.d.sync += word.eq(read.data)
         connect(m, uart_receiver.bytes, receiver.bytes)
         connect(m, transmitter.bytes, uart_transmitter.bytes)
         memory, registers = self.memory, self.registers
@@ -88,7 +91,7 @@ class HostBridge(wiring.Component):
                 & (receiver.checksum == last_checksum)
             ),
             transmitter.header.eq(answers),
-            transmitter.read_data.eq(read.data),
+            transmitter.read_data.eq(word),
         ]
         m.d.sync += finished_before.eq(self.finished)
         with m.If(self.finished & ~finished_before):
@@ -118,14 +121,14 @@ class HostBridge(wiring.Component):
             memory.awsize.eq(3),
             memory.arburst.eq(1),
             memory.awburst.eq(1),
-            memory.wdata.eq(read.data),
+            memory.wdata.eq(word),
             memory.wstrb.eq(-1),
             memory.wlast.eq(1),
             memory.rready.eq(1),
             memory.bready.eq(1),
             registers.araddr.eq(header.argument + place),
             registers.awaddr.eq(header.argument),
-            registers.wdata.eq(read.data[:32]),
+            registers.wdata.eq(word[:32]),
             registers.wstrb.eq(-1),
             registers.rready.eq(1),
             registers.bready.eq(1),
@@ -184,6 +187,8 @@ class HostBridge(wiring.Component):
                         m.next = "READ_MEMORY"
 
             with m.State("FETCH"):
+                m.next = "FETCHED"
+            with m.State("FETCHED"):
                 m.next = "WRITE_MEMORY"
             with m.State("WRITE_MEMORY"):
                 m.d.comb += memory.awvalid.eq(1)

@@ -125,7 +125,7 @@ class FrameTransmitter(wiring.Component):
     header : In(Header), size : In
     busy : Out(1)
     read_address : Out, read_data : In(64)
-        Of the buffer; the word comes one cycle after its address.
+        Of the buffer; the word comes two cycles after its address.
     bytes : Out(stream.Signature(8))
     """
 
@@ -160,6 +160,8 @@ class FrameTransmitter(wiring.Component):
                 with m.If(self.bytes.ready):
                     m.next = "READ"
             with m.State("READ"):
+                m.next = "WAIT"
+            with m.State("WAIT"):
                 m.next = "CHOOSE"
             with m.State("CHOOSE"):
                 with m.If(place < HEADER_BYTES):

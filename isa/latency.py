@@ -38,7 +38,7 @@ def pipeline_stages(config: HardwareConfig) -> Stages:
     return DEEP if config.deep_pipelines else Stages()
 
 
-DEEP = Stages(dispatch=3, accept=2, setup=3, cut=1, check=3, receive=1, read=1, write=2)
+DEEP = Stages(dispatch=3, accept=2, setup=3, cut=2, check=3, receive=1, read=1, write=2)
 
 
 def issue_cycles(config: HardwareConfig) -> dict[Unit, int]:

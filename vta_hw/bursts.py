@@ -1,6 +1,6 @@
 """Cutting the rows of a DRAM block into bursts."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -73,13 +73,13 @@ class BurstCutter(wiring.Component):
             self.burst.address.eq(now),
         ]
         if self._cut:
-            settled = Signal()
+            since = Signal(self._cut)
             m.d.sync += [
-                settled.eq(~(self.start | self.take)),
+                since.eq(Mux(self.start | self.take, 0, Cat(1, since))),
                 final.eq(ends_here),
                 self.burst.beats.eq(cut_here),
             ]
-            m.d.comb += self.valid.eq(self.more & settled)
+            m.d.comb += self.valid.eq(self.more & since[-1])
         else:
             m.d.comb += [
                 final.eq(ends_here),

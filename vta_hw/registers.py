@@ -1,6 +1,6 @@
 """The host's registers on AXI4-Lite."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,10 +16,13 @@ from dovetail.isa.registers import (
 )
 
 from .axi import Axi4Lite
+from .pipeline import delayed
 
 __all__ = ["ADDRESS_BITS", "HostRegisters"]
 
 ADDRESS_BITS = 10
+COLUMN_BITS = 3
+"""Of the address of a register among those of its row."""
 SETTINGS = tuple(r.name.lower() for r in REGISTERS if r.access is Access.READ_WRITE)
 
 
@@ -86,7 +89,7 @@ class HostRegisters(wiring.Component):
             with m.If(write & (host.awaddr[2:] == offsets[name.upper()] >> 2)):
                 m.d.sync += target.eq((target & ~mask) | (host.wdata & mask))
 
-        # Reads: one register stage.
+        # Reads: of each row of registers one, then of these one.
         values = {
             "ID": IDENTITY,
             "VERSION": VERSION,
@@ -101,16 +104,27 @@ class HostRegisters(wiring.Component):
         for place, (name, _) in enumerate(COUNTERS):
             values[f"{name.upper()}_LOW"] = self.counters[place][:32]
             values[f"{name.upper()}_HIGH"] = self.counters[place][32:]
-        read = host.arvalid & ~host.rvalid
+        found = Signal()
+        read = host.arvalid & ~host.rvalid & ~found
         m.d.comb += host.arready.eq(read)
-        with m.If(read):
-            m.d.sync += host.rvalid.eq(1)
-            with m.Switch(host.araddr[2:]):
-                for name, value in values.items():
-                    with m.Case(offsets[name] >> 2):
-                        m.d.sync += host.rdata.eq(value)
-                with m.Default():
-                    m.d.sync += host.rdata.eq(0)
+        m.d.sync += found.eq(read)
+        column, row = host.araddr[2 : 2 + COLUMN_BITS], host.araddr[2 + COLUMN_BITS :]
+        rows: dict[int, dict[int, Value | int]] = {}
+        for name, value in values.items():
+            place = offsets[name] >> 2
+            rows.setdefault(place >> COLUMN_BITS, {})[place % (1 << COLUMN_BITS)] = value
+        chosen_row = delayed(m, row, "row")
+        with m.If(found):
+            m.d.sync += [host.rvalid.eq(1), host.rdata.eq(0)]
         with m.Elif(host.rready):
             m.d.sync += host.rvalid.eq(0)
+        for number, members in rows.items():
+            of_row = Signal(32, name=f"row{number}")
+            with m.Switch(column):
+                for place, value in members.items():
+                    with m.Case(place):
+                        m.d.comb += of_row.eq(value)
+            kept = delayed(m, of_row, f"of_row{number}")
+            with m.If(found & (chosen_row == number)):
+                m.d.sync += host.rdata.eq(kept)
         return m

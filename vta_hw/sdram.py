@@ -2,13 +2,13 @@
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.sdram import SdramTiming
 
 from .axi import Axi4
+from .head_queue import HeadQueue
 
 __all__ = ["SdramCommand", "SdramController", "SdramPins"]
 
@@ -109,7 +109,7 @@ class SdramController(wiring.Component):
         )
 
         # Accept a command.
-        m.submodules.commands = commands = SyncFIFO(width=command.size, depth=self.QUEUE_BURSTS)
+        m.submodules.commands = commands = HeadQueue(command.size, self.QUEUE_BURSTS)
         new, address = Signal(command), Signal(32)
         level = Signal(range(self.QUEUE_BURSTS + 1))
         accept, over = Signal(), Signal()
@@ -124,12 +124,12 @@ class SdramController(wiring.Component):
             new.words.eq((Mux(bus.arvalid, bus.arlen, bus.awlen) + 1) << word_bits),
             new.write.eq(~bus.arvalid),
             new.id.eq(Mux(bus.arvalid, bus.arid, bus.awid)),
-            commands.w_en.eq(accept),
-            commands.w_data.eq(new),
+            commands.push.eq(accept),
+            commands.push_data.eq(new),
         ]
         m.d.sync += level.eq(level + accept - over)
         head = Signal(command)
-        m.d.comb += head.eq(commands.r_data)
+        m.d.comb += head.eq(commands.head)
 
         # What the chip is doing.
         opened = Signal(chip.banks)
@@ -178,7 +178,7 @@ class SdramController(wiring.Component):
         read_issued, step = Signal(), Signal()
 
         def begin() -> None:
-            m.d.comb += commands.r_en.eq(1)
+            m.d.comb += commands.pop.eq(1)
             m.d.sync += [
                 column.eq(head.column),
                 left.eq(head.words),
@@ -217,7 +217,7 @@ class SdramController(wiring.Component):
                         issue(SdramCommand.REFRESH)
                         m.d.comb += refreshed.eq(1)
                         m.d.sync += wait.eq(cycles.rfc - 1)
-                with m.Elif(commands.r_rdy):
+                with m.Elif(commands.valid):
                     with m.If(hit), m.If(~head.write | (turn == 0)):
                         begin()
                         m.next = "COLUMNS"
@@ -266,7 +266,7 @@ class SdramController(wiring.Component):
                         m.d.sync += turn.eq(cycles.cas - 1)
                     with m.If(left == 1):
                         m.d.comb += over.eq(1)
-                        with m.If(commands.r_rdy & hit & (head.write == writes) & ~due):
+                        with m.If(commands.valid & hit & (head.write == writes) & ~due):
                             begin()
                         with m.Else():
                             m.next = "DECIDE"

@@ -12,7 +12,7 @@ from dovetail.isa.memories import Memory
 from . import layouts
 from .bursts import BEATS_BITS, Burst, BurstCutter
 from .head_queue import HeadQueue
-from .pipeline import delays
+from .pipeline import delayed, delays
 from .ports import ReadPort, UnitControl
 from .walker import BlockWalker
 
@@ -99,10 +99,15 @@ class Store(wiring.Component):
         used = Signal(range(config.store_slots + 1))
         begins, reads, fills = Signal(), Signal(), Signal()
         burst_words = cutter.burst.beats >> beats_log2
+        room, last_word = Signal(init=1), done_words == burst_words - 1
+        if self._stages.cut:
+            # A burst is known a cycle before it is offered.
+            following = Mux(reads, done_words + 2, done_words + 1)
+            last_word = delayed(m, following == burst_words, "last_word")
         m.d.comb += [
-            begins.eq(cutter.valid & ~inside & (used != config.store_slots)),
+            begins.eq(cutter.valid & ~inside & room),
             reads.eq(cutter.valid & (inside | begins)),
-            fills.eq(reads & (done_words == burst_words - 1)),
+            fills.eq(reads & last_word),
             cutter.take.eq(fills),
             words.step.eq(reads),
             self.act.enable.eq(reads),
@@ -164,7 +169,8 @@ class Store(wiring.Component):
             m.d.sync += [sent.eq(0), drain_slot.eq(drain_slot + 1)]
         with m.Elif(self.beat_valid & self.beat_ready):
             m.d.sync += sent.eq(sent + 1)
-        m.d.sync += used.eq(used + begins - frees)
+        still_used = (used + begins - frees)[: len(used)]
+        m.d.sync += [used.eq(still_used), room.eq(still_used != config.store_slots)]
         kept = Signal()
         m.d.comb += self.writes.eq(self.enable | kept)
         m.d.sync += kept.eq(self.writes & self.beat_valid & ~self.beat_ready)
@@ -172,9 +178,12 @@ class Store(wiring.Component):
         # The end: every burst begun is answered.
         unanswered = Signal(32)
         finished = Signal()
-        m.d.sync += unanswered.eq(unanswered + begins - self.response)
+        left = (unanswered - self.response)[: len(unanswered)]
+        # No burst is answered in the cycle after it has begun.
+        last_one = delayed(m, (left == 1) & ~begins, "last_one")
+        m.d.sync += unanswered.eq(left + begins)
         m.d.comb += [
-            finished.eq(active & ~cutter.more & self.response & (unanswered == 1)),
+            finished.eq(active & ~cutter.more & self.response & last_one),
             self.control.free.eq(~active),
             self.control.busy.eq(active),
             self.control.done.eq(finished),

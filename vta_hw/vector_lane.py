@@ -135,13 +135,16 @@ class VectorLane(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        value, before, second = self._multiply(m)
-        folded = self._fold(m, value, before, second)
+        early, before, second = self._multiply(m)
+        value = delayed(m, early, "value") if self._deep else early
+        folded = self._fold(m, value, early, before, second)
         self._finish(m, folded)
         return m
 
     def _multiply(self, m: Module) -> tuple[Value, Value, Value]:
-        """The element or its product, and its products for the next two columns, to be folded."""
+        """The element or its product, and its products for the next two columns, to be folded; of a
+        deep pipeline, the first a cycle early.
+        """
         deep = self._deep
         element = Mux(self.from_acc, self.acc, _extended(self.act, 32)).as_signed()
         taps: list[Value] = [self.tap, self.tap_before, self.tap_second_before]
@@ -184,11 +187,13 @@ class VectorLane(wiring.Component):
             for k, tap in enumerate(beside)
         )
         plain = delays(m, element, "plain", 1 + WIDE_LATENCY)[-1]
-        value = delayed(m, Mux(self.is_mac, product, plain), "value")
-        return value, before.as_signed(), second.as_signed()
+        return Mux(self.is_mac, product, plain), before.as_signed(), second.as_signed()
 
-    def _fold(self, m: Module, value: Value, before: Value, second: Value) -> Value:
-        """Fold; the elements of a reduction come every ``turns`` cycles."""
+    def _fold(self, m: Module, value: Value, early: Value, before: Value, second: Value) -> Value:
+        """Fold; the elements of a reduction come every ``turns`` cycles.
+
+        early: in a deep pipeline, the value of the next cycle.
+        """
 
         def state(name: str) -> tuple[Signal, Value]:
             """A register, and its value for this lane's element."""
@@ -207,7 +212,12 @@ class VectorLane(wiring.Component):
 
         addend = value.as_unsigned() ^ self.subtracts.replicate(32)
         added = (begun(sum_before, self.goes_on, following_before) + addend + self.subtracts)[:32]
-        keeps = (value < sum_before) ^ self.smallest
+        smaller = value < sum_before
+        if self._deep and self._turns > 1:
+            # Element and sum are known a cycle earlier.
+            waits = delays(m, folded, "folded_early", self._turns - 2)[-1]
+            smaller = delayed(m, early < waits.as_signed(), "smaller")
+        keeps = smaller ^ self.smallest
         with m.If(self.compares):
             m.d.sync += folded.eq(Mux(keeps, sum_before, value))
         with m.Else():
