@@ -46,21 +46,20 @@ class HeadQueue(wiring.Component):
         write, read = rest.write_port(), rest.read_port(domain="comb")
         held = Signal(range(self._depth + 1))
         stored, pushes, pops = Signal(), Signal(), Signal()
-        following = Signal(range(self._depth + 1))
         m.d.comb += [
             pushes.eq(self.push & self.room),
             pops.eq(self.pop & self.valid),
-            following.eq(held + pushes - pops),
             write.data.eq(self.push_data),
             # Into the head when nothing else can follow it.
             write.en.eq(pushes & (stored | (self.valid & ~pops))),
         ]
-        m.d.sync += [
-            held.eq(following),
-            stored.eq(following > 1),
-            self.valid.eq(following != 0),
-            self.room.eq(following < self._depth),
-        ]
+        # The flags for each case are known before it is known which one it is.
+        with m.If(pushes & ~pops):
+            m.d.sync += [held.eq(held + 1), stored.eq(self.valid), self.valid.eq(1)]
+            m.d.sync += self.room.eq(held < self._depth - 1)
+        with m.Elif(pops & ~pushes):
+            m.d.sync += [held.eq(held - 1), stored.eq(held > 2), self.valid.eq(stored)]
+            m.d.sync += self.room.eq(1)
         with m.If(write.en):
             m.d.sync += write.addr.eq(Mux(write.addr == self._depth - 1, 0, write.addr + 1))
         with m.If(~self.valid | self.pop):

@@ -89,7 +89,7 @@ class HostRegisters(wiring.Component):
             with m.If(write & (host.awaddr[2:] == offsets[name.upper()] >> 2)):
                 m.d.sync += target.eq((target & ~mask) | (host.wdata & mask))
 
-        # Reads: of each row of registers one, then of these one.
+        # Reads: the address, then of each row of registers one, then of these one.
         values = {
             "ID": IDENTITY,
             "VERSION": VERSION,
@@ -104,11 +104,12 @@ class HostRegisters(wiring.Component):
         for place, (name, _) in enumerate(COUNTERS):
             values[f"{name.upper()}_LOW"] = self.counters[place][:32]
             values[f"{name.upper()}_HIGH"] = self.counters[place][32:]
-        found = Signal()
-        read = host.arvalid & ~host.rvalid & ~found
+        asked, found = Signal(), Signal()
+        read = host.arvalid & ~host.rvalid & ~asked & ~found
         m.d.comb += host.arready.eq(read)
-        m.d.sync += found.eq(read)
-        column, row = host.araddr[2 : 2 + COLUMN_BITS], host.araddr[2 + COLUMN_BITS :]
+        m.d.sync += [asked.eq(read), found.eq(asked)]
+        address = delayed(m, host.araddr[2:], "address")
+        column, row = address[:COLUMN_BITS], address[COLUMN_BITS:]
         rows: dict[int, dict[int, Value | int]] = {}
         for name, value in values.items():
             place = offsets[name] >> 2
