@@ -27,6 +27,7 @@ from .order import Ordered, order
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
 from .record import record
+from .size import require_size
 from .tokens import insert_tokens
 
 __all__ = ["CompiledProgram", "compile_partition"]
@@ -185,6 +186,7 @@ def _draft(
 ) -> _Draft:
     """names: of the network's input and result."""
     config, layers = planner.config, planner.layers
+    require_size(plan.layers, config)
     source, result = (activations[name] for name in names)
     dram = DramMap(config)
     addresses = {
