@@ -1,5 +1,7 @@
 """The load unit: strided DRAM blocks into padded scratchpad blocks."""
 
+from itertools import cycle
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,13 +12,15 @@ from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
-from .pipeline import delayed, delays
+from .pipeline import COPIES, copies, delayed, delays
 from .ports import ADDRESS_BITS, UnitControl, WritePort
 from .row_windows import RowWindows
 from .walker import BlockWalker
 
 __all__ = ["Load"]
 
+PART_BYTES = 64
+"""Bytes of a word whose choice between data and padding is one wire."""
 WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 
 
@@ -244,7 +248,11 @@ class Load(wiring.Component):
         complete, place, word = data
         pads, cell = padding
         enables = delays(m, complete | pads, "writes", late, reset=True)[-1]
-        whole = delays(m, complete, "writes_word", late)[-1]
+        whole: list[Value] = [complete]
+        if late:
+            # All words together have thousands of bits: a register for each of some parts.
+            whole = copies(m, delays(m, complete, "word_next", late - 1)[-1], "word_now", COPIES)
+        choices = cycle(whole)
         address = delays(m, Mux(complete, place, cell), "write_address", late)[-1]
         for memory in Memory:
             port = getattr(self, f"write_{memory.value}")
@@ -253,9 +261,9 @@ class Load(wiring.Component):
             value = word[: 8 * size]
             if memory is Memory.ACT:
                 value = Mux(windowed, windows.word, value)
-            pad = current.pad_value.as_unsigned().replicate(size)
-            m.d.comb += [
-                port.enable.eq(chosen & enables),
-                port.address.eq(address),
-                port.data.eq(Mux(whole, value, pad)),
-            ]
+            m.d.comb += [port.enable.eq(chosen & enables), port.address.eq(address)]
+            for first in range(0, size, PART_BYTES):
+                part = value[8 * first : 8 * (first + PART_BYTES)]
+                pad = current.pad_value.as_unsigned().replicate(len(part) // 8)
+                data_part = port.data[8 * first : 8 * (first + PART_BYTES)]
+                m.d.comb += data_part.eq(Mux(next(choices), part, pad))

@@ -19,7 +19,7 @@ CYCLES = ("dispatched", "accepted", "ended", "waited_token", "waited_port")
 
 
 def small_config(rng: np.random.Generator) -> HardwareConfig:
-    """``tiny`` with other queues, limits and banks."""
+    """``tiny`` with other queues, limits, banks and pipelines."""
     return replace(
         find_config("tiny"),
         name="small",
@@ -30,6 +30,9 @@ def small_config(rng: np.random.Generator) -> HardwareConfig:
         token_max=int(rng.choice([1, 2, 15])),
         act_banks=int(rng.choice([1, 2, 8])),
         acc_banks=int(rng.choice([1, 2, 4])),
+        tile_cycles=int(rng.choice([1, 2])),
+        vector_cycles=int(rng.choice([1, 2, 4])),
+        deep_pipelines=bool(rng.integers(0, 2)),
     )
 
 
