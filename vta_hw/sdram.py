@@ -189,7 +189,12 @@ class SdramController(wiring.Component):
             ]
 
         hit = Signal()
-        m.d.comb += hit.eq(opened.bit_select(head.bank, 1) & (rows[head.bank] == head.row))
+        # All banks beside each other: the command decides late which one it is.
+        hits = Cat(
+            opened[bank] & (rows[bank] == head.row) & (head.bank == bank)
+            for bank in range(chip.banks)
+        )
+        m.d.comb += hit.eq(hits.any())
 
         initialise = Signal(range(12))
         with m.FSM():
