@@ -29,7 +29,8 @@ class Stages:
     """Cycles from the one in which a slot enters a group.
 
     weights: WGT is read.  operands: weights and inputs are in registers.  read: ACC is read.
-    choose: the sum so far is chosen.  add: the dot product is added to it.  write: ACC is written.
+    choose: the sum so far is chosen.  add: the dot product is added to it, and ACC given the sum.
+    write: ACC is written.
     """
 
     weights: int
@@ -71,8 +72,8 @@ class LaneGroup(wiring.Component):
     By cycle, from that in which a slot enters: see ``Stages``.  Between operands and add are
     products, sums of four, and the whole.  Deep pipelines have two registers on each side of a
     multiplier, of which an FPGA's multipliers have the inner ones; they add what all lanes add in a
-    cycle of its own, and write what they have added a cycle later.  The sums of slots that have not
-    written when a slot reads replace what it reads.
+    cycle of its own, and ACC writes a cycle later.  The sums of slots that have not written when a
+    slot reads replace what it reads.
 
     Members
     -------
@@ -126,8 +127,8 @@ class LaneGroup(wiring.Component):
                 wgt.address.eq(wgt_address),
                 read.enable.eq(valid[stages.read] & turn[stages.read][k]),
                 read.address.eq(address[stages.read]),
-                write.enable.eq(valid[stages.write] & turn[stages.write][k]),
-                write.address.eq(address[stages.write]),
+                write.enable.eq(valid[stages.add] & turn[stages.add][k]),
+                write.address.eq(address[stages.add]),
             ]
         weights = self._of_turn("wgt", turn[stages.operands - 1])
         words = self._of_turn("acc_read", turn[stages.choose])
@@ -198,7 +199,7 @@ class LaneGroup(wiring.Component):
         places: list[Value],
         keep: Value,
     ) -> list[Value]:
-        """What is written, in cycle ``write``.
+        """What is written, in cycle ``add``.
 
         Of the slots at most ``write - read`` before this one, those of the same word have not
         written it when it reads.  The last of them counts.
@@ -232,7 +233,7 @@ class LaneGroup(wiring.Component):
                 so_far = Mux(before[distance], history[distance - 1], so_far)
             held = delayed(m, Mux(keep, so_far, 0), f"held{o}")
             m.d.comb += total.eq(Mux(one_before, history[1], held) + dot)
-            written.append(history[1] if self._deep else total)
+            written.append(total)
         return written
 
 

@@ -56,7 +56,7 @@ class BankedScratchpad(wiring.Component):
     read_<name> : In(ReadPort(width))
         Data follows in the next cycle, or the one after.
     write_<name> : In(WritePort(width))
-        Visible to reads in the next cycle.
+        Visible to reads in the next cycle; with deep pipelines, in the one after.
     read_<name>_<part>, write_<name>_<part> : In(ReadPort), In(WritePort)
         Of a part of each word, for those ``parted``.
     """
@@ -74,6 +74,7 @@ class BankedScratchpad(wiring.Component):
     ) -> None:
         self._readers, self._writers = tuple(readers), tuple(writers)
         self._registered, self._parted = frozenset(registered), frozenset(parted)
+        self._late = config.deep_pipelines
         self._name = memory.value
         self._parts = parts
         self._width = 8 * config.word_bytes(memory) // parts
@@ -133,6 +134,11 @@ class BankedScratchpad(wiring.Component):
             m.d.comb += [read.addr.eq(read_address), read.en.eq(read_enable)]
             write_address, write_enable = _select([(here(p), p.address) for p in writers])
             write_data, _ = _select([(here(p), d) for p, d in zip(writers, written, strict=True)])
+            if self._late:
+                name = f"bank{bank}_part{part}"
+                write_address = delayed(m, write_address, f"address_{name}")
+                write_enable = delayed(m, write_enable, f"enable_{name}", reset=True)
+                write_data = delayed(m, write_data, f"data_{name}")
             m.d.comb += [
                 write.addr.eq(write_address),
                 write.data.eq(write_data),
