@@ -72,7 +72,6 @@ class RunControl(wiring.Component):
         expired = Signal()
         oldest = Signal(32)
         m.d.comb += [
-            self.enable.eq(self.running & ~stopped),
             expired.eq((self.watchdog != 0) & (patience == self.watchdog)),
             oldest.eq(self.dispatched),
         ]
@@ -100,6 +99,8 @@ class RunControl(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 self.running.eq(1),
+                # A register of its own for ``running & ~stopped``: it goes to every unit.
+                self.enable.eq(1),
                 stopped.eq(0),
                 patience.eq(0),
                 self.finished.eq(0),
@@ -108,9 +109,14 @@ class RunControl(wiring.Component):
                 self.error_index.eq(0),
             ]
         with m.Elif(self.enable & found):
-            m.d.sync += [stopped.eq(1), self.error_code.eq(code), self.error_index.eq(index)]
+            m.d.sync += [
+                self.enable.eq(0),
+                stopped.eq(1),
+                self.error_code.eq(code),
+                self.error_index.eq(index),
+            ]
         with m.Elif(self.enable & self.idle):
-            m.d.sync += [self.running.eq(0), self.finished.eq(1)]
+            m.d.sync += [self.enable.eq(0), self.running.eq(0), self.finished.eq(1)]
         with m.Elif(self.running & stopped & self.quiet):
             m.d.sync += [self.running.eq(0), self.failed.eq(1)]
         return m
