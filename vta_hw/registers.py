@@ -125,6 +125,9 @@ class HostRegisters(wiring.Component):
                 for place, value in members.items():
                     with m.Case(place):
                         m.d.comb += of_row.eq(value)
+                if len(members) < 1 << COLUMN_BITS:
+                    with m.Default():
+                        m.d.comb += of_row.eq(0)
             kept = delayed(m, of_row, f"of_row{number}")
             with m.If(found & (chosen_row == number)):
                 m.d.sync += host.rdata.eq(kept)
