@@ -72,7 +72,7 @@ def test_the_halo_beside_the_rows_is_filled_once(mirror: int) -> None:
     buffer = RowBuffer(ring(6, mirror), 100, 0, TINY.bus_bytes)
     touched = {
         int(word)
-        for load in buffer.sides()
+        for load, _ in buffer.sides()
         for word in scratchpad_writes(load, TINY)[0].addresses
         if load.memory is Memory.ACT
     }
