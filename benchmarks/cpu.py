@@ -1,11 +1,13 @@
-"""Float networks on the CPU beside ONNX Runtime, and OpenVINO where it is installed.
+"""Networks on the CPU beside ONNX Runtime, and OpenVINO where it is installed.
 
 Engines take turns, each round in a fresh process with one model; latencies are of single runs at
 batch 1, after a few that are not counted.  Prints a table, and with ``--json FILE`` writes the
-figures.  The first result is timed with nothing compiled before, and in later rounds with machine
-code in the cache.
+figures.
 
-Errors are the largest difference from ONNX Runtime's outputs, over its largest output.
+The module is compiled before, as OpenVINO's is kept.  ``first`` is the time in a fresh process
+from importing the engine to the first result; MB is the largest resident size of that process.
+Errors are the largest difference from the model in float64, over its largest output; of integer
+models from ONNX Runtime's outputs.
 """
 
 import json
@@ -15,8 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,196 +25,166 @@ from typing import Any
 import click
 import numpy as np
 import onnx
+from cpu_models import FLOAT, INTEGER, exact_outputs, model_file, random_inputs
+from engines import ENGINES
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "models"
-REAL = {
-    "mnist": "mnist/mnist.onnx",
-    "resnet20": "cifar/resnet20_cifar10.onnx",
-    "ultraface": "ultraface/ultraface_rfb_320.onnx",
-}
-DEFAULT = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2")
-WARMUP = 3
+import dovetail.compiler
+from dovetail.compiler.options import CompileOptions
 
-Arrays = dict[str, NDArray[Any]]
-Run = Callable[[Arrays], list[NDArray[Any]]]
+CHILD = Path(__file__).with_name("engines.py")
 
 
 @dataclass(slots=True)
 class Measured:
-    """One engine on one network.
+    """One engine on one network; lists have an entry for each round.
 
-    milliseconds: of each run, of all rounds; compile_seconds: of each round, until the first
-    result is there; megabytes: the largest resident size of the process.
+    best, median: milliseconds.  megabytes: the largest of all.
+    compile_seconds: of this project, nothing compiled before.
     """
 
     network: str
     engine: str
-    milliseconds: list[float] = field(default_factory=list)
-    compile_seconds: list[float] = field(default_factory=list)
+    threads: int
+    median: list[float] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
+    first_seconds: list[float] = field(default_factory=list)
     megabytes: float = 0.0
     error: float = 0.0
+    compile_seconds: float = 0.0
+
+    @property
+    def milliseconds(self) -> float:
+        """The median of all rounds' medians."""
+        return statistics.median(self.median)
 
 
-def dovetail(path: Path, threads: int, cache: Path) -> Run:
-    """This project's compiled code, which is kept in ``cache`` from the first round on."""
-    from dovetail.compiler.backends.llvm.compile import LlvmOptions
-    from dovetail.compiler.executor.executor import Executor
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """How networks are measured; folder: for their files."""
 
-    executor = Executor(onnx.load(path), LlvmOptions(threads=threads, cache=cache))
-    return lambda inputs: list(executor.run(inputs).values())
+    folder: Path
+    engines: list[str]
+    rounds: int
+    runs: int
+    options: CompileOptions
 
-
-def onnxruntime(path: Path, threads: int, cache: Path) -> Run:
-    """ONNX Runtime's CPU provider, all optimisations."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda inputs: list(session.run(None, inputs))
-
-
-def openvino(path: Path, threads: int, cache: Path) -> Run:
-    """OpenVINO in float32."""
-    import openvino
-
-    properties = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-    compiled = openvino.Core().compile_model(str(path), "CPU", properties)
-    return lambda inputs: [np.array(each) for each in compiled(inputs).values()]
-
-
-ENGINES = {"dovetail": dovetail, "onnxruntime": onnxruntime, "openvino": openvino}
-
-
-def random_inputs(path: Path) -> Arrays:
-    """Normal numbers; unknown dimensions are 1."""
-    rng, found = np.random.default_rng(0), {}
-    model = onnx.load(path)
-    weights = {each.name for each in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name not in weights:
-            shape = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
-            found[value.name] = rng.standard_normal(shape).astype(np.float32)
-    return found
-
-
-def run_child(engine: str, path: Path, runs: int, threads: int, outputs: Path) -> None:
-    """One round, in a process of its own; prints JSON."""
-    inputs = random_inputs(path)
-    start = time.perf_counter()
-    run = ENGINES[engine](path, threads, outputs.parent / "cache")
-    results = run(inputs)
-    compiled = time.perf_counter() - start
-    np.savez(outputs, *results)
-    milliseconds = []
-    for number in range(WARMUP + runs):
-        start = time.perf_counter()
-        run(inputs)
-        if number >= WARMUP:
-            milliseconds.append((time.perf_counter() - start) * 1e3)
-    status = Path("/proc/self/status").read_text().split()
-    peak = int(status[status.index("VmHWM:") + 1]) / 1024
-    figures = {"milliseconds": milliseconds, "compile_seconds": compiled, "megabytes": peak}
-    print(json.dumps(figures))
-
-
-def measure(
-    network: str, path: Path, engines: list[str], rounds: int, runs: int, threads: int
-) -> list[Measured]:
-    """All engines on one network, in turn."""
-    found = {engine: Measured(network, engine) for engine in engines}
-    results: dict[str, list[NDArray[Any]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
-            for engine in engines:
-                outputs = Path(folder) / f"{engine}.npz"
-                child = ["--child", engine, str(path), str(outputs)]
-                options = ["--runs", str(runs), "--threads", str(threads)]
-                command = [sys.executable, __file__, *child, *options]
+    def measure(self, network: str) -> list[Measured]:
+        """All engines on one network, in turn."""
+        path, threads = model_file(network, self.folder), self.options.threads
+        inputs = random_inputs(onnx.load(path))
+        given = self.folder / "inputs.npz"
+        np.savez(given, **inputs)
+        found = {engine: Measured(network, engine, threads) for engine in self.engines}
+        module, found["dovetail"].compile_seconds = self._compiled(path)
+        results: dict[str, list[NDArray[Any]]] = {}
+        for _ in range(self.rounds):
+            for engine, own in found.items():
+                model = module if engine == "dovetail" else path
+                outputs = self.folder / f"{engine}.npz"
+                command = [sys.executable, str(CHILD), engine, *map(str, (model, given, outputs))]
+                command += ["--runs", str(self.runs), "--threads", str(threads)]
                 environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
                 figures = json.loads(done.stdout.splitlines()[-1])
-                own = found[engine]
-                own.milliseconds += figures["milliseconds"]
-                own.compile_seconds.append(figures["compile_seconds"])
+                for name in ("median", "best", "first_seconds"):
+                    getattr(own, name).append(figures[name])
                 own.megabytes = max(own.megabytes, figures["megabytes"])
                 results[engine] = list(np.load(outputs).values())
-    for engine, own in found.items():
-        own.error = max(
-            float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30))
-            for a, b in zip(results[engine], results["onnxruntime"], strict=True)
-        )
-    return list(found.values())
+        integer = any(node.op_type == "QuantizeLinear" for node in onnx.load(path).graph.node)
+        exact = results["onnxruntime"] if integer else self._exact(path, inputs)
+        for engine, own in found.items():
+            own.error = _error(results[engine], exact)
+        return list(found.values())
+
+    def _compiled(self, path: Path) -> tuple[Path, float]:
+        """The module's file, and the seconds it took; with nothing compiled before."""
+        target = self.folder / f"{path.stem}.dvt"
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["DOVETAIL_CACHE"] = cache
+            begin = time.perf_counter()
+            dovetail.compiler.compile(path, "cpu", self.options).save(target)
+            return target, time.perf_counter() - begin
+
+    def _exact(self, path: Path, inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        kept = self.folder / f"{path.stem}.exact.npz"
+        if not kept.is_file():
+            np.savez(kept, *exact_outputs(onnx.load(path), inputs, self.folder / "cache"))
+        return list(np.load(kept).values())
 
 
-def network_path(name: str, folder: Path) -> Path:
-    """The model's file; a network of ``examples/networks`` is built with random weights."""
-    if name in REAL:
-        return SHARED / REAL[name]
-    if name.endswith(".onnx"):
-        return Path(name)
-    sys.path.append(str(ROOT / "examples"))
-    from networks import Options, build
-
-    path = folder / f"{name}.onnx"
-    onnx.save(build(name, Options()), path)
-    return path
+def _error(found: list[NDArray[Any]], exact: list[NDArray[Any]]) -> float:
+    return max(
+        float(np.abs(a.astype(np.float64) - b).max() / max(np.abs(b).max(), 1e-30))
+        for a, b in zip(found, exact, strict=True)
+    )
 
 
-def table(measured: list[Measured], threads: int) -> Table:
-    """One row for each engine on each network."""
-    result = Table(title=f"float32, batch 1, threads: {threads}")
+def table(measured: list[Measured]) -> Table:
+    """One row for each engine on each network; ratios to the better of the other engines."""
+    result = Table(title="batch 1")
     for title in ("network", "engine"):
         result.add_column(title)
-    for title in ("best ms", "median ms", "/ ONNX Runtime", "first result s", "MB", "error"):
+    for title in ("threads", "ms", "best", "ratio", "first s", "MB", "error", "compiled s"):
         result.add_column(title, justify="right")
-    best = {each.network: each for each in measured if each.engine == "onnxruntime"}
     for each in measured:
-        reference = min(best[each.network].milliseconds)
+        others = [
+            other.milliseconds
+            for other in measured
+            if (other.network, other.threads) == (each.network, each.threads)
+            and other.engine != "dovetail"
+        ]
+        own = each.engine == "dovetail"
         result.add_row(
             each.network,
             each.engine,
-            f"{min(each.milliseconds):.2f}",
-            f"{statistics.median(each.milliseconds):.2f}",
-            f"{min(each.milliseconds) / reference:.2f}",
-            f"{max(each.compile_seconds):.2f} / {min(each.compile_seconds):.2f}",
+            str(each.threads),
+            f"{each.milliseconds:.2f}",
+            f"{min(each.best):.2f}",
+            f"{each.milliseconds / min(others):.2f}" if own and others else "",
+            f"{statistics.median(each.first_seconds):.3f}",
             f"{each.megabytes:.0f}",
             f"{each.error:.1e}",
+            f"{each.compile_seconds:.1f}" if own else "",
+            end_section=each.engine == list(ENGINES)[-1],
         )
     return result
 
 
 @click.command()
 @click.argument("networks", nargs=-1)
+@click.option("--int8", is_flag=True, help="By default the networks in uint8 instead of float.")
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--runs", default=20, show_default=True, help="In each round.")
-@click.option("--threads", default=1, show_default=True)
+@click.option("--threads", multiple=True, default=(1,), show_default=True)
+@click.option("--no-winograd", is_flag=True, help="Direct products only.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where models are kept.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path))
-@click.option("--child", nargs=3, hidden=True)
 def main(
     networks: tuple[str, ...],
+    int8: bool,
     rounds: int,
     runs: int,
-    threads: int,
+    threads: tuple[int, ...],
+    no_winograd: bool,
+    folder: Path | None,
     json_path: Path | None,
-    child: tuple[str, str, str] | None,
 ) -> None:
-    """Measure NETWORKS: names of examples/networks, real ones, or files."""
-    if child:
-        run_child(child[0], Path(child[1]), runs, threads, Path(child[2]))
-        return
+    """Measure NETWORKS: names of examples/networks, with _uint8 quantised, bert, or files."""
     engines = [name for name in ENGINES if name == "dovetail" or find_spec(name)]
-    measured: list[Measured] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in networks or DEFAULT:
-            path = network_path(name, Path(folder))
-            measured += measure(name, path, engines, rounds, runs, threads)
-    Console(width=120).print(table(measured, threads))
+    console, measured = Console(width=120), []
+    with tempfile.TemporaryDirectory() as temporary:
+        place = folder or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        options = CompileOptions(winograd=not no_winograd)
+        for name in networks or (INTEGER if int8 else FLOAT):
+            for count in threads:
+                chosen = replace(options, threads=count)
+                measured += Benchmark(place, engines, rounds, runs, chosen).measure(name)
+                console.print(table(measured[-len(engines) :]))
+    console.print(table(measured))
     if json_path:
         json_path.write_text(json.dumps([asdict(each) for each in measured], indent=1) + "\n")
 

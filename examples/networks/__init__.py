@@ -14,7 +14,8 @@ import onnx
 from .builder import Options
 from .images import calibration_images
 from .mobilenet import mobilenet_v1, mobilenet_v2
-from .plain import tiny_yolo, vgg11
+from .mobilenet_v3 import mobilenet_v3
+from .plain import tiny_yolo, vgg11, vgg16
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet
 
@@ -25,8 +26,10 @@ NETWORKS: dict[str, Callable[[Options], onnx.ModelProto]] = {
     "resnet50": resnet50,
     "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
+    "mobilenet_v3": mobilenet_v3,
     "squeezenet": squeezenet,
     "vgg11": vgg11,
+    "vgg16": vgg16,
     "tiny_yolo": tiny_yolo,
 }
 """By name: a function from options to the model, input ``image``, float32[1, 3, size, size]."""

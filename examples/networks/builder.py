@@ -11,11 +11,18 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["NetworkBuilder", "Options", "Tensor"]
+__all__ = ["NetworkBuilder", "Options", "Tensor", "in_eights"]
 
-OPSET, IR_VERSION = 13, 8
+OPSET, HARD_SWISH_OPSET, IR_VERSION = 13, 14, 8
 LEAKY_SLOPE = 0.1
-GAINS = {"": 1.0, "Relu": 2.0, "Relu6": 2.0, "LeakyRelu": 2.0 / (1 + LEAKY_SLOPE**2)}
+GAINS = {
+    "": 1.0,
+    "Relu": 2.0,
+    "Relu6": 2.0,
+    "LeakyRelu": 2.0 / (1 + LEAKY_SLOPE**2),
+    "HardSwish": 2.1,
+    "HardSigmoid": 3.0,
+}
 """By activation."""
 
 
@@ -43,11 +50,13 @@ class Options:
 
         Source: M. Sandler et al., "MobileNetV2", 2018, and its published code.
         """
-        if self.width == 1.0:
-            return count
-        exact = count * self.width
-        rounded = max(8, int(exact + 4) // 8 * 8)
-        return rounded if rounded >= 0.9 * exact else rounded + 8
+        return count if self.width == 1.0 else in_eights(count * self.width)
+
+
+def in_eights(exact: float) -> int:
+    """A number of channels near ``exact``: a multiple of 8, not less than nine tenths of it."""
+    rounded = max(8, int(exact + 4) // 8 * 8)
+    return rounded if rounded >= 0.9 * exact else rounded + 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,7 @@ class NetworkBuilder:
         return self.activate(result, activation)
 
     def activate(self, x: Tensor, kind: str) -> Tensor:
-        """``kind``: empty, Relu, Relu6 or LeakyRelu."""
+        """``kind``: empty, Relu, Relu6, LeakyRelu, HardSwish or HardSigmoid (of slope 1 / 6)."""
         name = f"{x.name}/{kind.lower()}"
         match kind:
             case "":
@@ -126,6 +135,8 @@ class NetworkBuilder:
                 return Tensor(self._node("Clip", [x.name, *limits], name), x.shape)
             case "LeakyRelu":
                 return Tensor(self._node(kind, [x.name], name, alpha=LEAKY_SLOPE), x.shape)
+            case "HardSigmoid":
+                return Tensor(self._node(kind, [x.name], name, alpha=1 / 6), x.shape)
             case _:
                 return Tensor(self._node(kind, [x.name], name), x.shape)
 
@@ -150,15 +161,23 @@ class NetworkBuilder:
         out = self._node("Add", [a.name, b.name], self._unique("add"))
         return self.activate(Tensor(out, a.shape), activation)
 
+    def scale(self, x: Tensor, factors: Tensor) -> Tensor:
+        """Each channel times its factor: float32[1, C, H, W] by float32[1, C, 1, 1]."""
+        return Tensor(self._node("Mul", [x.name, factors.name], self._unique("scale")), x.shape)
+
     def concat(self, *parts: Tensor) -> Tensor:
         """Channels behind one another."""
         out = self._node("Concat", [p.name for p in parts], self._unique("concat"), axis=1)
         return Tensor(out, (1, sum(p.shape[1] for p in parts), *parts[0].shape[2:]))
 
+    def average(self, x: Tensor) -> Tensor:
+        """float32[1, C, 1, 1] of float32[1, C, H, W]."""
+        out = self._node("GlobalAveragePool", [x.name], self._unique("average"))
+        return Tensor(out, (*x.shape[:2], 1, 1))
+
     def global_average(self, x: Tensor) -> Tensor:
         """float32[1, C] of float32[1, C, H, W]."""
-        out = self._node("GlobalAveragePool", [x.name], self._unique("average"))
-        return self.flatten(Tensor(out, (*x.shape[:2], 1, 1)))
+        return self.flatten(self.average(x))
 
     def flatten(self, x: Tensor) -> Tensor:
         """float32[1, N]."""
@@ -182,7 +201,9 @@ class NetworkBuilder:
             [helper.make_tensor_value_info(output.name, TensorProto.FLOAT, output.shape)],
             self._constants,
         )
-        opset = [helper.make_opsetid("", OPSET)]
+        kinds = {node.op_type for node in self._nodes}
+        version = HARD_SWISH_OPSET if "HardSwish" in kinds else OPSET
+        opset = [helper.make_opsetid("", version)]
         return helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
 
     def _batch_norm(self, x: Tensor) -> Tensor:

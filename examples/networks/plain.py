@@ -1,17 +1,18 @@
-"""Networks that are one chain: VGG-11 and tiny YOLOv2.
+"""Networks that are one chain: VGG-11, VGG-16 and tiny YOLOv2.
 
-Source: K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks", 2014, column A; J. Redmon,
-A. Farhadi, "YOLO9000", 2016, and Darknet's ``yolov2-tiny-voc.cfg`` (6.97 billion operations at
-416x416).
+Source: K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks", 2014, columns A and D;
+J. Redmon, A. Farhadi, "YOLO9000", 2016, and Darknet's ``yolov2-tiny-voc.cfg`` (6.97 billion
+operations at 416x416).
 """
 
 import onnx
 
 from .builder import NetworkBuilder, Options
 
-__all__ = ["tiny_yolo", "vgg11"]
+__all__ = ["tiny_yolo", "vgg11", "vgg16"]
 
-VGG_STAGES = ((64,), (128,), (256, 256), (512, 512), (512, 512))
+VGG11_STAGES = ((64,), (128,), (256, 256), (512, 512), (512, 512))
+VGG16_STAGES = ((64, 64), (128, 128), (256,) * 3, (512,) * 3, (512,) * 3)
 YOLO_CHANNELS = (16, 32, 64, 128, 256, 512)
 YOLO_OUTPUTS = 5 * (5 + 20)
 """Five boxes a cell: place, size, confidence and the twenty classes of VOC."""
@@ -19,9 +20,18 @@ YOLO_OUTPUTS = 5 * (5 + 20)
 
 def vgg11(options: Options) -> onnx.ModelProto:
     """Eight 3x3 convolutions, five pools, three dense layers."""
-    net = NetworkBuilder("vgg11", options)
+    return _vgg("vgg11", VGG11_STAGES, options)
+
+
+def vgg16(options: Options) -> onnx.ModelProto:
+    """Thirteen 3x3 convolutions, five pools, three dense layers."""
+    return _vgg("vgg16", VGG16_STAGES, options)
+
+
+def _vgg(name: str, stages: tuple[tuple[int, ...], ...], options: Options) -> onnx.ModelProto:
+    net = NetworkBuilder(name, options)
     x = net.image()
-    for stage in VGG_STAGES:
+    for stage in stages:
         for channels in stage:
             x = net.conv(x, options.channels(channels), 3, normalized=False)
         x = net.max_pool(x, 2, 2)

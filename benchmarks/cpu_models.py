@@ -1,0 +1,99 @@
+"""The models that ``cpu.py`` measures, their inputs, and their outputs in float64."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from transformer import bert
+
+from dovetail.compiler.backends.llvm.compile import LlvmOptions
+from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.quantize import QuantizeOptions, quantize_model
+
+__all__ = ["FLOAT", "INTEGER", "exact_outputs", "model_file", "random_inputs"]
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "models"
+REAL = {
+    "mnist": "mnist/mnist.onnx",
+    "resnet20": "cifar/resnet20_cifar10.onnx",
+    "ultraface": "ultraface/ultraface_rfb_320.onnx",
+}
+FLOAT = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "vgg16", "bert")
+INTEGER = ("resnet18_uint8", "resnet50_uint8", "mobilenet_v2_uint8")
+UINT8 = "_uint8"
+SAMPLES = 4
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def model_file(name: str, folder: Path) -> Path:
+    """A real model, a file, or a network that is built in ``folder``, with random weights.
+
+    ``NETWORK_uint8`` is a network of ``examples/networks``, quantised.
+    """
+    if name in REAL:
+        return SHARED / REAL[name]
+    if name.endswith(".onnx"):
+        return Path(name)
+    path = folder / f"{name}.onnx"
+    if not path.is_file():
+        onnx.save(_built(name), path)
+    return path
+
+
+def _built(name: str) -> onnx.ModelProto:
+    if name == "bert":
+        return bert()
+    sys.path.append(str(ROOT / "examples"))
+    from networks import Options, build, calibration_images
+
+    if not name.endswith(UINT8):
+        return build(name, Options())
+    images = calibration_images(SAMPLES, Options().size)
+    samples = ({"image": image[None]} for image in images)
+    network = build(name.removesuffix(UINT8), Options())
+    return quantize_model(network, samples, QuantizeOptions(unsigned=True)).model
+
+
+def random_inputs(model: onnx.ModelProto) -> Arrays:
+    """Normal numbers, or small positive integers; unknown dimensions are 1."""
+    rng, found = np.random.default_rng(0), {}
+    weights = {each.name for each in model.graph.initializer}
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        shape = [dim.dim_value or 1 for dim in kind.shape.dim]
+        if value.name in weights:
+            continue
+        if kind.elem_type == TensorProto.FLOAT:
+            found[value.name] = rng.standard_normal(shape).astype(np.float32)
+        else:
+            dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+            found[value.name] = rng.integers(1, 2 if value.name == "mask" else 100, shape, dtype)
+    return found
+
+
+def exact_outputs(model: onnx.ModelProto, inputs: Arrays, cache: Path) -> list[NDArray[Any]]:
+    """What the model gives when all of its floats are float64; it is changed."""
+    graph = model.graph
+    for each in graph.initializer:
+        if each.data_type == TensorProto.FLOAT:
+            wide = numpy_helper.to_array(each).astype(np.float64)
+            each.CopyFrom(numpy_helper.from_array(wide, each.name))
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.i == TensorProto.FLOAT:
+                attribute.i = TensorProto.DOUBLE
+    wide_inputs = {
+        name: array.astype(np.float64) if array.dtype == np.float32 else array
+        for name, array in inputs.items()
+    }
+    executor = Executor(model, LlvmOptions(cache=cache, winograd=False))
+    return [np.asarray(each) for each in executor.run(wide_inputs).values()]
