@@ -1,6 +1,7 @@
 """Errors of the compiler, by who must act."""
 
 from dovetail.isa.errors import DovetailError
+from dovetail.runtime.errors import WorkLimitError as RunLimitError
 
 __all__ = [
     "CalibrationError",
@@ -49,7 +50,7 @@ class DoesNotFitError(CompilerError):
     """A layer needs more of a scratchpad than the configuration has."""
 
 
-class WorkLimitError(CompilerError):
+class WorkLimitError(CompilerError, RunLimitError):
     """A model's machine code would do more than the user allows."""
 
 

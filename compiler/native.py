@@ -5,24 +5,16 @@ module as they are: the device compiles them for the shapes and values it is giv
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
 
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.native.content import to_content
 
-from .backends.llvm.compile import (
-    LlvmOptions,
-    ProgramCode,
-    build_program_code,
-    load_program,
-)
-from .backends.llvm.module import CompiledProgram
-from .backends.llvm.program import ALIGNMENT, Program
-from .dtypes import DType
+from .backends.llvm.compile import LlvmOptions, build_program_code
+from .backends.llvm.program import Program
+from .backends.llvm.target import CpuTarget
 from .errors import CompilerError, ModelError, UnsupportedOperatorError
 from .executor.executor import Executor
 from .graph.ir import Graph, GraphBuilder
@@ -38,24 +30,19 @@ from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
 from .importers.onnx import import_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
-from .loops.expressions import Buffer
-from .options import MOST_WORK, cache_directory
+from .options import cache_directory
 from .passes import Pass, Pipeline
 from .segment import EXACT_PASSES, build_program, float_passes
 from .trace import Trace
 
 __all__ = [
-    "NativeModule",
     "compile_graph",
     "compile_native",
     "is_integer",
-    "load_native",
+    "load_specialising",
     "prepared_graph",
     "signature_of",
 ]
-
-Array = NDArray[Any]
-NativeModule = CompiledProgram | Executor
 
 
 def compile_native(
@@ -102,29 +89,25 @@ def compile_graph(
     options = options or LlvmOptions()
     steps, program = build_program(graph, options)
     trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
-    code = build_program_code(program, options)
-    trace.step("llvm", lambda: f"{sum(map(len, code.objects))} bytes")
-    return _module(program, code, [list(step.origins) for step in steps], numbers_only)
+    return _module(program, options, [list(step.origins) for step in steps], numbers_only, trace)
 
 
-def load_native(module: Module) -> NativeModule:
-    """What runs a module that ``compile_native`` made.
+def load_specialising(module: Module) -> Executor:
+    """What runs a module whose model is compiled as it runs.
 
-    Raises ModuleError when it cannot be read, TargetError when this CPU cannot run its code.
+    Raises ModuleError when it cannot be read.
     """
     try:
-        if "model" in module.sections:
-            options = LlvmOptions(
-                str(module.details["cpu_level"]),
-                module.details["threads"],
-                cache=cache_directory(),
-                most_work=module.details.get("most_work", MOST_WORK),
-                winograd=module.details.get("winograd", True),
-            )
-            return Executor(onnx.load_model_from_string(module.sections["model"]), options)
-        return _load(module)
+        options = LlvmOptions(
+            str(module.details["cpu_level"]),
+            module.details["threads"],
+            cache=cache_directory(),
+            most_work=module.details["most_work"],
+            winograd=module.details["winograd"],
+        )
+        return Executor(onnx.load_model_from_string(bytes(module.sections["model"])), options)
     except (KeyError, ValueError, TypeError) as error:
-        raise ModuleError(f"the module's machine code cannot be read: {error}") from None
+        raise ModuleError(f"the module's model cannot be read: {error}") from None
 
 
 def is_integer(model: onnx.ModelProto) -> bool:
@@ -222,63 +205,19 @@ def _specialising(
 
 
 def _module(
-    program: Program, code: ProgramCode, origins: list[list[str]], numbers_only: list[str]
+    program: Program,
+    options: LlvmOptions,
+    origins: list[list[str]],
+    numbers_only: list[str],
+    trace: Trace,
 ) -> Module:
-    places, data = [], bytearray()
-    for array in program.constants.values():
-        data.extend(b"\0" * (-len(data) % ALIGNMENT))
-        places.append([str(array.dtype), list(array.shape), len(data)])
-        data.extend(np.asarray(array, order="C").tobytes())
-    details = {
-        "kernels": origins,
-        "numbers_only": numbers_only,
-        "memory_bytes": code.memory_bytes,
-        "threads": code.threads,
-        "cpu": code.cpu,
-        "features": list(code.features),
-        "objects": [len(each) for each in code.objects],
-        "constants": places,
-        "most_work": program.most_work,
-        "stops": list(program.stops),
-    }
-    sections = {"code": b"".join(code.objects), "constants": bytes(data)}
+    code = build_program_code(program, options)
+    trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
+    target = CpuTarget.at_level(options.level)
+    content, sections = to_content(code, program.constants.values(), target.cpu, target.flags)
+    details = {"kernels": origins, "numbers_only": numbers_only, **content}
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
     return Module("cpu", inputs, outputs, details, sections)
-
-
-def _load(module: Module) -> CompiledProgram:
-    details, constants = module.details, module.sections["constants"]
-    objects, start = [], 0
-    for size in details["objects"]:
-        objects.append(module.sections["code"][start : start + size])
-        start += size
-    arrays = {}
-    for number, (dtype, shape, offset) in enumerate(details["constants"]):
-        kind = TensorType(tuple(shape), dtype)
-        array = np.frombuffer(constants, kind.dtype.numpy, kind.elements, offset)
-        arrays[str(number)] = array.reshape(kind.shape)
-    inputs, outputs = (
-        tuple(Buffer(each.name, each.shape, DType(each.dtype)) for each in signatures)
-        for signatures in (module.inputs, module.outputs)
-    )
-    code = ProgramCode(
-        tuple(objects),
-        details["memory_bytes"],
-        details["threads"],
-        details["cpu"],
-        tuple(details["features"]),
-    )
-    program = Program(
-        (),
-        (),
-        inputs,
-        outputs,
-        arrays,
-        0,
-        details.get("most_work", MOST_WORK),
-        tuple(details.get("stops", ())),
-    )
-    return load_program(program, code)

@@ -2,7 +2,14 @@
 
 from dovetail.isa.errors import DovetailError
 
-__all__ = ["DeviceError", "InputError", "ModuleError", "RunError"]
+__all__ = [
+    "DeviceError",
+    "InputError",
+    "ModuleError",
+    "RunError",
+    "WorkLimitError",
+    "WorkspaceError",
+]
 
 
 class RunError(DovetailError):
@@ -19,3 +26,11 @@ class InputError(RunError):
 
 class DeviceError(RunError):
     """A device does not exist, or it stopped with an error."""
+
+
+class WorkLimitError(RunError):
+    """A run does more than the user allows."""
+
+
+class WorkspaceError(RunError):
+    """There is no memory for what machine code works on."""

@@ -11,15 +11,17 @@ from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.launch import Launch
 
-from .errors import DeviceError, InputError, ModuleError
+from .errors import DeviceError, ModuleError
 from .host import pack, pack_rows, run_steps, unpack
+from .inputs import as_array, check_inputs
 from .launch import account, find_device, run_launch
 from .module import Module
+from .native.execute import execute_native
 from .parts import merge_results, parts_of
 from .result import RunResult
-from .targets import open_device, split_device
+from .targets import split_device
 
-__all__ = ["as_array", "config_of", "execute", "prepare_launch", "reach_accelerator"]
+__all__ = ["config_of", "execute", "prepare_launch", "reach_accelerator"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -29,19 +31,12 @@ def execute(module: Module, inputs: Mapping[str, Any], device_name: str) -> RunR
 
     The name may pin a configuration ("sim:tiny").  Raises InputError, ModuleError, DeviceError.
     """
-    begin = time.perf_counter()
-    kind, _ = split_device(device_name)
-    inputs = {name: as_array(name, value) for name, value in inputs.items()}
-    _check_inputs(module, inputs)
     if module.target == "cpu":
-        if kind != "cpu":
-            raise DeviceError(
-                f"the module was compiled for 'cpu' and cannot run on {device_name!r}; "
-                "use --device cpu, or compile with --target vta:CONFIG"
-            )
-        outputs = open_device("cpu").run(module, inputs)
-        seconds = time.perf_counter() - begin
-        return RunResult(outputs, device_name, seconds, 0.0, seconds)
+        return execute_native(module, inputs, device_name)
+    begin = time.perf_counter()
+    split_device(device_name)
+    inputs = {name: as_array(name, value) for name, value in inputs.items()}
+    check_inputs(module, inputs)
     if "parts" in module.details:
         return _run_parts(module, inputs, device_name, begin)
     return _accelerate(module, config_of(module), inputs, device_name, begin)
@@ -66,7 +61,7 @@ def reach_accelerator(module: Module, inputs: Arrays) -> tuple[Module, dict[str,
     Raises InputError for inputs that are not the module's, DeviceError when no part is for the
     accelerator.
     """
-    _check_inputs(module, inputs)
+    check_inputs(module, inputs)
     values = dict(inputs)
     for part in parts_of(module):
         given = {tensor.name: values[tensor.name] for tensor in part.module.inputs}
@@ -90,44 +85,6 @@ def config_of(module: Module) -> HardwareConfig:
             "compile it again"
         )
     return config
-
-
-def as_array(name: str, value: Any) -> Any:
-    """The memory of a tensor that speaks DLPack as an array; anything else as it is."""
-    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
-        return value
-    try:
-        return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"input {name!r} is a {type(value).__name__} that NumPy cannot read by DLPack "
-            f"({error}); required a tensor in the CPU's memory, without gradients"
-        ) from None
-
-
-def _check_inputs(module: Module, inputs: Arrays) -> None:
-    wanted = {tensor.name: tensor for tensor in module.inputs}
-    for name in inputs:
-        if name not in wanted:
-            raise InputError(
-                f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}"
-            )
-    for name, tensor in wanted.items():
-        sizes = ", ".join("any" if size < 0 else str(size) for size in tensor.shape)
-        required = f"{tensor.dtype}[{sizes}]"
-        if name not in inputs:
-            raise InputError(f"input {name!r} is missing; required {required}")
-        found = inputs[name]
-        if not isinstance(found, np.ndarray):
-            kind = type(found).__name__
-            raise InputError(f"input {name!r} is a {kind}; required an array, {required}")
-        fits = len(found.shape) == len(tensor.shape) and all(
-            wanted in (size, -1) for size, wanted in zip(found.shape, tensor.shape, strict=True)
-        )
-        if not fits or found.dtype != np.dtype(tensor.dtype):
-            raise InputError(
-                f"input {name!r} is {found.dtype}{list(found.shape)}; required {required}"
-            )
 
 
 def prepare_launch(module: Module, config: HardwareConfig, inputs: Arrays) -> Launch:

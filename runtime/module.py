@@ -2,20 +2,20 @@
 
 A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian),
 the manifest (JSON, UTF-8), the sections, one after the other, and the SHA-256 of everything before
-it.  The manifest lists each section's name and length.
+it.  The manifest lists each section's name and length; blanks at its end let the sections begin at
+a multiple of 64 bytes.
 """
 
 import hashlib
 import json
+import mmap
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import ModuleError
-from .html import table
 from .result import RunResult
 
 __all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
@@ -23,6 +23,10 @@ __all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
 MAGIC = b"DOVETAIL"
 FORMAT_VERSION = 1
 DIGEST_BYTES = 32
+HUGE_BYTES = 4 << 20
+"""Files that are worth large pages."""
+ALIGNMENT = 64
+"""Of the first section; what needs it in a later one sees to the lengths before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +48,14 @@ class Module:
 
     target: as given to the compiler, completed ("vta:zynq7020", "cpu").
     details: what the target needs besides bytes; JSON values only.
-    sections: bytes by name.
+    sections: bytes by name; of a module for CPUs that was read, parts of the file's content.
     """
 
     target: str
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
     details: Mapping[str, Any]
-    sections: Mapping[str, bytes]
+    sections: Mapping[str, Any]
 
     def __repr__(self) -> str:
         given, found = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
@@ -59,6 +63,8 @@ class Module:
         return f"<Module {self.target}: ({given}) -> ({found}), {size:,} bytes>"
 
     def _repr_html_(self) -> str:
+        from .html import table
+
         layers = self.details.get("layers", ())
         rows = [(each["name"], each["kind"], each["macs"], each["dram_bytes"]) for each in layers]
         return table(repr(self), ("layer", "operators", "MACs", "DRAM bytes"), rows)
@@ -71,6 +77,10 @@ class Module:
         Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown,
         is for something else, or stops with an error.
         """
+        if self.target == "cpu":
+            from .native.execute import execute_native
+
+            return execute_native(self, inputs, device)
         from .executor import execute
 
         return execute(self, inputs, device)
@@ -86,6 +96,7 @@ class Module:
             "sections": [[name, len(data)] for name, data in self.sections.items()],
         }
         text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+        text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNMENT)
         body = MAGIC + len(text).to_bytes(8, "little") + text + b"".join(self.sections.values())
         return body + hashlib.sha256(body).digest()
 
@@ -94,18 +105,19 @@ class Module:
         write_whole(path, self.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes, where: str = "module") -> "Module":
+    def from_bytes(cls, data: "bytes | memoryview | mmap.mmap", where: str = "module") -> "Module":
         """Read the content of a file; ``where`` names it in errors.
 
         Raises ModuleError when it is not a module, is damaged, or is of another format version.
         """
         smallest = len(MAGIC) + 8 + DIGEST_BYTES
-        if len(data) < smallest or not data.startswith(MAGIC):
+        whole = memoryview(data)
+        if len(data) < smallest or whole[: len(MAGIC)] != MAGIC:
             raise ModuleError(
                 f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
-                f"{data[:8]!r}); make one with: dovetail compile"
+                f"{bytes(whole[:8])!r}); make one with: dovetail compile"
             )
-        body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+        body, digest = whole[:-DIGEST_BYTES], whole[-DIGEST_BYTES:]
         if hashlib.sha256(body).digest() != digest:
             raise ModuleError(
                 f"{where} is damaged: its content does not match its checksum (truncated, or bits "
@@ -114,21 +126,23 @@ class Module:
         start = len(MAGIC) + 8
         length = int.from_bytes(data[len(MAGIC) : start], "little")
         try:
-            return cls._parse(json.loads(body[start : start + length]), body[start + length :])
+            manifest = json.loads(bytes(body[start : start + length]))
+            return cls._parse(manifest, body[start + length :])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             problem = f"no entry {error}" if isinstance(error, KeyError) else error
             raise ModuleError(f"{where} has a manifest that cannot be read: {problem}") from None
 
     @classmethod
-    def _parse(cls, manifest: dict[str, Any], rest: bytes) -> "Module":
+    def _parse(cls, manifest: dict[str, Any], rest: memoryview) -> "Module":
         if manifest["format"] != FORMAT_VERSION:
             raise ValueError(f"format {manifest['format']}; required {FORMAT_VERSION}")
-        sections: dict[str, bytes] = {}
+        sections: dict[str, bytes | memoryview] = {}
         place = 0
         for name, size in manifest["sections"]:
             if name in sections or size < 0:
                 raise ValueError(f"section {name!r} twice, or of a size below 0")
-            sections[name] = rest[place : place + size]
+            part = rest[place : place + size]
+            sections[name] = part if manifest["target"] == "cpu" else bytes(part)
             place += size
         if place != len(rest):
             raise ValueError(f"{len(rest)} bytes of sections; the manifest lists {place}")
@@ -147,10 +161,28 @@ class Module:
         Raises ModuleError as ``from_bytes`` does, and when there is no such file.
         """
         try:
-            data = path.read_bytes()
+            data = _read(path)
         except OSError as error:
             raise ModuleError(f"cannot read module {path}: {error.strerror}") from None
         return cls.from_bytes(data, str(path))
+
+
+def _read(path: Path) -> bytes | mmap.mmap:
+    """The content of a file, from an address of a page on; if it is long, in large pages."""
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return b""
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= HUGE_BYTES:
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        view, place = memoryview(memory), 0
+        while place < size:
+            count = file.readinto(view[place:])
+            if not count:
+                raise OSError(0, f"{size} bytes expected, {place} found")
+            place += count
+        return memory
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -158,6 +190,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
     Raises ModuleError when the folder cannot be written.
     """
+    import tempfile
+
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

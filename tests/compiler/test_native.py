@@ -12,7 +12,7 @@ from dovetail.compiler import CompileOptions, compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ModelError, TargetError
 from dovetail.compiler.segment import float_passes
-from dovetail.runtime.errors import InputError, ModuleError
+from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
 
 FLOAT = TensorProto.FLOAT
@@ -116,9 +116,9 @@ def test_code_for_lower_levels_and_threads_gives_the_same(level: str) -> None:
 
 def test_code_for_another_cpu_is_refused() -> None:
     module = compile(model(), "cpu")
-    details = {**module.details, "features": [*module.details["features"], "no-such-feature"]}
+    details = {**module.details, "flags": [*module.details["flags"], "no_such_feature"]}
     other = Module("cpu", module.inputs, module.outputs, details, module.sections)
-    with pytest.raises(TargetError, match="lacks no-such-feature"):
+    with pytest.raises(DeviceError, match="lacks no_such_feature"):
         other.run({"x": np.zeros((2, 8), np.float32)}, device="cpu")
 
 

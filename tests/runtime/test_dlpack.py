@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.runtime.errors import InputError
-from dovetail.runtime.executor import as_array
+from dovetail.runtime.inputs import as_array
 
 from .sample import SHAPE, copy_module
 

@@ -1,29 +1,23 @@
 """Loop functions, and programs of them, to machine code in this process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.runtime.native.image import Image
+from dovetail.runtime.native.program import ProgramCode
 
 from ...errors import GraphError
 from ...loops.ir import Function
 from .build import LlvmOptions, build_functions
 from .functions import Signature
-from .jit import LoadedCode
+from .link import link
 from .main import main_text
 from .module import CompiledModule, CompiledProgram
 from .optimize import Effort, to_object
-from .pool import run_address
-from .pool_text import RUN
+from .pool import POOL_SYMBOLS, pool_code, pool_object
 from .program import Program, memory_bytes
 from .target import CpuTarget
 
-__all__ = [
-    "LlvmOptions",
-    "ProgramCode",
-    "build_program_code",
-    "compile_functions",
-    "compile_program",
-    "load_program",
-]
+__all__ = ["LlvmOptions", "build_program_code", "compile_functions", "compile_program"]
 
 _MAIN = "dovetail_main"
 
@@ -48,23 +42,8 @@ def compile_functions(
         for function, each in zip(functions, built, strict=True)
     }
     objects = {each.symbol: each.code for each in built}
-    imports = {RUN: run_address()} if options.threads > 1 else {}
-    code = LoadedCode(list(objects.values()), list(objects), imports)
-    return CompiledModule(signatures, code, options.threads)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCode:
-    """Machine code of a program that is not loaded yet.
-
-    cpu, features: of the CPU it is for.  memory_bytes: that a call needs.
-    """
-
-    objects: tuple[bytes, ...]
-    memory_bytes: int
-    threads: int
-    cpu: str
-    features: tuple[str, ...]
+    image = _linked(list(objects.values()), list(objects), options.threads)
+    return CompiledModule(signatures, image, options.threads)
 
 
 def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
@@ -72,7 +51,9 @@ def compile_program(program: Program, options: LlvmOptions | None = None) -> Com
 
     Raises GraphError and TargetError as ``compile_functions``.
     """
-    return load_program(program, build_program_code(program, options))
+    options = options or LlvmOptions()
+    CpuTarget.at_level(options.level).require_host()
+    return CompiledProgram(program, build_program_code(program, options))
 
 
 def build_program_code(program: Program, options: LlvmOptions | None = None) -> ProgramCode:
@@ -86,20 +67,18 @@ def build_program_code(program: Program, options: LlvmOptions | None = None) -> 
     objects = {each.symbol: each.code for each in built}
     objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
     return ProgramCode(
-        tuple(objects.values()),
+        _linked(list(objects.values()), [_MAIN], options.threads),
+        _MAIN,
         memory_bytes(program, built),
         options.threads,
-        target.cpu,
-        tuple(sorted(target.features)),
+        pool_code(options.threads),
+        program.most_work,
+        program.stops,
     )
 
 
-def load_program(program: Program, code: ProgramCode) -> CompiledProgram:
-    """The program, ready to run; of ``program`` only parameters and constants are used.
-
-    Raises TargetError when this CPU lacks what the code needs.
-    """
-    CpuTarget(code.cpu, frozenset(code.features)).require_host()
-    imports = {RUN: run_address()} if code.threads > 1 else {}
-    loaded = LoadedCode(list(code.objects), [_MAIN], imports)
-    return CompiledProgram(program, loaded, _MAIN, code.memory_bytes, code.threads)
+def _linked(objects: list[bytes], symbols: list[str], threads: int) -> Image:
+    """With the pool, if there are threads."""
+    if threads > 1:
+        return link([*objects, pool_object()], [*symbols, *POOL_SYMBOLS])
+    return link(objects, symbols)

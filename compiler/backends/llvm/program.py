@@ -14,6 +14,8 @@ from typing import Any, Union
 
 from numpy.typing import NDArray
 
+from dovetail.runtime.native.program import ALIGNMENT, FIRST_STOP
+
 from ...errors import GraphError
 from ...loops.expressions import Buffer
 from ...loops.ir import Function
@@ -35,9 +37,6 @@ __all__ = [
     "workspace_bytes",
     "workspace_offset",
 ]
-
-ALIGNMENT = 64
-FIRST_STOP = 2
 
 
 class Origin(StrEnum):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from dovetail.runtime.native.host import host_flags
+
 from ...errors import TargetError
 
 __all__ = ["LEVELS", "CpuTarget", "host_cpu", "physical_cores", "target_machine"]
@@ -27,6 +29,32 @@ LEVELS = {
 
 Source: x86-64 psABI, section 3.1.1 (micro-architecture levels).
 """
+
+_FLAGS = {
+    "64bit": "lm",
+    "avx512bf16": "avx512_bf16",
+    "avx512bitalg": "avx512_bitalg",
+    "avx512fp16": "avx512_fp16",
+    "avx512vbmi2": "avx512_vbmi2",
+    "avx512vnni": "avx512_vnni",
+    "avx512vp2intersect": "avx512_vp2intersect",
+    "avx512vpopcntdq": "avx512_vpopcntdq",
+    "avxvnni": "avx_vnni",
+    "avxifma": "avx_ifma",
+    "bmi": "bmi1",
+    "crc32": "sse4_2",
+    "lzcnt": "abm",
+    "pclmul": "pclmulqdq",
+    "prfchw": "3dnowprefetch",
+    "rdrnd": "rdrand",
+    "sahf": "lahf_lm",
+    "sha": "sha_ni",
+    "shstk": "user_shstk",
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+}
+"""LLVM's names that Linux writes otherwise.  Source: arch/x86/include/asm/cpufeatures.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +85,14 @@ class CpuTarget:
     def feature_string(self) -> str:
         """As LLVM's target machine takes them."""
         return ",".join(f"+{feature}" for feature in sorted(self.features))
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The features by Linux's names; those that it has no name for are left out."""
+        known = {_FLAGS.get(name, name) for name in self.features}
+        if self.features == host_cpu().features:
+            known &= host_flags()
+        return tuple(sorted(known))
 
     def require_host(self) -> None:
         """Raises TargetError, naming what is missing, when the host cannot run the code."""

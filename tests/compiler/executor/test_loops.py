@@ -22,6 +22,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.importers.general.context import Tensor
 from dovetail.compiler.importers.general.model import import_model
 from dovetail.compiler.options import CompileOptions
+from dovetail.runtime.errors import WorkLimitError as RunLimitError
 
 Arrays = Mapping[str, Any]
 
@@ -237,7 +238,7 @@ def test_a_loop_that_does_not_end_is_an_error() -> None:
 
 def test_a_saved_module_ends_as_well() -> None:
     module = compile(parsed(ENDLESS), "cpu", CompileOptions(most_work=10**6))
-    with pytest.raises(WorkLimitError, match="node 'y': its loop has not ended"):
+    with pytest.raises(RunLimitError, match="node 'y': its loop has not ended"):
         module.run({"x": np.zeros(2, np.float32)}, device="cpu")
 
 

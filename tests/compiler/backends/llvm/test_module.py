@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
-from dovetail.compiler.backends.llvm.module import WorkspaceError
 from dovetail.compiler.backends.llvm.target import CpuTarget
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError, TargetError
@@ -34,6 +33,7 @@ from dovetail.compiler.loops.ir import (
     block,
     loops,
 )
+from dovetail.runtime.errors import WorkspaceError
 
 from .kernels import LEVELS, elementwise
 

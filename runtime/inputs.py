@@ -1,0 +1,53 @@
+"""Input tensors as the user gives them: taken as arrays, and held to a module's signatures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .module import Module
+
+__all__ = ["as_array", "check_inputs"]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def as_array(name: str, value: Any) -> Any:
+    """The memory of a tensor that speaks DLPack as an array; anything else as it is."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"input {name!r} is a {type(value).__name__} that NumPy cannot read by DLPack "
+            f"({error}); required a tensor in the CPU's memory, without gradients"
+        ) from None
+
+
+def check_inputs(module: Module, inputs: Arrays) -> None:
+    """Raises InputError unless these are the inputs of ``module``, of its shapes and types."""
+    wanted = {tensor.name: tensor for tensor in module.inputs}
+    for name in inputs:
+        if name not in wanted:
+            raise InputError(
+                f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}"
+            )
+    for name, tensor in wanted.items():
+        sizes = ", ".join("any" if size < 0 else str(size) for size in tensor.shape)
+        required = f"{tensor.dtype}[{sizes}]"
+        if name not in inputs:
+            raise InputError(f"input {name!r} is missing; required {required}")
+        found = inputs[name]
+        if not isinstance(found, np.ndarray):
+            kind = type(found).__name__
+            raise InputError(f"input {name!r} is a {kind}; required an array, {required}")
+        fits = len(found.shape) == len(tensor.shape) and all(
+            wanted in (size, -1) for size, wanted in zip(found.shape, tensor.shape, strict=True)
+        )
+        if not fits or found.dtype != np.dtype(tensor.dtype):
+            raise InputError(
+                f"input {name!r} is {found.dtype}{list(found.shape)}; required {required}"
+            )

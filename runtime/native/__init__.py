@@ -1,0 +1,1 @@
+"""Machine code of modules for CPUs, run without a compiler."""

@@ -1,0 +1,101 @@
+"""Machine code of a whole program, and calls of it on NumPy arrays."""
+
+import ctypes
+import mmap
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..errors import WorkLimitError, WorkspaceError
+from .image import Image, LoadedImage
+from .pool import PoolCode, pool_address
+
+__all__ = ["ALIGNMENT", "FIRST_STOP", "NativeProgram", "ProgramCode", "workspace"]
+
+ALIGNMENT = 64
+"""Of constants and of the memory of a call, in bytes."""
+FIRST_STOP = 2
+"""What ``main`` returns when the first of the loops that may stop it does."""
+HUGE_BYTES = 4 << 20
+"""Memory that is worth large pages."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCode:
+    """Machine code of a program that is not loaded yet.
+
+    main: the symbol of ``int32 main(pool, memory, inputs, outputs, constants)``.  memory_bytes:
+    that a call needs.  stops: the nodes whose loops end a run that has done ``most_work``.
+    """
+
+    image: Image
+    main: str
+    memory_bytes: int
+    threads: int
+    pool: PoolCode | None
+    most_work: int
+    stops: tuple[str, ...]
+
+
+class NativeProgram:
+    """A program in this process.  One call at a time uses its memory."""
+
+    def __init__(self, code: ProgramCode, constants: Sequence[Array]) -> None:
+        """constants: contiguous; kept, not copied.
+
+        Raises WorkspaceError when there is no memory for it, ModuleError as ``LoadedImage``.
+        """
+        self.code = code
+        self._image = LoadedImage(code.image)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)
+        self._main = kind(self._image.address(code.main))
+        self._memory, self._memory_address = workspace("program", code.memory_bytes)
+        self.constants = list(constants)
+        self._constant_pointers = _pointers(self.constants)
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """One call; the arrays are contiguous and of the program's types, in its order.
+
+        Raises WorkLimitError when a loop does not end.
+        """
+        with self._lock:
+            stop = self._main(
+                pool_address(self.code.pool, self._image, self.code.threads),
+                self._memory_address,
+                _pointers(inputs),
+                _pointers(outputs),
+                self._constant_pointers,
+            )
+        if stop:
+            raise WorkLimitError(
+                f"node {self.code.stops[stop - FIRST_STOP]!r}: its loop has not ended after "
+                f"{self.code.most_work:.2g} reads and writes of elements, as many as are allowed; "
+                "allow more (--most-work, DOVETAIL_MOST_WORK) or check its condition"
+            )
+
+
+def workspace(name: str, size: int) -> tuple[object, int]:
+    """``size`` bytes: what owns them, and their aligned address.
+
+    Raises WorkspaceError when there is no memory for them.
+    """
+    try:
+        memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, ValueError, OverflowError) as error:
+        raise WorkspaceError(
+            f"{name}: {size} bytes of workspace required; not available"
+        ) from error
+    if size >= HUGE_BYTES:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    first = ctypes.c_char.from_buffer(memory)
+    return first, ctypes.addressof(first)
+
+
+def _pointers(arrays: Sequence[Array]) -> "ctypes.Array[ctypes.c_void_p]":
+    return (ctypes.c_void_p * max(len(arrays), 1))(*[array.ctypes.data for array in arrays])

@@ -1,0 +1,126 @@
+"""Modules for CPUs run without the compiler, from one copy of their constants."""
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dovetail.compiler import CompileOptions, compile
+from dovetail.runtime.errors import DeviceError, ModuleError
+from dovetail.runtime.module import Module
+from dovetail.runtime.native import pool
+from dovetail.runtime.native.content import load_program
+from dovetail.runtime.native.host import host_flags, require_flags
+
+WIDTH = 640
+RUN = """
+import sys
+from pathlib import Path
+import numpy as np
+from dovetail.runtime.module import Module
+module = Module.load(Path(sys.argv[1]))
+found = module.run({"x": np.ones((4, 640), np.float32)}, device="cpu").outputs["y"]
+np.save(sys.argv[2], found)
+heavy = {"llvmlite", "onnx", "ml_dtypes", "dovetail.compiler", "dovetail.isa.config"}
+assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "cache"))
+
+
+def layers(threads: int = 1, seed: int = 0) -> tuple[Module, list[np.ndarray]]:
+    """``y = relu(relu(x @ a) @ b)``; 3 MB of weights."""
+    rng = np.random.default_rng(seed)
+    weights = [rng.integers(-3, 4, (WIDTH, WIDTH)).astype(np.float32) for _ in range(2)]
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("MatMul", ["q", "b"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    given, found = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, WIDTH)) for name in "xy"
+    )
+    constants = [numpy_helper.from_array(w, name) for w, name in zip(weights, "ab", strict=True)]
+    graph = helper.make_graph(nodes, "g", [given], [found], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return compile(model, "cpu", CompileOptions(threads=threads)), weights
+
+
+def expected(weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    for each in weights:
+        x = np.maximum(x @ each, 0)
+    return x
+
+
+def test_a_module_runs_without_compiler_llvm_and_onnx(tmp_path: Path) -> None:
+    module, weights = layers()
+    module.save(tmp_path / "m.dvt")
+    command = [sys.executable, "-c", RUN, str(tmp_path / "m.dvt"), str(tmp_path / "y.npy")]
+    subprocess.run(command, check=True)
+    x = np.ones((4, WIDTH), np.float32)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected(weights, x))
+
+
+def test_constants_lie_aligned_in_the_file_and_are_not_copied(tmp_path: Path) -> None:
+    module, _ = layers()
+    module.save(tmp_path / "m.dvt")
+    read = Module.load(tmp_path / "m.dvt")
+    program = load_program(read)
+    section = np.frombuffer(read.sections["constants"], np.uint8)
+    assert len(program.constants) == 2
+    for each in program.constants:
+        assert each.ctypes.data % 64 == 0
+        assert np.may_share_memory(each, section)
+    assert len(program.code.image.code) == len(read.sections["code"])
+
+
+def test_a_module_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:
+    module, _ = layers()
+    module.save(tmp_path / "m.dvt")
+    assert Module.load(tmp_path / "m.dvt").to_bytes() == module.to_bytes()
+
+
+@pytest.mark.parametrize("name", ["main", "symbols", "imports", "constants", "pool", "flags"])
+def test_a_module_that_lacks_an_entry_is_refused(name: str) -> None:
+    module, _ = layers()
+    details = {key: value for key, value in module.details.items() if key != name}
+    with pytest.raises(ModuleError, match=f"cannot be read: no entry '{name}'; compile it again"):
+        load_program(replace(module, details=details))
+
+
+def test_features_that_the_cpu_lacks_are_named() -> None:
+    require_flags(host_flags(), "this one")
+    with pytest.raises(DeviceError, match="lacks warp_drive, which the code for z80 uses"):
+        require_flags(["warp_drive", *host_flags()], "z80")
+
+
+def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None:
+    rng = np.random.default_rng(5)
+    modules = [layers(threads, seed) for threads, seed in ((2, 1), (3, 2), (4, 3))]
+    wrong: list[int] = []
+
+    def call(number: int) -> None:
+        module, weights = modules[number % 3]
+        x = rng.integers(-2, 3, (4, WIDTH)).astype(np.float32)
+        y = expected(weights, x)
+        for _ in range(40):
+            found = module.run({"x": x}, device="cpu").outputs["y"]
+            if not np.array_equal(found, y):
+                wrong.append(number)
+
+    callers = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+    assert len(pool._running) == 1
