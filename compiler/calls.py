@@ -10,7 +10,7 @@ from .graph.memory import ALIGNMENT, plan_memory
 from .graph.operators.movement import Reshape
 from .graph.operators.repetition import Repeat
 from .graph.types import TensorType
-from .lower.group import lower_group
+from .recorded import lower_recorded
 from .steps import Shared, Step, copying
 
 __all__ = ["Calls"]
@@ -116,7 +116,7 @@ class Calls:
             body = Calls(first.operator.body, self.shared, True)
             self.steps.append(_Repetition(first, first.operator, body, self.repeated))
         else:
-            lowered = lower_group(self.graph, nodes, machine=self.shared.machine)
+            lowered = lower_recorded(self.graph, nodes, self.shared.machine, self.shared.records)
             origins = tuple(dict.fromkeys(node.origin for node in nodes))
             name = self.shared.function(lowered.function)
             self.steps.append(Step(name, lowered.inputs, lowered.outputs, origins, self.repeated))

@@ -72,7 +72,7 @@ def compile_native(
     if passes:
         graph = Pipeline(passes, trace.observers).run(graph)
         verify(graph)
-    return compile_graph(graph, float_passes(options.winograd), trace, options)
+    return compile_graph(graph, float_passes(options.winograd, options.records), trace, options)
 
 
 def compile_graph(

@@ -28,6 +28,7 @@ from .loops.verify import verify
 from .lower.tiling import Machine
 from .options import CompileOptions
 from .passes import Pass, Pipeline
+from .schedule.records import NO_RECORDS, Records
 from .steps import Shared, Step
 
 __all__ = [
@@ -47,15 +48,15 @@ EXACT_PASSES: Pipeline[Graph] = Pipeline(
 """As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 
 
-def float_passes(winograd: bool) -> Pipeline[Graph]:
+def float_passes(winograd: bool, records: Records = NO_RECORDS) -> Pipeline[Graph]:
     """What a graph goes through before it becomes groups.
 
-    winograd: whether convolutions may be computed by Winograd's tiles.
+    winograd: whether convolutions may be computed by Winograd's tiles.  records: that say by which.
     """
     passes: tuple[Pass[Graph], ...] = (
         MergeCommon(),
         FoldScales(),
-        BlockChannels(winograd=winograd),
+        BlockChannels(winograd=winograd, tiles=records.tiles),
         ExpandConvolutions(),
         PackWeights(),
         TransposeOperands(),
@@ -97,7 +98,7 @@ def compile_segment(
     that come to more than ``options`` allow.
     """
     options = options or LlvmOptions()
-    graph = (passes or float_passes(options.winograd)).run(graph)
+    graph = (passes or float_passes(options.winograd, options.records)).run(graph)
     steps, program = build_program(graph, options)
     return Segment(graph, steps, compile_program(program, options))
 
@@ -108,7 +109,7 @@ def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...],
     Raises as ``compile_segment``.
     """
     machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes)
-    shared = Shared(machine, options.threads)
+    shared = Shared(machine, options.threads, options.records)
     calls = Calls(graph, shared)
     _require_work(calls, options.most_work)
     if CompileOptions.from_environment().verify:

@@ -13,6 +13,7 @@ from .loops.text import to_text
 from .loops.work import work
 from .lower.tiling import Machine
 from .schedule.loops.threads import over_threads
+from .schedule.records import NO_RECORDS, Records
 
 __all__ = ["Shared", "Step", "copying"]
 
@@ -33,10 +34,14 @@ class Step:
 
 @dataclass(slots=True)
 class Shared:
-    """What all calls of a program share: functions by their text, constants, works by name."""
+    """What all calls of a program share: functions by their text, constants, works by name.
+
+    records: of schedules that were found by search.
+    """
 
     machine: Machine
     threads: int
+    records: Records = NO_RECORDS
     functions: dict[str, Function] = field(default_factory=dict)
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     works: dict[str, int] = field(default_factory=dict)

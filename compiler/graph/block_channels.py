@@ -13,7 +13,7 @@ are 0, so any finite value will do; an operator that would make them infinite or
 tensors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 from typing import Any
@@ -25,6 +25,7 @@ from ..dtypes import DType
 from . import blocked_products
 from .expand_convolutions import padded
 from .ir import Graph, Node
+from .keys import convolution_key
 from .operators.contractions import Convolution
 from .operators.elementwise import Binary, Bitcast, Cast, Unary, Where
 from .operators.indexing import Gather
@@ -33,7 +34,7 @@ from .operators.reductions import Reduce
 from .operators.windows import WindowFunction, WindowReduce
 from .operators.winograd import Winograd
 from .rebuild import Rebuilding
-from .winograd import choose_tile, transformed_weights
+from .winograd import choose_tile, may_tile, transformed_weights
 
 __all__ = ["BlockChannels"]
 
@@ -49,6 +50,8 @@ class BlockChannels:
     """Channels after filling up, over channels before: a convolution with more stays plain."""
     winograd: bool = True
     """Whether float convolutions may be computed by Winograd's tiles, where that is faster."""
+    tiles: Mapping[str, int] = field(default_factory=dict)
+    """Of convolutions by their keys: the tile that measurements chose, 0 for direct products."""
 
     name: str = "block_channels"
 
@@ -56,7 +59,9 @@ class BlockChannels:
         """The rewritten graph; ``graph`` itself when no convolution is blocked."""
         if not any(isinstance(node.operator, Convolution) for node in graph.nodes):
             return graph
-        blocking = _Blocking(graph, self.block, self.waste, self.winograd, Rebuilding(graph))
+        blocking = _Blocking(
+            graph, self.block, self.waste, self.winograd, self.tiles, Rebuilding(graph)
+        )
         for node in graph.nodes:
             blocking.visit(node)
         return blocking.build()
@@ -76,6 +81,7 @@ class _Blocking:
     block: int
     waste: float
     winograd: bool
+    tiles: Mapping[str, int]
     new: Rebuilding
     blocked: dict[str, _Blocked] = field(default_factory=dict)
 
@@ -192,8 +198,11 @@ class _Blocking:
         """From blocked activations."""
         packed = blocked_products.blocked_weights(weights, self.block)
         if self.winograd and operator.dtype == DType.FLOAT32:
-            tile = choose_tile(operator, self.shape(node.inputs[0]), weights.shape)
-            if tile is not None:
+            x_shape = self.shape(node.inputs[0])
+            tile = self.tiles.get(convolution_key(operator, x_shape, weights.shape))
+            if tile is None or not may_tile(operator, weights.shape):
+                tile = choose_tile(operator, x_shape, weights.shape)
+            if tile:
                 return self.tiled(node, operator, tile, packed)
         x = self.window_input(node, operator)
         of_bytes = self.bytes_to_sum(node)

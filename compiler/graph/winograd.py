@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .operators.contractions import Convolution
 from .operators.winograd import KERNEL, TILES, transforms
 
-__all__ = ["choose_tile", "transformed_weights"]
+__all__ = ["choose_tile", "may_tile", "transformed_weights"]
 
 Array = NDArray[Any]
 
@@ -27,13 +27,18 @@ GAIN = 1.2
 """Least estimated gain over direct products, for less exact results."""
 
 
+def may_tile(operator: Convolution, weights: tuple[int, ...]) -> bool:
+    """Whether Winograd's tiles can compute a convolution of weights [O, C, 3, 3], fast or not."""
+    plain = {1} == {*operator.strides, *operator.dilations, *operator.expansions, operator.groups}
+    return weights[2:] == (KERNEL, KERNEL) and plain and min(weights[:2]) >= 16
+
+
 def choose_tile(operator: Convolution, x: tuple[int, ...], weights: tuple[int, ...]) -> int | None:
     """The tile of least estimated time for a convolution; None when direct products are as good.
 
     x: [N, C, H, W] and weights: [O, C, 3, 3].
     """
-    plain = {1} == {*operator.strides, *operator.dilations, *operator.expansions, operator.groups}
-    if weights[2:] != (KERNEL, KERNEL) or not plain or min(weights[:2]) < 16:
+    if not may_tile(operator, weights):
         return None
     rows, columns = (
         size + sum(pads) - KERNEL + 1 for size, pads in zip(x[2:], operator.pads, strict=True)

@@ -1,7 +1,7 @@
 """Loops of contractions, convolutions and determinants."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..loops.rewrite import fold, own_expressions, walk
 from .dots import Dots, find_dots
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .rows import combined_lanes
-from .tiling import Tiling, choose_tiling
+from .tiling import Machine, Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
 
@@ -57,7 +57,7 @@ def contract(
     dots = find_dots(operator, operands)
     if dots is None:
         return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
-    tiling = choose_tiling(dots.packs, scope.machine.of_dots())
+    tiling = _tiling(dots.packs, scope.machine.of_dots(), scope)
     nest = _Contraction(
         dots.packs, operands, results[0], scope, tiling, BinaryFunction.ADD, 0, dots
     )
@@ -73,8 +73,15 @@ def combine(
     neutral: int | float | bool,
 ) -> Stmt:
     """A contraction with another function in place of the sum, and its neutral value."""
-    tiling = choose_tiling(operator, scope.machine)
+    tiling = _tiling(operator, scope.machine, scope)
     return _Contraction(operator, operands, result, scope, tiling, function, neutral).nest()
+
+
+def _tiling(operator: Contract, machine: Machine, scope: Scope) -> Tiling:
+    """The rule's, or what was decided."""
+    tiling = choose_tiling(operator, machine)
+    tiles = scope.decisions.tiles_of(operator.kept)
+    return tiling if tiles is None else replace(tiling, tiles=tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ class _Contraction:
         only = [label for label in self.operator.kept if label in strong - weak]
         batch = [label for label in self.operator.kept if label in strong & weak]
         rest = [x for x in self.operator.kept if x not in only and x not in batch]
-        return [*batch, *only, *rest]
+        return self.scope.decisions.order("outer", [*batch, *only, *rest])
 
     def _outer(self, order: list[int], parts: dict[int, _Part]) -> Stmt:
         """Loops over ``order``; ``parts`` has the labels of the loops around."""
@@ -271,7 +278,7 @@ class _Contraction:
             return max(strides)
 
         labels = [label for label in self.operator.summed if label != self.tiling.vector]
-        return sorted(labels, key=stride, reverse=True)
+        return self.scope.decisions.order("summed", sorted(labels, key=stride, reverse=True))
 
     def _places(self, labels: Mapping[int, Expr]) -> list[Indices]:
         """The indices of each operand."""

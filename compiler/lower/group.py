@@ -13,6 +13,7 @@ from ..errors import UnsupportedOperatorError
 from ..graph.ir import Graph, Node
 from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
+from .decisions import Decisions
 from .operand import Indices, Operand, Result, Scope, zero
 from .table import ANCHORS, ELEMENTS
 from .tiling import Machine
@@ -34,13 +35,19 @@ class Lowered:
 
 
 def lower_group(
-    graph: Graph, nodes: Sequence[Node], name: str = "group", machine: Machine | None = None
+    graph: Graph,
+    nodes: Sequence[Node],
+    name: str = "group",
+    machine: Machine | None = None,
+    decisions: Decisions | None = None,
 ) -> Lowered:
     """The loop program of ``nodes``, which are in the order of the graph, for a CPU.
 
-    Raises UnsupportedOperatorError for an operator that has no lowering.
+    Raises UnsupportedOperatorError for an operator that has no lowering, ScheduleError for
+    decisions that do not suit the anchor.
     """
-    return _Lowering(graph, nodes, name, Scope(machine or Machine())).run()
+    scope = Scope(machine or Machine(), decisions or Decisions())
+    return _Lowering(graph, nodes, name, scope).run()
 
 
 @dataclass(slots=True)

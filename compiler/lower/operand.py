@@ -8,6 +8,7 @@ from ..dtypes import DType
 from ..graph.types import TensorType
 from ..loops.expressions import Buffer, Constant, Expr, Select, Variable
 from ..loops.ir import Stmt
+from .decisions import Decisions
 from .tiling import Machine
 
 __all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "over", "zero"]
@@ -74,6 +75,8 @@ class Scope:
 
     machine: Machine = field(default_factory=Machine)
     """The CPU that the function is for."""
+    decisions: Decisions = field(default_factory=Decisions)
+    """What was decided about the anchor's loops."""
     counts: dict[str, int] = field(default_factory=dict)
     statement: Callable[[Callable[[], Stmt]], Stmt] = field(default=lambda build: build())
 

@@ -52,6 +52,8 @@ class _Winograd:
         row_bytes = 4 * self.operator.size**2 * across * both
         most = max(1, min(down, CACHE_BYTES // row_bytes))
         rows = -(-down // -(-down // most))
+        if self.scope.decisions.rows is not None:
+            rows = min(down, max(1, self.scope.decisions.rows))
         name, number = self.scope.fresh("n"), self.scope.fresh("o")
         image: Expr = Variable(name) if batch > 1 else index(0)
         count = (down - 1) // rows

@@ -9,11 +9,12 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...loops.ir import Function
 from ...options import MOST_WORK
+from ...schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
@@ -32,7 +33,7 @@ class LlvmOptions:
 
     threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
     cache: the folder machine code is kept in; None for none.  most_work, winograd: as in
-    CompileOptions.
+    CompileOptions.  records: of schedules that were found by search.
     """
 
     level: str = "native"
@@ -41,6 +42,7 @@ class LlvmOptions:
     cache: Path | None = None
     most_work: int = MOST_WORK
     winograd: bool = True
+    records: Records = field(default=NO_RECORDS, hash=False)
 
 
 def build_functions(

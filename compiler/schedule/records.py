@@ -1,0 +1,34 @@
+"""Schedules that were found by search, as compilation uses them: by what they are for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["NO_RECORDS", "KernelRecord", "Records"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """How a group of nodes becomes loops, as JSON values.
+
+    decisions: in the place of the lowering's rules (``lower/decisions.py``).  steps: of the
+    schedule of what it gives (``loops/trace.py``).
+    """
+
+    decisions: Mapping[str, object] = field(default_factory=dict)
+    steps: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """kernels: by the keys of groups.  tiles: of convolutions by their keys, Winograd's tile, 0 for
+    direct products (``graph/keys.py``).
+    """
+
+    kernels: Mapping[str, KernelRecord] = field(default_factory=dict)
+    tiles: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels or self.tiles)
+
+
+NO_RECORDS = Records()
