@@ -21,7 +21,7 @@ MULTIPLY_ADDS = 27
 """In a cycle, of direct and transformed products alike: 32 lanes, and what loads leave of them."""
 INPUT_CYCLES, OUTPUT_CYCLES = {2: 24, 4: 130}, {2: 16, 4: 80}
 """Of the transforms of a tile of 16 channels."""
-WEIGHT_BYTES = 4
+WEIGHT_BYTES = 12
 """That come in a cycle from memory, where the weights of a large network are."""
 GAIN = 1.2
 """Least estimated gain over direct products, for less exact results."""

@@ -3,7 +3,8 @@
     for a few rows of tiles: V = B^T x B of all channels; M = products of V and the weights, place
     by place; y = A^T M A, finished and stored
 
-The rows are as many as let V and M stay in the second-level cache.
+The rows are as many as move least data: each block reads all weights, and what V and M have beyond
+the second-level cache is written to the next one and read back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,8 @@ from .operand import Anchor, Operand, Result, Scope, index
 
 __all__ = ["WINOGRAD"]
 
-CACHE_BYTES = 640 << 10
-"""Of V and M together."""
+CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
+"""Of V and M together: what the second-level cache holds of them, and what the next one may."""
 
 Grid = list[list[Expr]]
 
@@ -50,8 +51,7 @@ class _Winograd:
         batch, blocks, lanes = self.x.type.shape[0], self.x.type.shape[1], self.x.type.shape[4]
         both = blocks * lanes + self.u.type.shape[1] * self.u.type.shape[4]
         row_bytes = 4 * self.operator.size**2 * across * both
-        most = max(1, min(down, CACHE_BYTES // row_bytes))
-        rows = -(-down // -(-down // most))
+        rows = _rows_at_a_time(down, row_bytes, 4 * self.u.type.elements)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
         name, number = self.scope.fresh("n"), self.scope.fresh("o")
@@ -173,6 +173,19 @@ class _Winograd:
         ]
         body = loops(((lane, m.shape[3]),), names.around(block(*stores)), LoopKind.VECTOR)
         return _nest(((output, m.shape[1]), (row, rows), (column, columns)), body)
+
+
+def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
+    """Of ``rows`` rows of tiles; row_bytes: of V and M of one."""
+
+    def moved(blocks: int) -> float:
+        own = -(-rows // blocks) * row_bytes
+        beyond = max(0.0, 1 - CACHE_BYTES / own)
+        return blocks * weight_bytes + 2 * beyond * rows * row_bytes
+
+    least = min(rows, -(-rows * row_bytes // MOST_BYTES))
+    blocks = min(range(least, rows + 1), key=moved)
+    return -(-rows // blocks)
 
 
 @dataclass(slots=True)
