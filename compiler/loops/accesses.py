@@ -7,7 +7,7 @@ from ..dtypes import DType
 from .affine import Linear
 from .bounds import Bounds
 from .expressions import BinaryFunction, Buffer, Expr, Load, Select, Variable
-from .intrinsic import Intrinsic
+from .intrinsic import PREFETCH, Intrinsic
 from .ir import (
     Allocate,
     Block,
@@ -217,6 +217,10 @@ class _Collector:
                     stack += ((each, here) for each in operands(expr))
 
     def invoke(self, stmt: Invoke, place: _Place) -> None:
+        if stmt.intrinsic == PREFETCH:
+            for region in stmt.operands:
+                self.reads(region.start, stmt, place)
+            return
         intrinsic = self.intrinsics.get(stmt.intrinsic)
         inputs = len(intrinsic.meaning.inputs) if intrinsic else 0
         for number, region in enumerate(stmt.operands):

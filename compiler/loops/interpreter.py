@@ -27,7 +27,7 @@ from .expressions import (
     Unary,
     Variable,
 )
-from .intrinsic import Intrinsic
+from .intrinsic import PREFETCH, Intrinsic
 from .ir import (
     Allocate,
     Block,
@@ -277,6 +277,8 @@ class _Compiler:
         return run
 
     def _invoke(self, stmt: Invoke) -> Execute:
+        if stmt.intrinsic == PREFETCH:
+            return lambda env, memory: None
         intrinsic = self.intrinsics.get(stmt.intrinsic)
         if intrinsic is None:
             raise InterpreterError(

@@ -7,7 +7,13 @@ from ..errors import GraphError
 from .expressions import Buffer
 from .ir import Function, Invoke
 
-__all__ = ["Intrinsic", "by_name"]
+__all__ = ["PREFETCH", "Intrinsic", "by_name"]
+
+PREFETCH = "prefetch"
+"""What ``Invoke`` names to have a region brought near that will soon be read.
+
+It reads and writes nothing, and the region need not lie in its buffer; targets may leave it out.
+"""
 
 
 @dataclass(frozen=True, slots=True)

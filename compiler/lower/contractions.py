@@ -22,11 +22,23 @@ from ..loops.expressions import (
 from ..loops.expressions import (
     Scope as Memory,
 )
-from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
+from ..loops.intrinsic import PREFETCH
+from ..loops.ir import (
+    Allocate,
+    Invoke,
+    LoopKind,
+    Region,
+    Stmt,
+    Store,
+    Update,
+    block,
+    loops,
+)
 from ..loops.rewrite import fold, own_expressions, walk
 from .dots import Dots, find_dots
 from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
 from .rows import combined_lanes
+from .streams import find_stream
 from .tiling import Machine, Tiling, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine", "converted"]
@@ -184,7 +196,8 @@ class _Contraction:
 
         nought = Constant(self.neutral, dtype)
         start = each(lambda place: Store(register, place, nought), shape[-1])
-        total = self._sum(register, each, labels(self.dots is None), lane, summed_lanes)
+        ahead = self._ahead(parts)
+        total = self._sum(register, each, labels(self.dots is None), lane, summed_lanes, ahead)
         if summed_lanes > 1:
             finish = self._across(register, unrolled, labels(), summed_lanes)
             return Allocate(register, block(start, total, finish))
@@ -215,6 +228,7 @@ class _Contraction:
         labels: dict[int, Expr],
         lane: str,
         summed_lanes: int,
+        ahead: Callable[[Mapping[int, Expr]], Stmt],
     ) -> Stmt:
         """Loops over the summed labels; the vector one, if it is summed, is the innermost."""
         names: list[tuple[str, Expr | int]] = []
@@ -234,7 +248,7 @@ class _Contraction:
             body = each(
                 lambda at: Update(register, at, self.function, product), self._width(register)
             )
-            return loops(tuple(names), body)
+            return loops(tuple(names), block(ahead(labels), body))
         assert vector is not None
         size = self.operator.sizes[vector]
         name, rest = self.scope.fresh("k"), size % summed_lanes
@@ -247,6 +261,28 @@ class _Contraction:
             tail = self._product(labels)
             statements.append(each(lambda at: Update(register, at, self.function, tail), rest))
         return loops(tuple(names), block(*statements))
+
+    def _ahead(self, parts: Mapping[int, _Part]) -> Callable[[Mapping[int, Expr]], Stmt]:
+        """What brings the vectors of the next tile near, a step of the sum while this tile's is
+        computed; given the labels of the step.
+        """
+        stream = find_stream(
+            self.operator, self.operands, self.tiling.vector, self.scope.machine.streamed_bytes
+        )
+        if stream is None:
+            return lambda labels: block()
+        moving, lanes = parts[stream.moving], {stream.vector: parts[stream.vector].start}
+        starts = [
+            _plus(moving.start, index(moving.vectors + number)) for number in range(moving.vectors)
+        ]
+
+        def lines(labels: Mapping[int, Expr]) -> Stmt:
+            there = [{**labels, **lanes, stream.moving: start} for start in starts]
+            where = [tuple(_affine(axis, own) for axis in stream.axes) for own in there]
+            regions = tuple(Region(stream.buffer, each, (1,) * len(each)) for each in where)
+            return Invoke(PREFETCH, regions)
+
+        return lines
 
     def _across(
         self,

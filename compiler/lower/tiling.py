@@ -34,6 +34,10 @@ class Machine:
     """Cycles from a multiply-add to the next one that needs its result."""
     cache_bytes: int = 40
     """That come from the second-level cache in a cycle."""
+    memory_bytes: int = 10
+    """That come from memory in a cycle, when they are asked for early."""
+    streamed_bytes: int = 1 << 20
+    """Of operands that do not stay in the second-level cache: they are asked for early."""
 
     @staticmethod
     def of_vectors(vector_bytes: int) -> "Machine":
@@ -68,7 +72,9 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
         label: operator.sizes[label] if label != vector else -(-operator.sizes[label] // lanes)
         for label in operator.kept
     }
-    uses = [_Use.of(axes, vector, lanes, operator.dtype) for axes in operator.operands]
+    uses = [
+        _Use.of(operator, axes, vector, lanes, machine.streamed_bytes) for axes in operator.operands
+    ]
     everything = prod(counts.values())
     if vector in operator.summed:
         machine = replace(machine, registers=min(machine.registers, STREAMS))
@@ -84,23 +90,64 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
                 if not _fits(tile, size, pairs, machine):
                     continue
                 time = rest * _time(one, tile, other, size, pairs, machine)
+                chosen = {first: tile} if second is None else {first: tile, second: size}
+                time += _waiting(chosen, counts, uses, machine)
                 if time < best_time * 0.999:
-                    best = {first: tile} if second is None else {first: tile, second: size}
-                    best_time = time
+                    best, best_time = chosen, time
     return Tiling(vector, lanes, best)
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An operand's labels, and the bytes it loads for each combination of them."""
+    """An operand's labels, and the bytes it loads for each combination of them.
+
+    streamed: it is too large to stay in the cache.
+    """
 
     labels: frozenset[int]
     bytes: int
+    streamed: bool
 
     @staticmethod
-    def of(axes: Sequence[Axis], vector: int | None, lanes: int, dtype: DType) -> "_Use":
+    def of(
+        operator: Contract,
+        axes: Sequence[Axis],
+        vector: int | None,
+        lanes: int,
+        streamed_bytes: int,
+    ) -> "_Use":
         labels = frozenset(label for axis in axes for label, _ in axis)
-        return _Use(labels, _width(dtype) * (lanes if vector in labels else 1))
+        width = _width(operator.dtype)
+        elements = prod(
+            sum(step * (operator.sizes[label] - 1) for label, step in axis) + 1 for axis in axes
+        )
+        streamed = elements * width >= streamed_bytes
+        return _Use(labels, width * (lanes if vector in labels else 1), streamed)
+
+
+def _waiting(
+    tiles: Mapping[int, int], counts: Mapping[int, int], uses: Sequence[_Use], machine: Machine
+) -> float:
+    """Cycles of a step of the summed labels in which what is streamed has not come yet.
+
+    Its part for a tile comes while the tile before it is computed the first time, at other values
+    of labels that it does not depend on it is in the cache.
+    """
+    total = 0.0
+    pairs = [_pair(tiles, use) for use in uses]
+    for use in uses:
+        if use.streamed:
+            parts = prod(tiles.get(label, 1) for label in use.labels)
+            values = prod(counts[label] for label in counts if label in use.labels)
+            first, second = (*tiles.values(), 1)[:2]
+            wait = parts * use.bytes / machine.memory_bytes - _cycles(first, second, pairs, machine)
+            total += values / parts * max(0.0, wait)
+    return total
+
+
+def _pair(tiles: Mapping[int, int], use: _Use) -> tuple[bool, bool, int]:
+    first, second = (*(label in use.labels for label in tiles), False)[:2]
+    return first, second, use.bytes
 
 
 Pairs = Sequence[tuple[bool, bool, int]]

@@ -16,7 +16,7 @@ Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
 from ...dtypes import DType
 from ...errors import GraphError
 from ...loops.expressions import BinaryFunction, Buffer, Cast, Variable
-from ...loops.intrinsic import Intrinsic
+from ...loops.intrinsic import PREFETCH, Intrinsic
 from ...loops.ir import Function, Invoke, Region, Stmt, Update, loops
 from .context import Context, Place
 from .dots import Dot, emit_dot
@@ -60,6 +60,9 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
     The latter where an operand is not contiguous.  Raises GraphError for an unknown intrinsic and
     for operands of other shapes or dtypes.
     """
+    if call.intrinsic == PREFETCH:
+        _prefetch(context, call)
+        return None
     intrinsic = INTRINSICS.get(call.intrinsic)
     if intrinsic is None:
         raise GraphError(
@@ -75,6 +78,14 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
     a, b, c = (places[parameter.name] for parameter in intrinsic.parameters)
     emit_dot(context.e, Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements), a, b, c)
     return None
+
+
+def _prefetch(context: Context, call: Invoke) -> None:
+    """Into the second-level cache, the line of the first element of each region."""
+    context.e.module.declare("llvm.prefetch.p0", "void", ("ptr", "i32", "i32", "i32"))
+    for region in call.operands:
+        place = _place(context, region, Buffer("line", (), region.buffer.dtype))
+        context.e.line(f"call void @llvm.prefetch.p0(ptr {place.pointer}, i32 0, i32 2, i32 1)")
 
 
 def _place(context: Context, region: Region, parameter: Buffer) -> Place:

@@ -72,6 +72,7 @@ class CompiledProgram:
     def __init__(self, program: Program, code: ProgramCode) -> None:
         """Raises WorkspaceError when there is no memory for it."""
         self.inputs, self.outputs = program.inputs, program.outputs
+        self.memory_bytes = code.memory_bytes
         arrays = [np.asarray(array, order="C") for array in program.constants.values()]
         self._native = NativeProgram(code, arrays)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dovetail.compiler.backends.llvm.compile import compile_functions
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
@@ -19,6 +20,8 @@ from dovetail.compiler.graph.operators.contractions import (
     contract,
 )
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.intrinsic import PREFETCH
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.rewrite import walk
 from dovetail.compiler.lower.group import lower_group
@@ -196,3 +199,39 @@ def test_operands_that_do_not_fit_are_refused() -> None:
         convolution.result((TensorType((1, 4, 2), F32), TensorType((2, 2, 3), F32)))
     with pytest.raises(GraphError, match="required square float matrices"):
         Determinant().result((TensorType((2, 3), F32),))
+
+
+STREAMING = Machine(streamed_bytes=1)
+"""Every operand is too large for its cache."""
+
+
+@settings(max_examples=20, deadline=None)
+@given(rows=st.integers(1, 20), inputs=st.integers(1, 3), outputs=st.integers(1, 7))
+def test_streamed_weights_change_no_result(rows: int, inputs: int, outputs: int) -> None:
+    x, w = numbers(inputs, rows, 16), numbers(outputs, inputs, 16, 16)
+    kinds = (TensorType(x.shape, F32), TensorType(w.shape, F32))
+    operator = contract(kinds, ((0, 1, 2), (3, 0, 2, 4)), (3, 1, 4), F32)
+    builder = GraphBuilder()
+    names = [builder.input(name, kind) for name, kind in zip("xw", kinds, strict=True)]
+    graph = builder.build(tuple(builder.node_outputs(operator, tuple(names), "y", "test")))
+    function = lower_group(graph, graph.nodes, machine=STREAMING).function
+    asked = {each.intrinsic for each in walk(function.body) if isinstance(each, Invoke)}
+    assert asked == {PREFETCH}
+    expected = np.einsum("crk,ockl->orl", x, w)
+    given = {"in0": x, "in1": w}
+    np.testing.assert_array_equal(interpret(function, given)["out0"], expected)
+    (found,) = compile_functions([function]).run(function.name, given)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_that_come_from_memory_are_read_in_one_pass() -> None:
+    """Sixteen positions, weights of 256 x 256 at 36 places: those of the tile fill the cache."""
+
+    def axes(*labels: int) -> tuple[Axis, ...]:
+        return tuple(((label, 1),) for label in labels)
+
+    sizes = (36, 16, 16, 16, 16, 16)
+    operator = Contract(sizes, (axes(0, 4, 2, 5), axes(0, 1, 4, 5, 3)), axes(0, 1, 2, 3), F32)
+    tiles = choose_tiling(operator, Machine()).tiles
+    assert tiles[2] >= 12
+    assert choose_tiling(operator, Machine(memory_bytes=1000)).tiles[2] < 12
