@@ -26,6 +26,7 @@ from .operations import Builder, UnitOperation, with_acc_bank
 from .order import Ordered, order
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from .predict import predict
 from .record import record
 from .size import require_size
 from .tokens import insert_tokens
@@ -47,8 +48,7 @@ class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 
     image: constants and program; the input's and result's places are zeros.  layer_of: for each
-    instruction, the number of its layer.  expected: its first cycle and the one after its last, by
-    the model of the machine by which the order was chosen; zeros when nothing overlaps.
+    instruction, the number of its layer.  expected: its predicted first and last cycle.
     record: where instructions put what.
     """
 
@@ -68,7 +68,7 @@ class CompiledProgram:
     @property
     def expected_cycles(self) -> int:
         """Of the whole run."""
-        return max((end for _, end in self.expected), default=0)
+        return _whole(self.expected)
 
 
 def compile_partition(
@@ -105,28 +105,25 @@ def compile_partition(
         else:
             draft = _fastest(planner, activations, partition, overlap)
             plans[key] = to_plan_record(draft.plan, draft.cycles)
-    plan, operations, ordered = draft.plan, draft.builder.operations, draft.ordered
+    plan, operations, program = draft.plan, draft.builder.operations, draft.program
     schedules = draft.builder.schedules
     if checked:
         _verify_all(each.function for each in schedules)
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
-    dram, addresses, chosen = draft.builder.dram, draft.addresses, ordered.places
-    plain = [with_acc_bank(operations[i], ordered.banks[i], config) for i in chosen]
-    observe("order", lambda: disassemble(plain))
-    program = tuple(insert_tokens(plain, config, permuted(ordered.before, chosen)))
+    dram, addresses, chosen = draft.builder.dram, draft.addresses, draft.places
+    observe("order", lambda: disassemble(draft.plain))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
-    program_address = dram.reserve(len(program) * INSTRUCTION_BYTES)
-    image = dram.image()[:program_address] + program_to_bytes(program)
+    image = dram.image()[: draft.program_address] + program_to_bytes(program)
     observe("check", lambda: "no race, no deadlock")
     layer_of = tuple(operations[index].layer for index in chosen)
     holds = [operations[index].holds for index in chosen]
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),
-        program_address,
+        draft.program_address,
         addresses[source.name],
         source,
         addresses[result.name],
@@ -134,7 +131,7 @@ def compile_partition(
         layers,
         schedules,
         layer_of,
-        tuple(ordered.expected[index] for index in chosen),
+        draft.expected,
         record(graph, partition, activations, layers, addresses, layer_of, holds),
     )
 
@@ -146,17 +143,30 @@ def _verify_all(functions: Iterable[Function]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A plan, its operations and their order; addresses: in DRAM, of every activation there."""
+    """A plan, its operations, and their program.
+
+    addresses: in DRAM, of every activation there.  places: the operations in the program's order.
+    plain, program: without and with tokens.  expected: predicted cycles of its instructions.
+    """
 
     plan: Plan
     addresses: Mapping[str, int]
     builder: Builder
-    ordered: Ordered
+    places: tuple[int, ...]
+    plain: tuple[Instruction, ...]
+    program: tuple[Instruction, ...]
+    program_address: int
+    expected: tuple[tuple[int, int], ...]
 
     @property
     def cycles(self) -> int:
         """That the program is expected to take."""
-        return max((end for _, end in self.ordered.expected), default=0)
+        return _whole(self.expected)
+
+
+def _whole(expected: Iterable[tuple[int, int]]) -> int:
+    """Cycles of a run: after the last end it takes one to find the machine empty."""
+    return max((end for _, end in expected), default=-2) + 2
 
 
 def _fastest(
@@ -206,7 +216,14 @@ def _draft(
             number += 1
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
-    return _Draft(plan, addresses, builder, _ordered(builder.operations, config, overlap))
+    operations = builder.operations
+    ordered = _ordered(operations, config, overlap)
+    places = tuple(ordered.places)
+    plain = tuple(with_acc_bank(operations[i], ordered.banks[i], config) for i in places)
+    program = tuple(insert_tokens(plain, config, permuted(ordered.before, places)))
+    address = dram.reserve(len(program) * INSTRUCTION_BYTES)
+    expected = tuple(predict(program, config, address))
+    return _Draft(plan, addresses, builder, places, plain, program, address, expected)
 
 
 def _ordered(
@@ -219,8 +236,7 @@ def _ordered(
     match overlap:
         case Overlap.NOTHING:
             places = list(range(len(program)))
-            nothing = [(0, 0)] * len(program)
-            return Ordered(places, [0] * len(program), serial(before), nothing)
+            return Ordered(places, [0] * len(program), serial(before))
         case Overlap.UNITS | Overlap.TILES:
             units = [instruction.unit for instruction in program]
             before = drained(before, units, [operation.layer for operation in operations])

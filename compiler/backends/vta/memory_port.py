@@ -5,13 +5,16 @@ Source: docs/timing.md, "Reading DRAM" to "DRAM model".
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.latency import pipeline_stages
 from dovetail.isa.memories import Memory
+from dovetail.isa.sdram import COLUMN_BYTES
+
+from .sdram_rows import SdramRows
 
 __all__ = ["FETCH", "LOAD", "NEVER", "STORE", "Bursts", "MemoryPort", "Source", "bursts_of"]
 
@@ -30,33 +33,37 @@ SHORT = 4
 class Bursts:
     """What a LOAD or STORE moves, burst by burst.
 
-    beats: of each.  alike: for each, how many from it on have as many beats.  starts: cycle of the
-    first beat of each one that DRAM has accepted, where ``timed``.
+    beats, addresses: of each.  alike: for each, how many from it on have as many beats.
+    starts: cycle of the first beat of each one that DRAM has accepted, where ``timed``.
     """
 
-    beats: Sequence[int]
-    alike: Sequence[int]
-    timed: bool
-    starts: list[int]
+    beats: Sequence[int] = ()
+    addresses: Sequence[int] = ()
+    alike: Sequence[int] = ()
+    timed: bool = False
+    starts: list[int] = field(default_factory=list)
 
 
 def bursts_of(instruction: Load | Store, config: HardwareConfig, *, timed: bool = False) -> Bursts:
     """The bursts of an instruction; rows are cut at multiples of the longest burst."""
     longest, bus = config.burst_bytes, config.bus_bytes
     beats: list[int] = []
+    addresses: list[int] = []
     for address, size in dram_rows(instruction, config):
-        first = min(size, -address % longest)
-        if first:
-            beats.append(first // bus)
-        whole, rest = divmod(size - first, longest)
-        beats += [config.burst_beats] * whole
-        if rest:
-            beats.append(rest // bus)
+        begin, end = address, address + size
+        if begin % longest:
+            beats.append(min(size, -begin % longest) // bus)
+            addresses.append(begin)
+            begin += -begin % longest
+        addresses += range(begin, end, longest)
+        beats += [config.burst_beats] * ((end - begin) // longest)
+        if begin < end and end % longest:
+            beats.append(end % longest // bus)
     alike = [1] * len(beats)
     for place in range(len(beats) - 2, -1, -1):
         if beats[place] == beats[place + 1]:
             alike[place] = alike[place + 1] + 1
-    return Bursts(beats, alike, timed, [])
+    return Bursts(beats, addresses, alike, timed)
 
 
 class MemoryPort:
@@ -66,12 +73,17 @@ class MemoryPort:
     are taken in one step.
     """
 
-    def __init__(self, config: HardwareConfig, count: int) -> None:
-        """``count``: instructions of the program."""
+    def __init__(self, config: HardwareConfig, address: int, count: int) -> None:
+        """``address``: of the program, which has ``count`` instructions."""
         dram, stages = config.dram, pipeline_stages(config)
         self._latency, self._interval = dram.latency_cycles, dram.beat_interval_cycles
         self._turnaround, self._response = dram.turnaround_cycles, dram.response_cycles
         self._check, self._cut, self._read_stage = stages.check, stages.cut, stages.read
+        self._sdram = SdramRows(dram.sdram) if dram.sdram else None
+        self._step = config.bus_bytes // COLUMN_BYTES
+        if dram.sdram:
+            self._interval = self._response = self._step
+        self._address = address
         self._fetch_beats = INSTRUCTION_BYTES // config.bus_bytes
         self._word_beats = config.word_bytes(Memory.ACT) // config.bus_bytes
         self._slots = config.store_slots
@@ -79,7 +91,7 @@ class MemoryPort:
         self._count, self._ahead = count, config.fetch_ahead
         self.dispatched: list[int] = []
         """Cycles in which instructions were dispatched, in their order."""
-        self._asked = 0
+        self._asked = self._accepted_fetches = 0
         """Instructions of which FETCH's burst was taken."""
         self._fetch_offer = NEVER
         self.offer_fetch(0)
@@ -90,9 +102,9 @@ class MemoryPort:
         self._last_writes: bool | None = None
         self._even, self._run = 0, 0
         """Bursts of LOAD of ``_even`` beats, one right after the other, up to the last command."""
-        self._load, self._load_offer = Bursts((), (), False, []), NEVER
+        self._load, self._load_offer = Bursts(), NEVER
         self._load_taken = self._load_accepted = 0
-        self._store: Sequence[int] = ()
+        self._store = Bursts()
         self._filled = self._taken = self._accepted = 0
         self._fill_at = 0
         self._ready: list[int] = []
@@ -120,7 +132,7 @@ class MemoryPort:
 
     def begin_store(self, bursts: Bursts, cycle: int) -> None:
         """STORE fills the first slot from ``cycle`` on."""
-        self._store, self._ready = bursts.beats, []
+        self._store, self._ready = bursts, []
         self._filled = self._taken = self._accepted = 0
         self._fill_at = cycle + self._cut
         for _ in range(self._slots):
@@ -128,9 +140,9 @@ class MemoryPort:
 
     def _fill(self, slot_free: int) -> None:
         """Fill a slot with the next burst, if one is left."""
-        if self._filled == len(self._store):
+        if self._filled == len(self._store.beats):
             return
-        words = self._store[self._filled] // self._word_beats
+        words = self._store.beats[self._filled] // self._word_beats
         done = max(self._fill_at, slot_free) + words
         ready = done + 1 + self._read_stage + self._check
         if self._filled == self._taken and self._taken:
@@ -192,13 +204,22 @@ class MemoryPort:
             if told:
                 return told
 
-    def _accept(self, now: int, beats: int, *, writes: bool) -> int:
-        start = now + self._latency
-        if self._last_writes is not None:
-            turn = self._turnaround if writes is not self._last_writes else 0
-            start = max(start, self._last_end + 1 + turn)
-        end = start + (beats - 1) * self._interval
-        self._ends.append(end)
+    def _accept(self, now: int, address: int, beats: int, *, writes: bool) -> int:
+        """DRAM accepts a command; the cycle of its last beat."""
+        if self._sdram:
+            columns = beats * self._step
+            first = self._sdram.first_column(now, address, columns, writes=writes)
+            over = first + columns - 1
+            end = first + (beats - 1) * self._step
+            if not writes:
+                end += self._step - 1 + self._sdram.timing.read_latency
+        else:
+            start = now + self._latency
+            if self._last_writes is not None:
+                turn = self._turnaround if writes is not self._last_writes else 0
+                start = max(start, self._last_end + 1 + turn)
+            over = end = start + (beats - 1) * self._interval
+        self._ends.append(over)
         self._last_accept, self._last_end, self._last_writes = now, end, writes
         return end
 
@@ -206,12 +227,14 @@ class MemoryPort:
         source, self._reading, self._read_at = self._reading, 0, now + 1
         if source == FETCH:
             self._run = 0
-            return FETCH, self._accept(now, self._fetch_beats, writes=False)
+            address = self._address + self._accepted_fetches * INSTRUCTION_BYTES
+            self._accepted_fetches += 1
+            return FETCH, self._accept(now, address, self._fetch_beats, writes=False)
         load, place = self._load, self._load_accepted
         beats, before = load.beats[place], self._last_end
-        end = self._accept(now, beats, writes=False)
+        end = self._accept(now, load.addresses[place], beats, writes=False)
         start = end - (beats - 1) * self._interval
-        if start == before + 1 and beats == self._even:
+        if start == before + 1 and beats == self._even and not self._sdram:
             self._run += 1
         else:
             self._even, self._run = beats, 1
@@ -219,7 +242,7 @@ class MemoryPort:
             load.starts.append(start)
         self._load_accepted = place + 1
         if place + 1 == len(load.beats):
-            self._load, self._load_taken = Bursts((), (), False, []), 0
+            self._load, self._load_taken = Bursts(), 0
             return LOAD, end
         return None
 
@@ -228,7 +251,7 @@ class MemoryPort:
 
         All commands that DRAM has are of LOAD, equally long, and without a pause.
         """
-        place, load, each = self._load_accepted, self._load, self._even * self._interval
+        place, load, each = self._load_accepted, self._load, (self._even - 1) * self._interval + 1
         if load.timed or place >= len(load.beats) or load.beats[place] != self._even:
             return
         if each < self._cut + self._check + SHORT:
@@ -249,10 +272,11 @@ class MemoryPort:
 
     def _accept_write(self, now: int) -> tuple[Source, int] | None:
         self._writing, self._write_at, self._run = False, now + 1, 0
-        end = self._accept(now, self._store[self._accepted], writes=True)
+        store, place = self._store, self._accepted
+        end = self._accept(now, store.addresses[place], store.beats[place], writes=True)
         self._accepted += 1
         self._fill(end + 1)
-        if self._accepted == len(self._store):
-            self._store, self._filled, self._taken = (), 0, 0
+        if self._accepted == len(self._store.beats):
+            self._store, self._filled, self._taken = Bursts(), 0, 0
             return STORE, end + self._response
         return None

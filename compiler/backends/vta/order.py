@@ -33,13 +33,12 @@ AT_ONCE = -(1 << 60)
 class Ordered:
     """places: the instructions in their new order.  banks: of each instruction, in the order in
     which they were given, the bank of ACC of its tile.  before: its dependences, those included
-    that come from tiles in one bank.  expected: its start and end.
+    that come from tiles in one bank.
     """
 
     places: list[int]
     banks: list[int]
     before: list[frozenset[int]]
-    expected: list[tuple[int, int]]
 
 
 def order(
@@ -70,9 +69,8 @@ def order(
     schedule.run()
     starts = schedule.starts
     places = sorted(range(len(program)), key=lambda i: (starts[i], i))
-    expected = list(zip(starts, schedule.ends, strict=True))
     before = [frozenset(each) for each in schedule.before]
-    return Ordered(places, schedule.banks, before, expected)
+    return Ordered(places, schedule.banks, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,6 @@ class _Schedule:
         config: HardwareConfig,
     ) -> None:
         self.starts = [0] * len(program)
-        self.ends = [0] * len(program)
         self.banks = [0] * len(program)
         self.before = [set(each) for each in before]
         self._program, self._costs, self._ranks = program, costs, ranks
@@ -217,7 +214,7 @@ class _Schedule:
         late = self._dram.take(instruction.unit, start, cost)
         end = start + cost.total + late
         self._ready[instruction.unit].remove(index)
-        self.starts[index], self.ends[index] = start, end
+        self.starts[index] = start
         self._free[instruction.unit] = start + cost.occupied + late
         self._act_banks.hold(instruction, end)
         self.banks[index], old = self._acc.take(index, instruction.unit, end)

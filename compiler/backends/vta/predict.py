@@ -1,7 +1,6 @@
 """Cycles that a program takes, predicted before anything runs: by instructions and bursts.
 
-Source: the rules of ``docs/timing.md``, but for those of SDRAM, of which only the rough figures of
-``DramTiming`` count.
+Source: the rules of ``docs/timing.md``.
 """
 
 from collections import deque
@@ -29,12 +28,15 @@ WRITTEN, SUMS = 8, 16
 """First bit of the banks of ACT that are written, and of those of ACC."""
 
 
-def predict(program: Sequence[Instruction], config: HardwareConfig) -> list[tuple[int, int]]:
-    """First and last cycle of each instruction, of a program with its tokens.
+def predict(
+    program: Sequence[Instruction], config: HardwareConfig, address: int = 0
+) -> list[tuple[int, int]]:
+    """Cycles in which each instruction is accepted and in which it ends.
 
+    program: with its tokens and bank masks.  address: of it in DRAM, which matters to SDRAM.
     Raises ValueError for a program that can never end.
     """
-    model = _Model(program, config)
+    model = _Model(program, config, address)
     model.run()
     return list(zip(model.accepted, model.ended, strict=True))
 
@@ -86,14 +88,16 @@ def _step(instruction: Instruction, each: dict[Unit, int]) -> _Step:
 class _Model:
     """Queues, tokens, banks, and the memory port behind LOAD, STORE and FETCH."""
 
-    def __init__(self, program: Sequence[Instruction], config: HardwareConfig) -> None:
+    def __init__(
+        self, program: Sequence[Instruction], config: HardwareConfig, address: int
+    ) -> None:
         each, stages = issue_cycles(config), pipeline_stages(config)
         self._config, self._program, self._stages = config, program, stages
         self._steps = [_step(instruction, each) for instruction in program]
         self._latency = {int(unit): cycles for unit, cycles in compute_latency(config).items()}
         self.accepted = [-1] * len(program)
         self.ended = [-1] * len(program)
-        self._port = MemoryPort(config, len(program))
+        self._port = MemoryPort(config, address, len(program))
         self._dispatched = self._port.dispatched
         self._fetched: list[int] = []
         self._dispatch_at = NEVER
@@ -107,7 +111,7 @@ class _Model:
         self._flights: list[list[tuple[int, int, int]]] = [[] for _ in range(UNITS)]
         """Of each unit: the end of what it has in flight, the banks that holds, those it writes."""
         self._working = [-1] * UNITS
-        self._bursts = Bursts((), (), timed=False, starts=[])
+        self._bursts = Bursts()
         self._now = 0
 
     def run(self) -> None:
@@ -241,7 +245,9 @@ class _Model:
         if self._bursts.beats and first + cells + load.words > last:
             beats = np.array(self._bursts.beats)
             within = np.arange(beats.sum()) - np.repeat(np.cumsum(beats) - beats, beats)
-            cycles = np.repeat(self._bursts.starts, beats) + within * config.dram.beat_interval_cycles
+            cycles = (
+                np.repeat(self._bursts.starts, beats) + within * config.dram.beat_interval_cycles
+            )
             cycles = cycles[last_beats(load, config)] + 1 + stages.receive
             over = cycles - first - np.arange(len(cycles)) >= cells
             written = int(over.argmax()) if over.any() else len(cycles)
