@@ -16,6 +16,8 @@ from .cli.devices import devices
 from .cli.explore.command import explore
 from .cli.output import clear_errors, human, print_json, progress, require_folder, table
 from .cli.profile.command import profile
+from .cli.records import record_paths, records_option
+from .cli.tune.command import tune
 
 if TYPE_CHECKING:
     from dovetail.runtime.module import Module
@@ -50,6 +52,7 @@ def main() -> None:
     help="File of plans (vta): known ones are used again, new ones added.",
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
+@records_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def compile_command(
@@ -63,6 +66,7 @@ def compile_command(
     most_work: float | None,
     plans: Path | None,
     no_winograd: bool,
+    records: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
@@ -78,6 +82,7 @@ def compile_command(
         options = replace(options, plans=plans) if plans else options
         options = replace(options, most_work=int(most_work)) if most_work else options
         options = replace(options, winograd=False) if no_winograd else options
+        options = replace(options, records=record_paths(records))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     if module.target == "cpu":
@@ -340,6 +345,7 @@ main.add_command(debug)
 main.add_command(devices)
 main.add_command(explore)
 main.add_command(profile)
+main.add_command(tune)
 
 if __name__ == "__main__":
     main()

@@ -11,6 +11,7 @@ from dovetail.runtime.result import Timeline, TimelineEntry
 
 from .backends.vta.emit import CompiledProgram, compile_partition
 from .backends.vta.layers.activation import Activation
+from .backends.vta.plan_record import PlanRecords
 from .errors import ModelError
 from .graph.dense_to_conv import DenseToConv
 from .graph.eliminate_dead import EliminateDead
@@ -27,6 +28,7 @@ from .options import CompileOptions
 from .passes import Pass, Pipeline
 from .plan_records import read_plans, write_plans
 from .schedule.loops.trace import to_record
+from .schedule_records import read_plan_entries
 from .target import Target
 from .trace import Trace
 
@@ -70,18 +72,28 @@ def prepare_graph(
 
 
 def accelerate_graph(
-    graph: Graph, target: Target, config: HardwareConfig, options: CompileOptions, trace: Trace
+    graph: Graph,
+    target: Target,
+    config: HardwareConfig,
+    options: CompileOptions,
+    trace: Trace,
+    plans: PlanRecords | None = None,
 ) -> Module:
-    """The module of a graph that ``prepare_graph`` made."""
+    """The module of a graph that ``prepare_graph`` made.
+
+    plans: that are used where they suit, before those of the options' files.
+    """
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
-    plans = read_plans(options.plans) if options.plans else None
+    kept = read_plans(options.plans) if options.plans else {}
+    known = {**read_plan_entries(options.records), **kept, **(plans or {})}
+    used = known if known or options.plans else None
     program = compile_partition(
-        graph, partition, config, trace.step, options.overlap, options.verify, plans
+        graph, partition, config, trace.step, options.overlap, options.verify, used
     )
-    if options.plans and plans is not None:
-        write_plans(options.plans, plans)
+    if options.plans:
+        write_plans(options.plans, known)
     return _accelerator_module(graph, partition, program, target, config)
 
 

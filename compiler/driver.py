@@ -12,6 +12,7 @@ from dovetail.runtime.parts import PartModule, join_parts
 
 from .accelerate import compile_accelerated, require_acceleratable
 from .backends.llvm.build import LlvmOptions
+from .backends.llvm.target import CpuTarget
 from .errors import ModelError, UnsupportedOperatorError
 from .graph.simplify import simplify
 from .graph.text import to_text
@@ -22,6 +23,7 @@ from .native import compile_graph, compile_native, is_integer
 from .options import CompileOptions, cache_directory
 from .partition import Part, cut_model, model_inputs
 from .passes import Pipeline
+from .schedule_records import read_records
 from .segment import EXACT_PASSES
 from .target import Target, parse_target
 from .trace import Trace
@@ -60,12 +62,14 @@ def compile_model(
 def _for_cpu(
     model: onnx.ModelProto, dims: Mapping[str, int], options: CompileOptions, trace: Trace
 ) -> Module:
+    cpu = CpuTarget.at_level(options.cpu_level).cpu
     machine = LlvmOptions(
         options.cpu_level,
         options.threads,
         cache=cache_directory(),
         most_work=options.most_work,
         winograd=options.winograd,
+        records=read_records(options.records, cpu, options.threads),
     )
     if dims or not is_integer(model):
         return compile_native(model, dims, trace, machine, options.passes)

@@ -13,6 +13,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "TargetError",
+    "TuneError",
     "UnsupportedOperatorError",
     "WorkLimitError",
 ]
@@ -56,6 +57,10 @@ class WorkLimitError(CompilerError, RunLimitError):
 
 class SpaceError(CompilerError):
     """A space of designs has no meaning, or a value that no design can have."""
+
+
+class TuneError(CompilerError):
+    """A search for schedules cannot begin or go on; the message says what is kept."""
 
 
 class ExploreError(CompilerError):

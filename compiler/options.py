@@ -46,6 +46,8 @@ class CompileOptions:
     most_work: elements that a run of it may read and write in its loops.
     winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
     less exact (docs/cpu.md).
+    records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
+    ones the last file's.
     """
 
     dump: Path | None = None
@@ -58,6 +60,7 @@ class CompileOptions:
     cpu_level: str = "native"
     most_work: int = MOST_WORK
     winograd: bool = True
+    records: tuple[Path, ...] = ()
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":

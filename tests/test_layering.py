@@ -24,6 +24,7 @@ ALLOWED = {
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
     "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
     "compiler/explore": ("dovetail", "numpy", "onnx", "distributed", "optuna", "pyarrow"),
+    "compiler/tune": ("dovetail", "numpy", "onnx", "distributed", "xgboost"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
 """What each may import beside the standard library and itself; the longest match decides."""

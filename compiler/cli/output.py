@@ -19,7 +19,9 @@ __all__ = ["clear_errors", "human", "print_json", "progress", "require_folder", 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore")
+EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore") | {
+    "xgboost": "tune"
+}
 """Which extra brings a package, where that is not ``hw``."""
 FILE_WIDTH = 120
 """Columns when standard error is no terminal."""

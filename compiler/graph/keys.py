@@ -43,4 +43,12 @@ def group_key(graph: Graph, nodes: Sequence[Node]) -> str:
 
 def convolution_key(operator: Convolution, x: tuple[int, ...], weights: tuple[int, ...]) -> str:
     """The same for convolutions of the same shapes, strides and pads."""
-    return f"{operator!r} of {list(x)} by {list(weights)}"
+    parts = (
+        f"{operator.dtype}{list(x)} by {list(weights)}",
+        f"strides {list(operator.strides)}",
+        f"dilations {list(operator.dilations)}",
+        f"pads {[list(pair) for pair in operator.pads]}",
+        f"expansions {list(operator.expansions)}",
+        f"groups {operator.groups}",
+    )
+    return ", ".join(parts)

@@ -22,7 +22,7 @@ from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, block, loops
 from .contractions import combine
 from .operand import Anchor, Operand, Result, Scope, index
 
-__all__ = ["WINOGRAD"]
+__all__ = ["WINOGRAD", "products"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 """Of V and M together: what the second-level cache holds of them, and what the next one may."""
@@ -107,16 +107,8 @@ class _Winograd:
         return _nest(((depth, v.shape[1]), (row, rows), (column, across)), body)
 
     def _products(self, v: Buffer, m: Buffer) -> Stmt:
-        """Labels: place, output block, tile, output lane, input block, input lane."""
-        places, blocks, tiles, lanes = v.shape
-        sizes = (places, m.shape[1], tiles, m.shape[3], blocks, lanes)
-
-        def axes(*labels: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-            return tuple(((label, 1),) for label in labels)
-
-        contraction = Contract(
-            sizes, (axes(0, 4, 2, 5), axes(0, 1, 4, 5, 3)), axes(0, 1, 2, 3), DType.FLOAT32
-        )
+        """M of all output channels."""
+        contraction = products(v.shape, m.shape)
         left = Operand(_type(v), lambda indices, guarded: Load(v, indices), v)
         result = Result(_type(m), lambda indices, value: Store(m, indices, value), m)
         operands = (left, self.u)
@@ -186,6 +178,21 @@ def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
     least = min(rows, -(-rows * row_bytes // MOST_BYTES))
     blocks = min(range(least, rows + 1), key=moved)
     return -(-rows // blocks)
+
+
+def products(v: tuple[int, ...], m: tuple[int, ...]) -> Contract:
+    """Labels: place, output block, tile, output lane, input block, input lane.
+
+    v: [places, input blocks, tiles, lanes] and m: [places, output blocks, tiles, lanes].
+    """
+    places, blocks, tiles, lanes = v
+
+    def axes(*labels: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        return tuple(((label, 1),) for label in labels)
+
+    sizes = (places, m[1], tiles, m[3], blocks, lanes)
+    operands = (axes(0, 4, 2, 5), axes(0, 1, 4, 5, 3))
+    return Contract(sizes, operands, axes(0, 1, 2, 3), DType.FLOAT32)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Compiled functions and programs, and calls of them on NumPy arrays."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -64,6 +65,35 @@ class CompiledModule:
         self._calls[name](pool_address(self._pool, self._image, self.threads), place, *pointers)
         del owner
         return results
+
+    def calls(
+        self, name: str, sets: Sequence[Sequence[Array]], outputs: Sequence[Array]
+    ) -> list[Callable[[], None]]:
+        """Calls of a function that are ready: one on each set of inputs, all with one workspace,
+        writing ``outputs``.
+
+        Raises as ``run``.
+        """
+        signature = self.signatures[name]
+        function = signature.function
+        results = _in_order(name, function.outputs, outputs)
+        size = signature.workspace_bytes
+        owner, place = workspace(name, size) if size else (None, None)
+        pool = pool_address(self._pool, self._image, self.threads)
+        call, kept = self._calls[name], (self, owner, results)
+
+        def ready(inputs: Sequence[Array]) -> Callable[[], None]:
+            given = _in_order(name, function.inputs, inputs)
+            held = (*kept, given)
+            pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*given, *results)]
+            return partial(_call, held, call, (pool, place, *pointers))
+
+        return [ready(inputs) for inputs in sets]
+
+
+def _call(held: object, call: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    """held: what must live as long as the call."""
+    call(*arguments)
 
 
 class CompiledProgram:

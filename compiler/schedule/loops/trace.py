@@ -11,7 +11,7 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from .schedule import STEPS, Schedule, Step
 
-__all__ = ["from_record", "replay", "to_record"]
+__all__ = ["from_record", "replay", "step_record", "to_record"]
 
 NAMES = {cls: name for name, cls in STEPS.items()}
 TYPES = {cls: get_type_hints(cls) for cls in NAMES}
@@ -19,11 +19,13 @@ TYPES = {cls: get_type_hints(cls) for cls in NAMES}
 
 def to_record(schedule: Schedule) -> list[dict[str, object]]:
     """The trace as JSON values: of each step its name and its fields."""
-    return [
-        {"step": NAMES[type(step)]}
-        | {each.name: _plain(getattr(step, each.name)) for each in fields(step)}
-        for step in schedule.trace
-    ]
+    return [step_record(step) for step in schedule.trace]
+
+
+def step_record(step: Step) -> dict[str, object]:
+    """The name of a step and its fields, as JSON values."""
+    values = {each.name: _plain(getattr(step, each.name)) for each in fields(step)}
+    return {"step": NAMES[type(step)], **values}
 
 
 def replay(

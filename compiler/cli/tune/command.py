@@ -1,0 +1,144 @@
+"""The command ``dovetail tune``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..arrays import read_dimensions
+from ..output import clear_errors, human, print_json, progress
+
+if TYPE_CHECKING:
+    from ...tune.subject import Subject
+    from ...tune.tuning import Progress, Tuned
+
+__all__ = ["tune"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--target", default="cpu", show_default=True, help="cpu, vta or vta:CONFIG.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
+)
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="After which to end.")
+@click.option("--trials", type=click.IntRange(1), help="Measurements after which to end.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes that measure.  Default: half of the cores."
+)
+@click.option("--scheduler", help="Address of a Dask scheduler, to measure on its workers.")
+@click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Of the code (cpu).")
+@click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of an open dimension (cpu)."
+)
+@click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
+@click.option("--seed", default=0, show_default=True, help="Of the search.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def tune(
+    model: Path,
+    target: str,
+    output: Path,
+    minutes: float,
+    trials: int | None,
+    jobs: int | None,
+    scheduler: str | None,
+    threads: int,
+    cpu_level: str,
+    dims: tuple[str, ...],
+    no_winograd: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Search for faster schedules of MODEL by measuring them.
+
+    The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
+    records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
+    """
+    from ...importers.onnx import load_onnx
+    from ...target import parse_target
+    from ...tune.kernel import Setting
+    from ...tune.subject import cpu_subject
+    from ...tune.tuning import RECORDS, Options
+    from ...tune.tuning import tune as run
+
+    chosen = parse_target(target)
+    options = Options(
+        seconds=60 * minutes,
+        trials=trials,
+        workers=jobs or 1,
+        scheduler=scheduler,
+        seed=seed,
+    )
+    with progress(f"reading {model.name}"):
+        loaded = load_onnx(model)
+        subject: Subject
+        if chosen.config is None:
+            setting = Setting(cpu_level, threads)
+            subject = cpu_subject(loaded, read_dimensions(dims), setting, not no_winograd)
+        else:
+            from ...tune.accelerator import accelerator_subject
+
+            subject = accelerator_subject(loaded, chosen)
+    with _bar(subject.unit) as observe:
+        found = run(subject, output, options, observe)
+    for note in found.notes:
+        human.print(f"note: {note}")
+    _report(found, subject, output / RECORDS, as_json)
+
+
+@contextmanager
+def _bar(unit: Callable[[float], str]) -> "Iterator[Callable[[Progress], None]]":
+    """A line that shows the best so far."""
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        *(SpinnerColumn(), TextColumn("tuning"), TimeElapsedColumn()),
+        TextColumn("{task.fields[trials]} trials, {task.fields[failed]} failed"),
+        TextColumn("{task.fields[figures]}"),
+        TextColumn("{task.fields[title]}"),
+    )
+    with Bar(*columns, console=human, transient=True) as bar:
+        line = bar.add_task("tuning", total=None, trials=0, failed=0, figures="", title="")
+
+        def observe(progress: "Progress") -> None:
+            figures = ""
+            if progress.start:
+                part = progress.best / progress.start
+                figures = f"{unit(progress.start)} → {unit(progress.best)} ({part:.3f})"
+            bar.update(
+                line,
+                trials=progress.trials,
+                failed=progress.failed,
+                figures=figures,
+                title=progress.title[:48],
+            )
+
+        yield observe
+
+
+def _report(found: "Tuned", subject: "Subject", path: Path, as_json: bool) -> None:
+    done = found.progress
+    figures = {
+        "output": str(path),
+        "records": len(found.entries),
+        "problems": done.problems,
+        "trials": done.trials,
+        "known": done.known,
+        "failed": done.failed,
+        "seconds": round(done.seconds, 1),
+        "start": done.start,
+        "best": done.best,
+    }
+    if as_json:
+        print_json(figures)
+        return
+    gain = f", {subject.unit(done.start)} → {subject.unit(done.best)}" if done.start else ""
+    human.print(
+        f"{path}: {len(found.entries)} records of {done.problems} problems, {done.trials:,} trials "
+        f"({done.failed:,} failed) and {done.known:,} known ones{gain}"
+    )

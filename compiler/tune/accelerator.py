@@ -1,0 +1,254 @@
+"""The plan of a network on the accelerator: searched like a kernel, measured on the simulator.
+
+A candidate is a plan record (``backends/vta/plan_record.py``); its cost is the simulator's cycles,
+which do not vary.
+"""
+
+import hashlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dovetail.runtime.module import Module
+
+from ..accelerate import accelerate_graph, prepare_graph
+from ..backends.vta.layers.activation import plan_activations
+from ..backends.vta.layers.lower import lower
+from ..backends.vta.place import NoRoomError
+from ..backends.vta.plan import Plan, Planner
+from ..backends.vta.plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from ..errors import CompilerError, ModelError
+from ..graph.fuse import fuse
+from ..graph.ir import Graph
+from ..importers.onnx import import_onnx
+from ..options import CompileOptions
+from ..target import Target
+from ..trace import Trace
+from .problem import Candidate, Features, Measured
+
+__all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]
+
+PRICES = (0.0, 0.1, 0.25, 0.5, 1.0)
+"""Of a cycle of DRAM, for plans that are made anew."""
+LAYERS = 96
+"""Layers that the features have room for; further ones count in the sums only."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanJob:
+    """See Job; plan: the candidate's text, None for the default."""
+
+    model: bytes
+    target: Target
+    key: str
+    plan: str
+
+    def run(self) -> Measured:
+        """Cycles on the simulator; results are compared with the default's, byte by byte."""
+        default = _default(self.model, self.target)
+        module = _compiled(_graph(self.model, self.target), self.target, self.key, self.plan)
+        cycles, outputs = _run(module)
+        for name, array in outputs.items():
+            if not np.array_equal(array, default[1][name]):
+                return Measured(None, error=f"output {name} differs from the default's")
+        return Measured(cycles, default[0])
+
+
+@lru_cache(maxsize=2)
+def _graph(model: bytes, target: Target) -> Graph:
+    assert target.config is not None
+    imported = import_onnx(onnx.load_model_from_string(model))
+    return prepare_graph(imported, Trace(CompileOptions()), lanes=target.config.block)
+
+
+@lru_cache(maxsize=2)
+def _default(model: bytes, target: Target) -> tuple[int, Mapping[str, NDArray[Any]]]:
+    return _run(_compiled(_graph(model, target), target, "", ""))
+
+
+def _compiled(graph: Graph, target: Target, key: str, plan: str) -> Module:
+    assert target.config is not None
+    plans: PlanRecords = {key: Candidate(plan).record} if plan else {}
+    options = CompileOptions()
+    return accelerate_graph(graph, target, target.config, options, Trace(options), plans)
+
+
+def _run(module: Module) -> tuple[int, Mapping[str, NDArray[Any]]]:
+    rng = np.random.default_rng(0)
+    inputs = {}
+    for each in module.inputs:
+        if np.dtype(each.dtype).kind == "f":
+            inputs[each.name] = rng.standard_normal(each.shape).astype(each.dtype)
+        else:
+            info = np.iinfo(each.dtype)
+            inputs[each.name] = rng.integers(info.min, info.max, each.shape, each.dtype, True)
+    result = module.run(inputs, device="sim")
+    assert result.cycles is not None
+    return result.cycles, result.outputs
+
+
+@dataclass(slots=True)
+class PlanProblem:
+    """See Problem."""
+
+    planner: Planner
+    key: str
+    title: str
+    model: bytes
+    target: Target
+    _plans: dict[Candidate, Plan | None] = field(default_factory=dict)
+    _default: Candidate | None = None
+
+    def default(self) -> Candidate:
+        if self._default is None:
+            self._default = self._candidate(self.planner.best())
+        return self._default
+
+    def sample(self, rng: random.Random) -> Candidate:
+        candidate = self.default()
+        for _ in range(rng.randint(1, 4)):
+            candidate = self.mutate(candidate, rng)
+        return candidate
+
+    def mutate(self, candidate: Candidate, rng: random.Random) -> Candidate:
+        plan = self._plan(candidate)
+        if plan is None:
+            return self.default()
+        try:
+            if rng.random() < 0.3:
+                neighbours = list(self.planner.neighbours(plan.gone)) or [plan.gone]
+                gone = rng.choice(neighbours)
+                return self._candidate(self.planner.plan(gone, rng.choice(PRICES)))
+            return self._candidate(self._changed(plan, rng))
+        except (NoRoomError, CompilerError):
+            return candidate
+
+    def cross(self, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
+        first, second = self._plan(one), self._plan(other)
+        if first is None or second is None or first.gone != second.gone:
+            return self.mutate(one, rng)
+        ends = {choice.first for choice in first.choices} & {c.first for c in second.choices}
+        cut = rng.choice(sorted(ends))
+        choices = [c for c in first.choices if c.first < cut]
+        choices += [c for c in second.choices if c.first >= cut]
+        try:
+            return self._candidate(self.planner.built(choices, first.gone))
+        except (NoRoomError, CompilerError):
+            return one
+
+    def features(self, candidate: Candidate) -> Features | None:
+        plan = self._plan(candidate)
+        if plan is None:
+            return None
+        cycles, moved = np.zeros(LAYERS), np.zeros(LAYERS)
+        for choice in plan.choices:
+            if choice.first < LAYERS:
+                cycles[choice.first], moved[choice.first] = choice.cycles, choice.dram
+        sums = [plan.cycles, plan.wait_cycles, plan.dram, len(plan.choices), len(plan.gone)]
+        return np.array([*sums, *cycles, *moved], np.float32)
+
+    def job(self, candidate: Candidate) -> PlanJob:
+        plan = "" if candidate == self.default() else candidate.text
+        return PlanJob(self.model, self.target, self.key, plan)
+
+    def _changed(self, plan: Plan, rng: random.Random) -> Plan:
+        """With some layers run in another way, together or by themselves."""
+        choices = list(plan.choices)
+        place = rng.randrange(len(choices))
+        first = choices[place].first
+        taken = min(rng.choice((1, 1, 1, 2, 3)), len(choices) - place)
+        end = choices[place + taken - 1].first + choices[place + taken - 1].count
+        found, number = [], first
+        while number < end:
+            count = rng.randint(1, end - number)
+            ways = list(self.planner.chooser.options(number, count, plan.gone))
+            if not ways and count == 1:
+                return plan
+            if ways:
+                # The cheaper ones are likelier.
+                ways.sort(key=lambda choice: choice.cycles)
+                found.append(ways[min(int(rng.expovariate(0.5)), len(ways) - 1)])
+                number += count
+        return self.planner.built([*choices[:place], *found, *choices[place + taken :]], plan.gone)
+
+    def _candidate(self, plan: Plan) -> Candidate:
+        candidate = Candidate.of(to_plan_record(plan, 0))
+        self._plans[candidate] = plan
+        return candidate
+
+    def _plan(self, candidate: Candidate) -> Plan | None:
+        """None when it does not fit."""
+        if candidate not in self._plans:
+            try:
+                self._plans[candidate] = recorded_plan(self.planner, candidate.record)
+            except CompilerError:
+                self._plans[candidate] = None
+        return self._plans[candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorSubject:
+    """The plan of one network."""
+
+    problem: PlanProblem
+    setting: str
+
+    def problems(self) -> Sequence[PlanProblem]:
+        return [self.problem]
+
+    def unit(self, cost: float) -> str:
+        return f"{cost:,.0f} cycles"
+
+    def weights(self, costs: Mapping[str, float]) -> Mapping[str, float]:
+        return {self.problem.key: 1.0}
+
+    def totals(
+        self, defaults: Mapping[str, float], costs: Mapping[str, float]
+    ) -> tuple[float, float]:
+        key = self.problem.key
+        return defaults.get(key, 0.0), costs.get(key, 0.0)
+
+    def worth(self) -> float:
+        return 1 - 1e-9
+
+    def entries(
+        self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
+    ) -> Iterator[Mapping[str, object]]:
+        for key, (candidate, ratio) in accepted.items():
+            cycles = round(costs[key])
+            yield {
+                "kind": "plan",
+                "key": key,
+                "title": self.problem.title,
+                "plan": {**candidate.record, "cycles": cycles},
+                "cycles": cycles,
+                "default_cycles": round(cycles / ratio),
+            }
+
+
+def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSubject:
+    """The plan of a model that can run on the accelerator as a whole.
+
+    Raises ModelError, UnsupportedOperatorError, DoesNotFitError as compilation does.
+    """
+    config = target.config
+    if config is None:
+        raise ModelError(f"target {target.name} has no plans; required vta or vta:CONFIG")
+    content = model.SerializeToString()
+    options = CompileOptions()
+    graph = _graph(content, target)
+    partition = fuse(graph)
+    activations = plan_activations(graph, partition, config.block)
+    layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    planner = Planner(layers, activations[partition.source], config, options.overlap)
+    key = plan_key(layers, config, options.overlap)
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    title = f"{model.graph.name or 'network'} on {target.name}"
+    problem = PlanProblem(planner, key, title, content, target)
+    return AcceleratorSubject(problem, f"{target.name}, model {digest}")

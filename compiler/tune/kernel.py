@@ -1,0 +1,134 @@
+"""Kernels of a model for CPUs: groups of nodes by themselves, and where they come from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..backends.llvm.target import CpuTarget
+from ..graph.groups import group_nodes
+from ..graph.ir import Graph, Node
+from ..graph.keys import group_key
+from ..graph.operators.contractions import Contract
+from ..graph.operators.movement import Reshape
+from ..graph.operators.protocol import Fusion, TensorOperator
+from ..graph.operators.repetition import Repeat
+from ..graph.operators.winograd import Winograd
+from ..loops.ir import Function
+from ..lower.group import Lowered
+from ..lower.tiling import Machine
+from ..recorded import lower_with
+from ..schedule.loops.threads import over_threads
+from ..schedule.records import KernelRecord
+
+__all__ = ["Kernel", "Place", "Setting", "kernels_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What code is made for: as of LlvmOptions."""
+
+    level: str = "native"
+    threads: int = 1
+
+    @property
+    def cpu(self) -> str:
+        """LLVM's name of the CPU."""
+        return CpuTarget.at_level(self.level).cpu
+
+    @property
+    def machine(self) -> Machine:
+        """As the lowering sees it."""
+        return Machine.of_vectors(CpuTarget.at_level(self.level).vector_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A group of nodes as a graph of its own; constants but for scalars are inputs.
+
+    cold: inputs that are constants, which come from memory each time that a network runs.
+    """
+
+    graph: Graph
+    key: str
+    title: str
+    cold: frozenset[str]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        graph = self.graph
+        parts = (graph.inputs, graph.outputs, graph.nodes, dict(graph.constants), dict(graph.types))
+        return _unpacked, (parts, self.key, self.title, self.cold)
+
+    def lowered(self, setting: Setting, record: KernelRecord) -> Lowered:
+        """Its loops by a record.  Raises ScheduleError for one that does not suit."""
+        return lower_with(self.graph, self.graph.nodes, setting.machine, record)
+
+    def function(self, setting: Setting, record: KernelRecord) -> Function:
+        """What is compiled: loops, and over threads if there are more than one.
+
+        Raises ScheduleError for a record that does not suit.
+        """
+        function = replace(self.lowered(setting, record).function, name="kernel")
+        return over_threads(function).function if setting.threads > 1 else function
+
+
+def _unpacked(parts: tuple[Any, ...], key: str, title: str, cold: frozenset[str]) -> Kernel:
+    """From another process."""
+    return Kernel(Graph(*parts), key, title, cold)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A kernel where a graph calls it.
+
+    origin: the node of the model whose contraction it computes, or else whose result.
+    tile: Winograd's, 0 for none.
+    """
+
+    kernel: Kernel
+    origin: str
+    tile: int
+
+
+def kernels_of(graph: Graph) -> Iterator[Place]:
+    """The groups of a graph that went through all passes, bodies of loops included."""
+    for nodes in group_nodes(graph):
+        if isinstance(nodes[0].operator, Repeat):
+            yield from kernels_of(nodes[0].operator.body)
+        elif not (len(nodes) == 1 and isinstance(nodes[0].operator, Reshape)):
+            anchors = [n for n in nodes if isinstance(n.operator, Contract | Winograd)]
+            anchor = (*anchors, nodes[-1])[0]
+            tile = anchor.operator.tile if isinstance(anchor.operator, Winograd) else 0
+            yield Place(_kernel(graph, nodes), anchor.origin, tile)
+
+
+def _kernel(graph: Graph, nodes: Sequence[Node]) -> Kernel:
+    made = {name for node in nodes for name in node.outputs}
+    read = tuple(dict.fromkeys(n for node in nodes for n in node.inputs if n not in made))
+    scalars = {
+        name: graph.constants[name]
+        for name in read
+        if name in graph.constants and graph.constants[name].size == 1
+    }
+    types = {name: graph.types[name] for name in (*read, *made)}
+    inputs = tuple(name for name in read if name not in scalars)
+    own = Graph(inputs, nodes[-1].outputs, tuple(nodes), scalars, types)
+    cold = frozenset(name for name in inputs if name in graph.constants)
+    return Kernel(own, group_key(graph, nodes), _title(types, nodes), cold)
+
+
+def _title(types: Mapping[str, object], nodes: Sequence[Node]) -> str:
+    """The anchor, or else the last node, and shapes."""
+    anchor = nodes[-1]
+    for node in nodes:
+        operator = node.operator
+        if isinstance(operator, TensorOperator) and operator.fusion in (
+            Fusion.CONTRACTION,
+            Fusion.REDUCTION,
+        ):
+            anchor = node
+    name = type(anchor.operator).__name__
+    if isinstance(anchor.operator, Winograd):
+        name = f"{name}{anchor.operator.tile}"
+    more = f"+{len(nodes) - 1}" if len(nodes) > 1 else ""
+    given = " ".join(str(types[x]) for x in anchor.inputs)
+    return f"{name}{more} {given} -> {types[nodes[-1].output]}"

@@ -1,0 +1,97 @@
+"""What a search needs to know about what it searches."""
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Candidate", "Features", "Job", "Measured", "Problem"]
+
+Features = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to do it, as canonical JSON text, so that equal ones are equal."""
+
+    text: str
+
+    @staticmethod
+    def of(record: Mapping[str, object]) -> "Candidate":
+        """From JSON values."""
+        return Candidate(json.dumps(record, sort_keys=True, separators=(",", ":")))
+
+    @property
+    def record(self) -> dict[str, object]:
+        """As JSON values."""
+        found: dict[str, object] = json.loads(self.text)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of a candidate; cost: in the problem's unit, None when it failed.
+
+    baseline: the cost of the default beside it, measured in turn with it.  error: why it failed.
+    """
+
+    cost: float | None
+    baseline: float | None = None
+    error: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Cost over the default's; below 1 is better."""
+        if self.cost is None or not self.baseline:
+            return None
+        return self.cost / self.baseline
+
+
+class Job(Protocol):
+    """A measurement that can be sent to another process."""
+
+    def run(self) -> Measured:
+        """Measure; whatever it raises is a failure of the candidate."""
+        ...
+
+
+class Problem(Protocol):
+    """One kernel, or one network's plan, whose cost is to be made small."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same problem."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        ...
+
+    def default(self) -> Candidate:
+        """What is done without a record."""
+        ...
+
+    def sample(self, rng: random.Random) -> Candidate:
+        """Any candidate."""
+        ...
+
+    def mutate(self, candidate: Candidate, rng: random.Random) -> Candidate:
+        """One near it."""
+        ...
+
+    def cross(self, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
+        """One with parts of both."""
+        ...
+
+    def features(self, candidate: Candidate) -> Features | None:
+        """What the model knows of it; None when it is not legal, and need not be measured."""
+        ...
+
+    def job(self, candidate: Candidate) -> Job:
+        """Its measurement."""
+        ...

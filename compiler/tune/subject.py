@@ -1,0 +1,135 @@
+"""What is tuned: the kernels of a model on a CPU, or the plan of a network on the accelerator."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import onnx
+
+from .kernel import Setting
+from .kernel_space import KernelProblem
+from .problem import Candidate, Problem
+from .variants import Layers, layers_of
+
+__all__ = ["CpuSubject", "Subject", "cpu_subject"]
+
+CLOSE = 1.3
+"""Cost of a convolution's kernels over the best way's, up to which a way is searched further."""
+
+
+class Subject(Protocol):
+    """A set of problems, and what their costs mean together."""
+
+    @property
+    def setting(self) -> str:
+        """Where results hold: the CPU and threads, or the configuration."""
+        ...
+
+    def problems(self) -> Sequence[Problem]:
+        """All of them."""
+        ...
+
+    def unit(self, cost: float) -> str:
+        """A cost for people."""
+        ...
+
+    def weights(self, costs: Mapping[str, float]) -> Mapping[str, float]:
+        """How much a run takes in each, given the best costs so far; 0 when it is not worth it."""
+        ...
+
+    def totals(
+        self, defaults: Mapping[str, float], costs: Mapping[str, float]
+    ) -> tuple[float, float]:
+        """Cost of a run by the defaults, and by the best so far."""
+        ...
+
+    def worth(self) -> float:
+        """The largest ratio to the default that is recorded: what is nearer to 1 may be noise."""
+        ...
+
+    def entries(
+        self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
+    ) -> Iterator[Mapping[str, object]]:
+        """Records of what was accepted, with its ratio to the default."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSubject:
+    """The kernels of a model."""
+
+    layers: Layers
+    where: Setting
+
+    @property
+    def setting(self) -> str:
+        return f"{self.where.cpu}, {self.where.threads} threads"
+
+    def unit(self, cost: float) -> str:
+        return f"{1e3 * cost:.3f} ms"
+
+    def problems(self) -> list[KernelProblem]:
+        return [KernelProblem(kernel, self.where) for kernel in self.layers.kernels.values()]
+
+    def weights(self, costs: Mapping[str, float]) -> Mapping[str, float]:
+        layers = self.layers
+        found = {key: count * costs.get(key, 0.0) for key, count in layers.rest.items()}
+        for tiles in layers.choices.values():
+            known = {
+                tile: sum(n * costs[key] for key, n in calls.items())
+                for tile, calls in tiles.items()
+                if all(key in costs for key in calls)
+            }
+            least = min(known.values(), default=0.0)
+            for tile, total in known.items():
+                if total <= CLOSE * least:
+                    for key, count in tiles[tile].items():
+                        found[key] = found.get(key, 0.0) + count * costs[key]
+        return found
+
+    def totals(
+        self, defaults: Mapping[str, float], costs: Mapping[str, float]
+    ) -> tuple[float, float]:
+        layers = self.layers
+        calls = layers.calls(layers.default)
+        if not all(key in defaults for key in calls):
+            return 0.0, 0.0
+        return (
+            layers.total(defaults, layers.default),
+            layers.total(costs, layers.chosen(costs)),
+        )
+
+    def worth(self) -> float:
+        return 0.985
+
+    def entries(
+        self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
+    ) -> Iterator[Mapping[str, object]]:
+        layers = self.layers
+        chosen = layers.chosen(costs)
+        common = {"cpu": self.where.cpu, "threads": self.where.threads}
+        for key, tile in chosen.items():
+            if tile != layers.default[key] and layers.choices[key][tile].keys() <= costs.keys():
+                yield {"kind": "convolution", **common, "key": key, "tile": tile}
+        calls = layers.calls(chosen)
+        for key, (candidate, ratio) in accepted.items():
+            if calls[key] and key in costs:
+                yield {
+                    "kind": "kernel",
+                    **common,
+                    "key": key,
+                    "title": layers.kernels[key].title,
+                    **candidate.record,
+                    "seconds": float(f"{costs[key]:.4g}"),
+                    "default_seconds": float(f"{costs[key] / ratio:.4g}"),
+                }
+
+
+def cpu_subject(
+    model: onnx.ModelProto, dims: Mapping[str, int], setting: Setting, winograd: bool
+) -> CpuSubject:
+    """The kernels of a model of fixed shapes, once ``dims`` are bound.
+
+    Raises ModelError for one whose shapes stay open, and what importing raises.
+    """
+    return CpuSubject(layers_of(model, dims, winograd), setting)

@@ -1,0 +1,122 @@
+"""Candidates are legal programs that compute what the default computes."""
+
+import random
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.errors import ScheduleError
+from dovetail.compiler.loops.verify import verify
+from dovetail.compiler.schedule.records import KernelRecord
+from dovetail.compiler.tune.features import LENGTH
+from dovetail.compiler.tune.kernel import Kernel, Setting
+from dovetail.compiler.tune.kernel_space import KernelProblem, record_of
+from dovetail.compiler.tune.problem import Candidate
+from dovetail.compiler.tune.variants import layers_of
+
+from .models import small_model
+
+SETTING = Setting()
+
+
+@cache
+def kernels() -> list[Kernel]:
+    """Of the small model, by tiles and directly."""
+    return list(layers_of(small_model(), {}, True).kernels.values())
+
+
+def results(kernel: Kernel, record: KernelRecord, setting: Setting) -> list[np.ndarray]:
+    """What machine code gives for random inputs."""
+    rng = np.random.default_rng(1)
+    function = kernel.function(setting, record)
+    verify(function)
+    inputs = [rng.standard_normal(b.shape).astype(b.dtype.numpy) for b in function.inputs]
+    code = compile_functions([function], LlvmOptions(threads=setting.threads, jobs=1))
+    return code.run("kernel", inputs)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_candidates_compute_what_the_default_computes(seed: int, threaded: bool) -> None:
+    rng = random.Random(seed)
+    setting = Setting(threads=2) if threaded else SETTING
+    kernel = rng.choice(kernels())
+    problem = KernelProblem(kernel, setting)
+    one, other = problem.sample(rng), problem.sample(rng)
+    candidate = problem.cross(problem.mutate(one, rng), other, rng)
+    features = problem.features(candidate)
+    if features is None:
+        return
+    assert features.shape == (LENGTH,)
+    assert np.isfinite(features).all()
+    expected = results(kernel, KernelRecord(), setting)
+    found = results(kernel, record_of(candidate), setting)
+    for a, b in zip(found, expected, strict=True):
+        assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max()
+
+
+def test_a_candidate_is_the_same_after_its_text() -> None:
+    rng = random.Random(3)
+    problem = KernelProblem(kernels()[0], SETTING)
+    for _ in range(20):
+        candidate = problem.sample(rng)
+        again = KernelProblem(kernels()[0], SETTING)
+        mine, its = problem.features(candidate), again.features(Candidate(candidate.text))
+        assert (mine is None) == (its is None)
+        if mine is not None and its is not None:
+            assert np.array_equal(mine, its)
+
+
+def test_models_of_other_names_have_the_same_keys() -> None:
+    model = small_model(seed=1)
+    for node in model.graph.node:
+        node.name = f"other_{node.name}"
+    keys = {kernel.key for kernel in layers_of(model, {}, True).kernels.values()}
+    assert keys == {kernel.key for kernel in kernels()}
+    other = layers_of(small_model(size=12), {}, True).kernels
+    assert not keys & {key for key, kernel in other.items() if "Winograd" in kernel.title}
+
+
+def test_the_job_measures_beside_the_default() -> None:
+    kernel = next(each for each in kernels() if "WindowReduce" in each.title)
+    problem = KernelProblem(kernel, SETTING)
+    measured = problem.job(problem.default()).run()
+    assert measured.error == ""
+    assert measured.cost is not None
+    assert measured.baseline is not None
+    assert 0 < measured.cost < 1
+
+
+def test_wrong_results_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = next(each for each in kernels() if "WindowReduce" in each.title)
+    other = next(each for each in kernels() if "Contract" in each.title)
+    job = KernelProblem(kernel, SETTING).job(KernelProblem(kernel, SETTING).default())
+    assert job.run().cost is not None
+    from dovetail.compiler.tune import kernel_job
+
+    bench = kernel_job._bench(kernel.key, SETTING, kernel_job._Held(kernel))
+    monkeypatch.setattr(bench, "expected", [each + 1 for each in bench.expected])
+    measured = job.run()
+    assert measured.cost is None
+    assert "results differ from the default's" in measured.error
+    assert other.key != kernel.key
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"decisions": {"tiles": [[99, 2]]}, "steps": []},
+        {"decisions": {"outer": [0, 0]}, "steps": []},
+        {"decisions": {"rows": "2"}, "steps": []},
+        {"decisions": {}, "steps": [{"step": "fuse", "outer": "a", "inner": "b", "name": ""}]},
+    ],
+)
+def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None:
+    kernel = next(each for each in kernels() if "Contract" in each.title)
+    with pytest.raises(ScheduleError):
+        kernel.lowered(SETTING, record_of(Candidate.of(record)))
+    assert KernelProblem(kernel, SETTING).features(Candidate.of(record)) is None

@@ -1,0 +1,157 @@
+"""Tuning from end to end: kept, resumed, replayed; and by random search."""
+
+import json
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+import dovetail.compiler
+from dovetail.compiler.__main__ import main
+from dovetail.compiler.errors import ScheduleError, TuneError
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.recorded import StaleRecordWarning
+from dovetail.compiler.schedule_records import read_entries, read_records, write_entries
+from dovetail.compiler.tune.kernel import Setting
+from dovetail.compiler.tune.problem import Measured
+from dovetail.compiler.tune.subject import CpuSubject, cpu_subject
+from dovetail.compiler.tune.trials import TRIALS, read_trials
+from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+from dovetail.compiler.tune.workers import LocalWorkers, Request
+
+from .models import small_model
+
+SETTING = Setting()
+
+
+@pytest.fixture(scope="module")
+def subject() -> CpuSubject:
+    return cpu_subject(small_model(), {}, SETTING, True)
+
+
+def by_length(self: LocalWorkers[object], request: Request[object]):  # type: ignore[no-untyped-def]
+    """In the place of measuring: candidates of longer text cost less."""
+    waiting: deque[tuple[object, object]] = deque()
+    while True:
+        job = request()
+        if job is None and not waiting:
+            return
+        if job is not None:
+            waiting.append(job)
+        name, own = waiting.popleft()
+        cost = 1 / len(own.candidate)  # type: ignore[attr-defined]
+        yield name, Measured(cost, 1 / 30)
+
+
+@pytest.mark.parametrize("strategy", ["evolution", "random"])
+def test_each_result_is_kept_and_the_search_goes_on_where_it_stopped(
+    tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    monkeypatch.setattr(LocalWorkers, "run", by_length)
+    first = tune(subject, tmp_path, Options(None, 60, strategy=strategy))
+    trials = read_trials(tmp_path / TRIALS)
+    assert len(trials) == first.progress.trials >= 60
+    assert {trial.key for trial in trials} == set(subject.layers.kernels)
+    again = tune(subject, tmp_path, Options(None, 40, strategy=strategy, seed=1))
+    later = read_trials(tmp_path / TRIALS)
+    assert again.progress.known == len(trials)
+    texts = [(trial.key, trial.text) for trial in later]
+    assert len(set(texts)) == len(texts) == len(trials) + again.progress.trials
+    assert again.progress.best <= first.progress.best
+    assert [dict(each) for each in again.entries] == read_entries(tmp_path / RECORDS)
+
+
+def test_a_full_disk_ends_it_and_the_next_run_goes_on(
+    tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dovetail.compiler.tune import trials
+
+    monkeypatch.setattr(LocalWorkers, "run", by_length)
+    kept = 0
+
+    def write(handle: int, data: bytes) -> int:
+        nonlocal kept
+        kept += 1
+        if kept > 5:
+            raise OSError(28, "No space left on device")
+        return real(handle, data)
+
+    real = trials.os.write
+    monkeypatch.setattr(trials.os, "write", write)
+    with pytest.raises(TuneError, match="No space left on device; its 5 results are kept"):
+        tune(subject, tmp_path, Options(None, 60))
+    monkeypatch.setattr(trials.os, "write", real)
+    assert len(read_trials(tmp_path / TRIALS)) == 5
+    assert tune(subject, tmp_path, Options(None, 20)).progress.known == 5
+
+
+def test_records_are_measured_written_and_replayed(tmp_path: Path) -> None:
+    path, out = tmp_path / "small.onnx", tmp_path / "out"
+    onnx.save(small_model(), path)
+    command = ["tune", str(path), "-o", str(out), "--trials", "40", "--json"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["trials"] >= 40
+    for trial in read_trials(out / TRIALS):
+        assert (trial.cost is None) == bool(trial.error), trial
+    x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
+    plain = dovetail.compiler.compile(path, "cpu").run(x, device="cpu").outputs["y"]
+    options = CompileOptions(records=(out / RECORDS,))
+    tuned = dovetail.compiler.compile(path, "cpu", options).run(x, device="cpu").outputs["y"]
+    assert np.abs(tuned - plain).max() <= 2e-5 * np.abs(plain).max()
+
+
+def test_recorded_decisions_change_the_program(tmp_path: Path, subject: CpuSubject) -> None:
+    file = tmp_path / RECORDS
+    common = {"cpu": SETTING.cpu, "threads": 1}
+    (convolution,) = subject.layers.choices
+    entry = {"kind": "convolution", **common, "key": convolution, "tile": 2}
+    write_entries(file, [entry])
+    records = read_records([file], SETTING.cpu, 1)
+    assert records.tiles == {convolution: 2}
+    assert not read_records([file], "other", 1)
+    assert not read_records([file], SETTING.cpu, 2)
+    module = dovetail.compiler.compile(small_model(), "cpu", CompileOptions(records=(file,)))
+    shapes = [tuple(shape) for _, shape, _ in module.details["constants"]]
+    assert (16, 1, 1, 16, 16) in shapes
+
+
+def test_a_record_of_another_version_is_left_out_with_a_warning(
+    tmp_path: Path, subject: CpuSubject
+) -> None:
+    file = tmp_path / RECORDS
+    common = {"kind": "kernel", "cpu": SETTING.cpu, "threads": 1, "decisions": {}}
+    step = {"step": "fuse", "outer": "nowhere", "inner": "either", "name": ""}
+    key = next(iter(subject.layers.rest))
+    write_entries(file, [{**common, "key": key, "steps": [step]}])
+    with pytest.warns(StaleRecordWarning, match="is of another version and is not used"):
+        dovetail.compiler.compile(small_model(), "cpu", CompileOptions(records=(file,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 1: no JSON"),
+        ("[]", "required an object of version 1"),
+        ('{"version": 1}', "required a list called records"),
+        ('{"version": 1, "records": [\n{"kind": "kernel"}]}', "record 1 is malformed"),
+        ('{"version": 1, "records": [\n{"kind": "other"}]}', "a kind of kernel"),
+    ],
+)
+def test_a_malformed_file_of_records_is_a_clear_error(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / RECORDS
+    file.write_text(text)
+    with pytest.raises(ScheduleError, match=message):
+        read_entries(file)
+    with pytest.raises(ScheduleError, match="tune anew, or take the file out of --records"):
+        dovetail.compiler.compile(small_model(), "cpu", CompileOptions(records=(file,)))
+
+
+def test_a_missing_file_of_records_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ScheduleError, match="cannot be read: No such file"):
+        read_entries(tmp_path / "none.json")
