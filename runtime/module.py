@@ -1,30 +1,25 @@
 """The compiled module and its file.
 
 A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian),
-the manifest (JSON, UTF-8), the sections, one after the other, and the SHA-256 of everything before
-it.  The manifest lists each section's name and length; blanks at its end let the sections begin at
-a multiple of 64 bytes.
+the manifest (JSON, UTF-8), the sections, one after the other, and the digest of everything before
+it (``files.py``).  The manifest lists each section's name and length; blanks at its end let the
+sections begin at a multiple of 64 bytes.
 """
 
-import hashlib
 import json
-import mmap
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import ModuleError
+from .files import DIGEST_BYTES, digest, read_file, write_whole
 from .result import RunResult
 
 __all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
 
 MAGIC = b"DOVETAIL"
-FORMAT_VERSION = 1
-DIGEST_BYTES = 32
-HUGE_BYTES = 4 << 20
-"""Files that are worth large pages."""
+FORMAT_VERSION = 2
 ALIGNMENT = 64
 """Of the first section; what needs it in a later one sees to the lengths before it."""
 
@@ -98,30 +93,34 @@ class Module:
         text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
         text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNMENT)
         body = MAGIC + len(text).to_bytes(8, "little") + text + b"".join(self.sections.values())
-        return body + hashlib.sha256(body).digest()
+        return body + digest(body)
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         write_whole(path, self.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: "bytes | memoryview | mmap.mmap", where: str = "module") -> "Module":
+    def from_bytes(cls, data: bytes | memoryview, where: str = "module") -> "Module":
         """Read the content of a file; ``where`` names it in errors.
 
         Raises ModuleError when it is not a module, is damaged, or is of another format version.
         """
+        return cls._read(memoryview(data), digest(memoryview(data)[:-DIGEST_BYTES]), where)
+
+    @classmethod
+    def _read(cls, data: memoryview, found: bytes, where: str) -> "Module":
+        """found: the digest of what is before the one in ``data``."""
         smallest = len(MAGIC) + 8 + DIGEST_BYTES
-        whole = memoryview(data)
-        if len(data) < smallest or whole[: len(MAGIC)] != MAGIC:
+        if len(data) < smallest or data[: len(MAGIC)] != MAGIC:
             raise ModuleError(
                 f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
-                f"{bytes(whole[:8])!r}); make one with: dovetail compile"
+                f"{bytes(data[:8])!r}); make one with: dovetail compile"
             )
-        body, digest = whole[:-DIGEST_BYTES], whole[-DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
+        body = data[:-DIGEST_BYTES]
+        if found != data[-DIGEST_BYTES:]:
             raise ModuleError(
                 f"{where} is damaged: its content does not match its checksum (truncated, or bits "
-                "changed); compile it again"
+                "changed), or it is of an older version; compile it again"
             )
         start = len(MAGIC) + 8
         length = int.from_bytes(data[len(MAGIC) : start], "little")
@@ -161,51 +160,10 @@ class Module:
         Raises ModuleError as ``from_bytes`` does, and when there is no such file.
         """
         try:
-            data = _read(path)
+            data, found = read_file(path)
         except OSError as error:
             raise ModuleError(f"cannot read module {path}: {error.strerror}") from None
-        return cls.from_bytes(data, str(path))
-
-
-def _read(path: Path) -> bytes | mmap.mmap:
-    """The content of a file, from an address of a page on; if it is long, in large pages."""
-    with path.open("rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return b""
-        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if size >= HUGE_BYTES:
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        view, place = memoryview(memory), 0
-        while place < size:
-            count = file.readinto(view[place:])
-            if not count:
-                raise OSError(0, f"{size} bytes expected, {place} found")
-            place += count
-        return memory
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path``: afterwards the file has all of it, or is as it was.
-
-    Raises ModuleError when the folder cannot be written.
-    """
-    import tempfile
-
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ModuleError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise ModuleError(f"cannot write {path}: {error.strerror}") from None
-        raise
+        return cls._read(data, found, str(path))
 
 
 def _to_json(tensor: TensorSignature) -> dict[str, Any]:

@@ -23,7 +23,7 @@ JSON_VALUES = st.recursive(
 
 
 def with_checksum(body: bytes) -> bytes:
-    return body + hashlib.sha256(body).digest()
+    return body + hashlib.sha256(hashlib.sha256(body).digest()).digest()
 
 
 def with_manifest(change: dict[str, object]) -> bytes:
@@ -88,7 +88,7 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "format 2; required 1"),
+        ({"format": 3}, "format 3; required 2"),
         ({"inputs": [{"name": "x"}]}, "manifest"),
         ({"inputs": 3}, "manifest"),
         ({"sections": [["dram", 255]]}, "256 bytes of sections; the manifest lists 255"),

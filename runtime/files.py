@@ -1,0 +1,108 @@
+"""Files of modules: read and checked by several threads at a time, written whole or not at all."""
+
+import hashlib
+import itertools
+import mmap
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from .errors import ModuleError
+
+__all__ = ["DIGEST_BYTES", "digest", "read_file", "write_whole"]
+
+DIGEST_BYTES = 32
+CHUNK_BYTES = 1 << 20
+"""That are hashed by themselves."""
+HUGE_BYTES = 4 << 20
+"""Files that are worth large pages, and threads."""
+THREADS = 4
+
+Content = bytes | memoryview
+
+
+def digest(body: Content) -> bytes:
+    """The SHA-256 of the SHA-256 of each ``CHUNK_BYTES`` of ``body``."""
+    whole = memoryview(body)
+    return _digest(len(whole), lambda start, end: whole[start:end])
+
+
+def read_file(path: Path) -> tuple[memoryview, bytes]:
+    """The content of a file, and the digest of all but its last ``DIGEST_BYTES``.
+
+    It begins at an address of a page, and lies in large pages if it is long.  Raises OSError.
+    """
+    with path.open("rb", buffering=0) as file:
+        handle = file.fileno()
+        size = os.fstat(handle).st_size
+        if size <= DIGEST_BYTES:
+            return memoryview(file.read()), b""
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= HUGE_BYTES:
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        view = memoryview(memory)
+
+        def filled(start: int, end: int) -> memoryview:
+            part = view[start:end]
+            place = 0
+            while place < len(part):
+                count = os.preadv(handle, [part[place:]], start + place)
+                if not count:
+                    raise OSError(0, f"it has {start + place} bytes, not {size}")
+                place += count
+            return part
+
+        filled(size - DIGEST_BYTES, size)
+        return view, _digest(size - DIGEST_BYTES, filled)
+
+
+def _digest(size: int, part: Callable[[int, int], memoryview]) -> bytes:
+    """Of ``size`` bytes, which ``part`` gives from a start to an end, in any order."""
+    count = -(-size // CHUNK_BYTES)
+    found = [b""] * count
+    problems: list[OSError] = []
+    numbers = itertools.count()
+
+    def work() -> None:
+        try:
+            while (number := next(numbers)) < count:
+                start = number * CHUNK_BYTES
+                chunk = part(start, min(start + CHUNK_BYTES, size))
+                found[number] = hashlib.sha256(chunk).digest()
+        except OSError as error:
+            problems.append(error)
+
+    others = min(THREADS, len(os.sched_getaffinity(0))) - 1 if size >= HUGE_BYTES else 0
+    threads = [threading.Thread(target=work) for _ in range(others)]
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+    return hashlib.sha256(b"".join(found)).digest()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path``: afterwards the file has all of it, or is as it was.
+
+    Raises ModuleError when the folder cannot be written.
+    """
+    import tempfile
+
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ModuleError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ModuleError(f"cannot write {path}: {error.strerror}") from None
+        raise
