@@ -242,7 +242,7 @@ class _Contraction:
         if self.dots is not None:
             dots, starts = self.dots, self._places(labels)
             body = each(lambda at: dots.update(self.operands, starts, register, at), 1)
-            return loops(tuple(names), body)
+            return loops(tuple(names), block(ahead(labels), body))
         if summed_lanes == 1:
             product = self._product(labels)
             body = each(
@@ -279,7 +279,9 @@ class _Contraction:
         def lines(labels: Mapping[int, Expr]) -> Stmt:
             there = [{**labels, **lanes, stream.moving: start} for start in starts]
             where = [tuple(_affine(axis, own) for axis in stream.axes) for own in there]
-            regions = tuple(Region(stream.buffer, each, (1,) * len(each)) for each in where)
+            packed = (zero(),) * (len(stream.buffer.shape) - len(stream.axes))
+            ones = (1,) * len(stream.buffer.shape)
+            regions = tuple(Region(stream.buffer, (*each, *packed), ones) for each in where)
             return Invoke(PREFETCH, regions)
 
         return lines
