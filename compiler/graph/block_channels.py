@@ -27,7 +27,7 @@ from .expand_convolutions import padded
 from .ir import Graph, Node
 from .keys import convolution_key
 from .operators.contractions import Convolution
-from .operators.elementwise import Binary, Bitcast, Cast, Unary, Where
+from .operators.elementwise import Binary, Bitcast, Cast, MultiplyAdd, Unary, Where
 from .operators.indexing import Gather
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .operators.reductions import Reduce
@@ -91,7 +91,7 @@ class _Blocking:
         match node.operator:
             case Convolution():
                 result = self.convolution(node, node.operator)
-            case Unary() | Binary() | Where() | Cast() | Bitcast():
+            case Unary() | Binary() | Where() | MultiplyAdd() | Cast() | Bitcast():
                 result = self.elementwise(node)
             case WindowReduce() | Gather() | PadTensor() | Reduce():
                 result = self.spatial(node)

@@ -19,7 +19,15 @@ from .bounds import accumulator_bound
 from .ir import Array, Graph, GraphBuilder, Node
 from .operators.assembly import Assemble
 from .operators.contractions import Convolution, contract
-from .operators.elementwise import Binary, BinaryFunction, Bitcast, Cast, Unary, UnaryFunction
+from .operators.elementwise import (
+    Binary,
+    BinaryFunction,
+    Bitcast,
+    Cast,
+    MultiplyAdd,
+    Unary,
+    UnaryFunction,
+)
 from .operators.indexing import Gather
 from .operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from .operators.protocol import TensorOperator
@@ -291,21 +299,25 @@ class _Expanding:
         return self.saturated(product, operator.zero_point, operator.low, operator.high)
 
     def add(self, a: str, b: str, operator: Add) -> str:
-        """In float64, rounded to float32 where a fused multiply-add rounds."""
-        ra, rb = np.float64(F32(operator.a_ratio)), np.float64(F32(operator.b_ratio))
+        """Two multiplications that add, each rounded once."""
+        ra, rb = F32(operator.a_ratio), F32(operator.b_ratio)
         shift = 128 if operator.unsigned else 0
-        product = np.float64(F32(rb * (operator.b_zero_point + shift)))
-        start = F32(ra * (operator.a_zero_point + shift) + product)
-        offset = np.float64(F32(operator.zero_point + shift) - start)
-        inner = self.binary(BinaryFunction.ADD, self.scaled(b, shift, rb), offset)
-        inner = self.cast(self.cast(inner, DType.FLOAT32), DType.FLOAT64)
-        total = self.binary(BinaryFunction.ADD, self.scaled(a, shift, ra), inner)
-        return self.saturated(self.cast(total, DType.FLOAT32), -shift, operator.low, operator.high)
+        product = np.float64(F32(np.float64(rb) * (operator.b_zero_point + shift)))
+        start = F32(np.float64(ra) * (operator.a_zero_point + shift) + product)
+        offset = self.constant(np.asarray(F32(operator.zero_point + shift) - start))
+        inner = self.emit(
+            MultiplyAdd(), self.shifted(b, shift), self.constant(np.asarray(rb)), offset
+        )
+        total = self.emit(
+            MultiplyAdd(), self.shifted(a, shift), self.constant(np.asarray(ra)), inner
+        )
+        return self.saturated(total, -shift, operator.low, operator.high)
 
-    def scaled(self, x: str, shift: int, ratio: float) -> str:
-        """``(x + shift) * ratio`` in float64, where it is exact."""
-        wide = self.binary(BinaryFunction.ADD, self.cast(x, DType.FLOAT64), shift)
-        return self.binary(BinaryFunction.MUL, wide, ratio)
+    def shifted(self, x: str, shift: int) -> str:
+        """``x + shift`` in float32, where it is exact."""
+        wide = self.cast(x, DType.INT32)
+        moved = self.binary(BinaryFunction.ADD, wide, shift) if shift else wide
+        return self.cast(moved, DType.FLOAT32)
 
     def window(self, node: Node, operator: MaxPool2d | AveragePool2d | Pad | Upsample2d) -> str:
         """Pools, borders and repeated pixels of images."""

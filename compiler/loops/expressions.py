@@ -2,7 +2,7 @@
 
     Expr := Constant value dtype | Variable name | Load buffer [ Expr, ... ]
           | Unary function Expr | Binary function Expr Expr | Select Expr Expr Expr
-          | Cast dtype Expr | Bitcast dtype Expr
+          | MultiplyAdd Expr Expr Expr | Cast dtype Expr | Bitcast dtype Expr
 
 Loop variables and indices are int64.  Integer arithmetic wraps; ``div`` of integers truncates,
 ``floordiv`` and ``mod`` round down.  Comparisons give bool.  ``and``, ``or``, ``xor`` and ``not``
@@ -29,6 +29,7 @@ __all__ = [
     "Constant",
     "Expr",
     "Load",
+    "MultiplyAdd",
     "Scope",
     "Select",
     "Unary",
@@ -302,6 +303,25 @@ class Select(_Arithmetic):
 
 
 @dataclass(frozen=True, slots=True)
+class MultiplyAdd(_Arithmetic):
+    """``left * right + addend`` of float32, rounded once.  Raises GraphError for other dtypes."""
+
+    left: "Expr"
+    right: "Expr"
+    addend: "Expr"
+
+    def __post_init__(self) -> None:
+        found = [each.dtype for each in (self.left, self.right, self.addend)]
+        if found != [DType.FLOAT32] * 3:
+            raise GraphError(f"fma: operands are {', '.join(found)}; required float32")
+
+    @property
+    def dtype(self) -> DType:
+        """The operands'."""
+        return DType.FLOAT32
+
+
+@dataclass(frozen=True, slots=True)
 class Cast(_Arithmetic):
     """``operand`` converted to ``dtype``, as C does; float to integer truncates."""
 
@@ -317,7 +337,9 @@ class Bitcast(_Arithmetic):
     operand: "Expr"
 
 
-Expr = Union[Constant, Variable, Load, Unary, Binary, Select, Cast, Bitcast]  # noqa: UP007
+Expr = Union[  # noqa: UP007
+    Constant, Variable, Load, Unary, Binary, Select, MultiplyAdd, Cast, Bitcast
+]
 
 
 def as_index(value: Expr | int) -> Expr:

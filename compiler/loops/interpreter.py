@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CompilerError
+from ..graph.operators.elementwise import multiply_add
 from .arithmetic import binary, bitcast, cast, constant, unary
 from .expressions import (
     Binary,
@@ -23,6 +24,7 @@ from .expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Unary,
     Variable,
@@ -146,6 +148,10 @@ class _Compiler:
                 condition, chosen, other = below
                 return lambda env, memory: (
                     chosen(env, memory) if condition(env, memory) else other(env, memory)
+                )
+            case MultiplyAdd():
+                return lambda env, memory: float(
+                    multiply_add(*(np.array(each(env, memory), np.float32) for each in below))
                 )
             case Cast(dtype=dtype, operand=operand):
                 convert, inner = cast(operand.dtype, dtype), below[0]

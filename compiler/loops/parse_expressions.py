@@ -13,6 +13,7 @@ from .expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Unary,
     UnaryFunction,
@@ -133,4 +134,6 @@ class ExpressionParser:
                 return self._made(kind, table[word], *given)
         if word == "select" and len(given) == 3:
             return self._made(Select, *given)
+        if word == "fma" and len(given) == 3:
+            return self._made(MultiplyAdd, *given)
         raise line.error(f"no function {word!r} of {len(given)} operands")

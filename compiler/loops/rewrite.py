@@ -16,6 +16,7 @@ from .expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Unary,
     Variable,
@@ -69,6 +70,8 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
             return (operand,)
         case Select(condition=condition, chosen=chosen, other=other):
             return (condition, chosen, other)
+        case MultiplyAdd(left=left, right=right, addend=addend):
+            return (left, right, addend)
         case _:
             assert_never(expr)
 
@@ -92,6 +95,8 @@ def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Bitcast(dtype, new[0])
         case Select():
             return Select(new[0], new[1], new[2])
+        case MultiplyAdd():
+            return MultiplyAdd(new[0], new[1], new[2])
         case _:
             assert_never(expr)
 

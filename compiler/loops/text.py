@@ -25,6 +25,7 @@ The grammar; NAME is an identifier with dots, or a JSON string; indentation nest
     expr      := expr INFIX expr | FUNCTION "(" expr,* ")" | "(" expr ")"
                | "cast" "(" DTYPE "," expr ")" | "bitcast" "(" DTYPE "," expr ")"
                | "select" "(" expr "," expr "," expr ")" | NAME | NAME "[" expr,* "]"
+               | "fma" "(" expr "," expr "," expr ")"
                | INTEGER | NUMBER ":" DTYPE | "true" | "false"       no dtype: int64
 
 INFIX, weakest first: ``< <= == !=``, ``|``, ``&``, ``+ -``, ``* / // %``; the last four groups
@@ -47,6 +48,7 @@ from .expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Scope,
     Select,
     Unary,
@@ -93,7 +95,7 @@ ATOM = 6
 RESERVED = frozenset(
     {
         *("function", "input", "output", "for", "in", "while", "if", "else", "alloc", "let"),
-        *("invoke", "block", "cast", "bitcast", "select", "true", "false", "nan", "inf"),
+        *("invoke", "block", "cast", "bitcast", "select", "fma", "true", "false", "nan", "inf"),
         *(function.value for function in UnaryFunction),
         *(function.value for function in BinaryFunction),
         *(kind.value for kind in LoopKind),
@@ -216,6 +218,8 @@ def _combine(expr: Expr, below: tuple[Written, ...]) -> Written:
             return f"{test}({inside})", ATOM
         case Select():
             return f"select({inside})", ATOM
+        case MultiplyAdd():
+            return f"fma({inside})", ATOM
         case Cast(dtype=dtype):
             return f"cast({dtype}, {inside})", ATOM
         case Bitcast(dtype=dtype):

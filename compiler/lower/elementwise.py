@@ -12,6 +12,7 @@ from ..loops.expressions import (
     Cast,
     Constant,
     Expr,
+    MultiplyAdd,
     Select,
     Unary,
     UnaryFunction,
@@ -47,6 +48,13 @@ def where(operator: elementwise.Where, operands: Sequence[Operand], indices: Ind
     """A selection between two values, both computed."""
     condition, a, b = (each.broadcast(indices) for each in operands)
     return Select(condition, a, b)
+
+
+def multiply_add(
+    operator: elementwise.MultiplyAdd, operands: Sequence[Operand], indices: Indices
+) -> Expr:
+    """The expression of the same name."""
+    return MultiplyAdd(*(each.broadcast(indices) for each in operands))
 
 
 def cast(operator: elementwise.Cast, operands: Sequence[Operand], indices: Indices) -> Expr:
@@ -91,6 +99,7 @@ ELEMENTWISE: Mapping[type[Any], Element] = {
     elementwise.Unary: unary,
     elementwise.Binary: binary,
     elementwise.Where: where,
+    elementwise.MultiplyAdd: multiply_add,
     elementwise.Cast: cast,
     elementwise.Bitcast: bitcast,
 }

@@ -23,6 +23,7 @@ from ...loops.expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Unary,
     Variable,
@@ -81,6 +82,8 @@ def _own(node: Expr) -> str:
             return f"{type(node).__name__} {node.dtype}"
         case Select():
             return "select"
+        case MultiplyAdd():
+            return "fma"
         case Constant() | Variable():
             return repr(node)
 

@@ -12,6 +12,7 @@ from ...loops.expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Unary,
     Variable,
@@ -22,6 +23,7 @@ from ...loops.rewrite import loads, operands
 from .context import Context
 from .conversions import convert
 from .floats import float_binary, float_compare, float_unary
+from .fused import exact_multiply_add
 from .indices import index_arithmetic
 from .integers import bounded, integer_binary, integer_compare
 from .memory import load, locate
@@ -92,6 +94,9 @@ def _evaluate(context: Context, expr: Expr) -> Operand:
             return binary(context, expr.function, left, right)
         case Select():
             return _select(context, expr)
+        case MultiplyAdd():
+            below = (evaluate(context, each) for each in operands(expr))
+            return exact_multiply_add(context.e, *context.common(tuple(below)))
         case Cast():
             operand = context.materialize(evaluate(context, expr.operand))
             return convert(context.e, operand, expr.dtype)

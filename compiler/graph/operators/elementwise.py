@@ -17,10 +17,12 @@ __all__ = [
     "BinaryFunction",
     "Bitcast",
     "Cast",
+    "MultiplyAdd",
     "Unary",
     "UnaryFunction",
     "Where",
     "broadcast_shape",
+    "multiply_add",
 ]
 
 
@@ -231,6 +233,24 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
+class MultiplyAdd:
+    """``a * b + c`` of float32, broadcast, rounded once."""
+
+    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """float32, of the common shape."""
+        require_inputs(self, inputs, 3)
+        found = ", ".join(map(str, inputs))
+        require(self, all(x.dtype == DType.FLOAT32 for x in inputs), found, "float32")
+        return (TensorType(broadcast_shape(self, inputs), DType.FLOAT32),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """By ``multiply_add``."""
+        return (multiply_add(*inputs),)
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """``x`` as ``dtype``: to bool is ``x != 0``, float to integer truncates, integers wrap.
 
@@ -276,6 +296,26 @@ class Bitcast:
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """NumPy's ``view``."""
         return (np.ascontiguousarray(inputs[0]).reshape(inputs[0].shape).view(self.dtype.numpy),)
+
+
+def multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """``a * b + c`` of float32, rounded once.
+
+    The product is exact in float64; the sum is rounded to the neighbour whose last bit is set, from
+    which float32 rounds as from the exact sum.  Source: S. Boldo and G. Melquiond, "Emulation of a
+    FMA and correctly rounded sums", 2008.
+    """
+    with np.errstate(all="ignore"):
+        product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+        addend = np.asarray(c, np.float64)
+        total = np.asarray(product + addend)
+        part = total - product
+        error = (product - (total - part)) + (addend - part)
+        bits = total.view(np.int64)
+        step = np.where(np.signbit(error) == np.signbit(total), 1, -1)
+        inexact = (error != 0) & ~np.isnan(error) & (bits & 1 == 0)
+        moved = np.where(inexact, bits + step, bits)
+        return np.asarray(moved.view(np.float64).astype(np.float32))
 
 
 def _is_float(x: Array) -> bool:

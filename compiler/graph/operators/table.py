@@ -27,6 +27,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     contractions.Determinant,
     elementwise.Binary,
     elementwise.Bitcast,
+    elementwise.MultiplyAdd,
     elementwise.Cast,
     elementwise.Unary,
     elementwise.Where,
