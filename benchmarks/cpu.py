@@ -160,6 +160,7 @@ def table(measured: list[Measured]) -> Table:
 @click.option("--runs", default=20, show_default=True, help="In each round.")
 @click.option("--threads", multiple=True, default=(1,), show_default=True)
 @click.option("--no-winograd", is_flag=True, help="Direct products only.")
+@click.option("--records", multiple=True, type=click.Path(path_type=Path), help="Of tuning.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where models are kept.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path))
 def main(
@@ -169,6 +170,7 @@ def main(
     runs: int,
     threads: tuple[int, ...],
     no_winograd: bool,
+    records: tuple[Path, ...],
     folder: Path | None,
     json_path: Path | None,
 ) -> None:
@@ -178,7 +180,7 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         place = folder or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
-        options = CompileOptions(winograd=not no_winograd)
+        options = CompileOptions(winograd=not no_winograd, records=records)
         for name in networks or (INTEGER if int8 else FLOAT):
             for count in threads:
                 chosen = replace(options, threads=count)

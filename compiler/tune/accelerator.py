@@ -6,7 +6,7 @@ which do not vary.
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -217,19 +217,19 @@ class AcceleratorSubject:
     def worth(self) -> float:
         return 1 - 1e-9
 
+    def whole(self, entries: Sequence[Mapping[str, object]]) -> None:
+        return None
+
     def entries(
         self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
-    ) -> Iterator[Mapping[str, object]]:
+    ) -> Sequence[Sequence[Mapping[str, object]]]:
+        found = []
         for key, (candidate, ratio) in accepted.items():
             cycles = round(costs[key])
-            yield {
-                "kind": "plan",
-                "key": key,
-                "title": self.problem.title,
-                "plan": {**candidate.record, "cycles": cycles},
-                "cycles": cycles,
-                "default_cycles": round(cycles / ratio),
-            }
+            plan = {**candidate.record, "cycles": cycles}
+            named = {"kind": "plan", "key": key, "title": self.problem.title, "plan": plan}
+            found.append({**named, "cycles": cycles, "default_cycles": round(cycles / ratio)})
+        return [found]
 
 
 def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSubject:

@@ -1,7 +1,10 @@
 """Kernels of a model for CPUs: groups of nodes by themselves, and where they come from."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ..backends.llvm.target import CpuTarget
@@ -29,6 +32,8 @@ class Setting:
 
     level: str = "native"
     threads: int = 1
+    constant_bytes: int = 0
+    """Of the network that kernels are in: as much passes through the caches between two calls."""
 
     @property
     def cpu(self) -> str:
@@ -36,9 +41,24 @@ class Setting:
         return CpuTarget.at_level(self.level).cpu
 
     @property
+    def title(self) -> str:
+        """Where measurements hold: the CPU, and the compiler that made the code."""
+        return f"{self.cpu}, {self.threads} threads, compiler {_compiler_digest()}"
+
+    @property
     def machine(self) -> Machine:
         """As the lowering sees it."""
         return Machine.of_vectors(CpuTarget.at_level(self.level).vector_bytes)
+
+
+@cache
+def _compiler_digest() -> str:
+    """Of the sources that decide what a record becomes."""
+    digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
+    for folder in ("lower", "loops", "schedule/loops", "backends/llvm"):
+        for path in sorted((compiler / folder).glob("*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ __all__ = ["KernelJob"]
 
 Array = NDArray[Any]
 
-COLD_BYTES = 64 << 20
-"""Copies of constants that take turns, so that they come from memory as in a large network."""
+MOST_COLD_BYTES = 96 << 20
+"""Of copies of constants that take turns, so that they come from where they do in the network."""
 MOST_COPIES = 256
 SECONDS = 0.03
 """Of runs of a candidate, and as many of the default."""
@@ -81,7 +81,11 @@ class _Bench:
         self.inputs = [_random(b.shape, b.dtype.numpy, rng) for b in function.inputs]
         cold = [name in kernel.cold for name in order]
         size = sum(array.nbytes for array, own in zip(self.inputs, cold, strict=True) if own)
-        copies = min(MOST_COPIES, 1 + COLD_BYTES // size) if size else 1
+        copies = (
+            min(MOST_COPIES, 1 + min(setting.constant_bytes, MOST_COLD_BYTES) // size)
+            if size
+            else 1
+        )
         self.sets = [
             [array.copy() if own else array for array, own in zip(self.inputs, cold, strict=True)]
             for _ in range(copies)

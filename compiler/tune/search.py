@@ -30,6 +30,8 @@ class Search:
     model: CostModel
     rng: random.Random
     results: dict[Candidate, Measured] = field(default_factory=dict)
+    seeds: list[Candidate] = field(default_factory=list)
+    """Good ones of before, which another compiler measured: they come after the default."""
     _waiting: dict[Candidate, Features] = field(default_factory=dict)
 
     def propose(self, count: int) -> list[Candidate]:
@@ -43,7 +45,7 @@ class Search:
             assert features is not None, "the default is legal"
             self._waiting[default] = features
             return [default]
-        pool = self._pool(count)
+        pool = self._seeds() or self._pool(count)
         found = self._ranked(pool)[:count]
         strangers = [each for each in pool if each not in found]
         for place in range(len(found)):
@@ -70,6 +72,15 @@ class Search:
         """The best candidates and their ratios, best first."""
         found = [(c, m.ratio) for c, m in self.results.items() if m.ratio is not None]
         return sorted(found, key=lambda each: each[1])[:count]
+
+    def _seeds(self) -> dict[Candidate, Features]:
+        found: dict[Candidate, Features] = {}
+        for candidate in self.seeds:
+            features = self.problem.features(candidate)
+            if features is not None and candidate not in self.results:
+                found[candidate] = features
+        self.seeds = []
+        return found
 
     def _pool(self, count: int) -> dict[Candidate, Features]:
         parents = [candidate for candidate, _ in self.best(PARENTS)]

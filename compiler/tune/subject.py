@@ -1,17 +1,20 @@
 """What is tuned: the kernels of a model on a CPU, or the plan of a network on the accelerator."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import onnx
 
 from .kernel import Setting
 from .kernel_space import KernelProblem
-from .problem import Candidate, Problem
+from .problem import Candidate, Job, Problem
 from .variants import Layers, layers_of
+from .whole import WholeJob
 
 __all__ = ["CpuSubject", "Subject", "cpu_subject"]
+
+Entry = Mapping[str, object]
 
 CLOSE = 1.3
 """Cost of a convolution's kernels over the best way's, up to which a way is searched further."""
@@ -49,8 +52,14 @@ class Subject(Protocol):
 
     def entries(
         self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
-    ) -> Iterator[Mapping[str, object]]:
-        """Records of what was accepted, with its ratio to the default."""
+    ) -> Sequence[Sequence[Entry]]:
+        """Records of what was accepted, with its ratio to the default: one set or several, of
+        which the best as a whole is taken.
+        """
+        ...
+
+    def whole(self, entries: Sequence[Entry]) -> Job | None:
+        """What measures everything with these records; None when that is known already."""
         ...
 
 
@@ -60,10 +69,11 @@ class CpuSubject:
 
     layers: Layers
     where: Setting
+    network: WholeJob
 
     @property
     def setting(self) -> str:
-        return f"{self.where.cpu}, {self.where.threads} threads"
+        return self.where.title
 
     def unit(self, cost: float) -> str:
         return f"{1e3 * cost:.3f} ms"
@@ -102,11 +112,26 @@ class CpuSubject:
     def worth(self) -> float:
         return 0.985
 
+    def whole(self, entries: Sequence[Entry]) -> Job:
+        return replace(self.network, entries=tuple(entries))
+
     def entries(
         self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
-    ) -> Iterator[Mapping[str, object]]:
+    ) -> Sequence[Sequence[Entry]]:
         layers = self.layers
+        found = [list(self._entries(accepted, costs, layers.default))]
         chosen = layers.chosen(costs)
+        if chosen != layers.default:
+            found.append(list(self._entries(accepted, costs, chosen)))
+        return found
+
+    def _entries(
+        self,
+        accepted: Mapping[str, tuple[Candidate, float]],
+        costs: Mapping[str, float],
+        chosen: Mapping[str, int],
+    ) -> Iterator[Entry]:
+        layers = self.layers
         common = {"cpu": self.where.cpu, "threads": self.where.threads}
         for key, tile in chosen.items():
             if tile != layers.default[key] and layers.choices[key][tile].keys() <= costs.keys():
@@ -132,4 +157,6 @@ def cpu_subject(
 
     Raises ModelError for one whose shapes stay open, and what importing raises.
     """
-    return CpuSubject(layers_of(model, dims, winograd), setting)
+    layers = layers_of(model, dims, winograd)
+    network = WholeJob(model.SerializeToString(), dims, setting, winograd, ())
+    return CpuSubject(layers, replace(setting, constant_bytes=layers.constant_bytes), network)

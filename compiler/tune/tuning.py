@@ -30,7 +30,9 @@ CONFIRMED = 3
 """Of the best candidates of a problem, that are measured once more at the end."""
 CLOSING = 0.12
 """Part of the time that is kept for those."""
-JOB_SECONDS = 20.0
+JOB_SECONDS, WHOLE_SECONDS = 20.0, 300.0
+SEEDS, WORTH_AGAIN = 4, 0.98
+"""Candidates of a problem that were good with another compiler, and what is good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Progress:
     """How far it is.  start, best: costs of a run, by the kernels' own, with defaults and so far.
 
     failed: candidates that could not be measured, or were wrong.  title: of the last problem.
+    whole: costs of a whole run without and with the records that were written.
     """
 
     problems: int
@@ -64,6 +67,7 @@ class Progress:
     start: float = 0.0
     best: float = 0.0
     title: str = ""
+    whole: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,11 @@ def tune(
         try:
             state = _Tuning(subject, options, file, observe)
             state.run()
-            entries = tuple(subject.entries(state.accepted(), state.costs()))
+            entries = state.chosen()
             write_entries(folder / RECORDS, entries)
         finally:
             file.close()
-    return Tuned(entries, state.progress, tuple(file.notes))
+    return Tuned(tuple(entries), state.progress, tuple(file.notes))
 
 
 @dataclass(slots=True)
@@ -139,6 +143,19 @@ class _Tuning:
                 turn.search.tell(trial.text, trial.measured)
                 self.progress.known += 1
                 turn.best = min(turn.best, trial.measured.ratio or turn.best)
+        self._sow()
+
+    def _sow(self) -> None:
+        """Let the best of other settings be measured anew."""
+        others: dict[str, list[tuple[float, Candidate]]] = {}
+        for trial in self.file.trials:
+            ratio = trial.measured.ratio
+            other = trial.setting != self.subject.setting
+            if other and trial.key in self.turns and ratio is not None and ratio < WORTH_AGAIN:
+                others.setdefault(trial.key, []).append((ratio, trial.text))
+        for key, found in others.items():
+            best = sorted(found, key=lambda each: each[0])[:SEEDS]
+            self.turns[key].search.seeds = [candidate for _, candidate in best]
 
     def run(self) -> None:
         """Measure until the end, then the best once more."""
@@ -163,6 +180,30 @@ class _Tuning:
                 if turn.confirmed[candidate] <= self.subject.worth():
                     found[key] = candidate, turn.confirmed[candidate]
         return found
+
+    def chosen(self) -> Sequence[Mapping[str, object]]:
+        """The records that make the subject as a whole fastest; none when none do."""
+        best: Sequence[Mapping[str, object]] = ()
+        least = 1.0
+        workers: LocalWorkers[None] = LocalWorkers(1, WHOLE_SECONDS)
+        try:
+            for entries in self.subject.entries(self.accepted(), self.costs()):
+                job = self.subject.whole(entries)
+                if job is None:
+                    return entries
+                jobs = deque([(None, job)] if entries else [])
+                for _, measured in workers.run(lambda own=jobs: own.popleft() if own else None):  # type: ignore[misc]
+                    ratio = measured.ratio
+                    if ratio is None:
+                        self.file.notes.append(f"the whole model could not be: {measured.error}")
+                    elif ratio < least:
+                        best, least = entries, ratio
+                        self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
+        finally:
+            workers.close()
+        if not best:
+            self.file.notes.append("nothing that was found makes the whole model faster")
+        return best
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:

@@ -27,13 +27,14 @@ class Layers:
     """kernels: by key.  rest: how often each is called whatever is chosen.
 
     choices: of each convolution, by its key, each tile's kernels and how often they are called.
-    default: the tile that the rule chooses.
+    default: the tile that the rule chooses.  constant_bytes: of the network with those.
     """
 
     kernels: dict[str, Kernel] = field(default_factory=dict)
     rest: Counter[str] = field(default_factory=Counter)
     choices: dict[str, dict[int, Counter[str]]] = field(default_factory=dict)
     default: dict[str, int] = field(default_factory=dict)
+    constant_bytes: int = 0
 
     def chosen(self, costs: Mapping[str, float]) -> dict[str, int]:
         """The tile of each convolution whose kernels cost least; unknown costs are infinite."""
@@ -75,7 +76,9 @@ def layers_of(model: onnx.ModelProto, dims: Mapping[str, int], winograd: bool) -
     graph, passes = prepared_graph(model, dims, winograd)
     keys = _convolutions(graph) if winograd and passes is not EXACT_PASSES else {}
     layers = Layers()
-    _count(layers, passes.run(graph), keys, None)
+    ready = passes.run(graph)
+    layers.constant_bytes = sum(array.nbytes for array in ready.constants.values())
+    _count(layers, ready, keys, None)
     if keys:
         for tile in (DIRECT, *TILES):
             forced = float_passes(True, Records(tiles=_Forced(tile)))

@@ -133,11 +133,14 @@ def _report(found: "Tuned", subject: "Subject", path: Path, as_json: bool) -> No
         "seconds": round(done.seconds, 1),
         "start": done.start,
         "best": done.best,
+        "whole": done.whole,
     }
     if as_json:
         print_json(figures)
         return
     gain = f", {subject.unit(done.start)} → {subject.unit(done.best)}" if done.start else ""
+    if done.whole:
+        gain += f"; as a whole {subject.unit(done.whole[0])} → {subject.unit(done.whole[1])}"
     human.print(
         f"{path}: {len(found.entries)} records of {done.problems} problems, {done.trials:,} trials "
         f"({done.failed:,} failed) and {done.known:,} known ones{gain}"

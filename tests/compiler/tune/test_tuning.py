@@ -18,8 +18,9 @@ from dovetail.compiler.schedule_records import read_entries, read_records, write
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.problem import Measured
 from dovetail.compiler.tune.subject import CpuSubject, cpu_subject
-from dovetail.compiler.tune.trials import TRIALS, read_trials
+from dovetail.compiler.tune.trials import TRIALS, Trial, read_trials
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+from dovetail.compiler.tune.whole import WholeJob
 from dovetail.compiler.tune.workers import LocalWorkers, Request
 
 from .models import small_model
@@ -42,8 +43,10 @@ def by_length(self: LocalWorkers[object], request: Request[object]):  # type: ig
         if job is not None:
             waiting.append(job)
         name, own = waiting.popleft()
-        cost = 1 / len(own.candidate)  # type: ignore[attr-defined]
-        yield name, Measured(cost, 1 / 30)
+        if isinstance(own, WholeJob):
+            yield name, Measured(0.9, 1.0)
+        else:
+            yield name, Measured(1 / len(own.candidate), 1 / 30)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("strategy", ["evolution", "random"])
@@ -155,3 +158,45 @@ def test_a_malformed_file_of_records_is_a_clear_error(
 def test_a_missing_file_of_records_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ScheduleError, match="cannot be read: No such file"):
         read_entries(tmp_path / "none.json")
+
+
+def test_what_makes_the_whole_model_slower_is_not_recorded(
+    tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slower(self: WholeJob) -> Measured:
+        return Measured(1.1, 1.0)
+
+    def here(self: LocalWorkers[object], request: Request[object]):  # type: ignore[no-untyped-def]
+        while True:
+            job = request()
+            if job is None:
+                return
+            whole = isinstance(job[1], WholeJob)
+            yield job[0], slower(job[1]) if whole else Measured(1 / len(job[1].candidate), 1 / 30)  # type: ignore[arg-type,attr-defined]
+
+    monkeypatch.setattr(LocalWorkers, "run", here)
+    found = tune(subject, tmp_path, Options(None, 60))
+    assert found.entries == ()
+    assert read_entries(tmp_path / RECORDS) == []
+    assert "nothing that was found makes the whole model faster" in found.notes
+
+
+def test_good_candidates_of_another_compiler_are_measured_first(
+    tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalWorkers, "run", by_length)
+    tune(subject, tmp_path, Options(None, 80))
+    before = read_trials(tmp_path / TRIALS)
+    lines = [trial.__class__(**{**_fields(trial), "setting": "older"}) for trial in before]
+    (tmp_path / TRIALS).write_text("".join(json.dumps(_fields(line)) + "\n" for line in lines))
+    again = tune(subject, tmp_path, Options(None, 60, seed=5))
+    assert again.progress.known == 0
+    new = [trial for trial in read_trials(tmp_path / TRIALS) if trial.setting != "older"]
+    for key in subject.layers.kernels:
+        old = [t for t in before if t.key == key and (t.measured.ratio or 1) < 0.98]
+        best = min(old, key=lambda trial: trial.measured.ratio or 1, default=None)
+        assert best is None or best.text in [trial.text for trial in new if trial.key == key]
+
+
+def _fields(trial: Trial) -> dict[str, object]:
+    return {name: getattr(trial, name) for name in Trial.__dataclass_fields__}

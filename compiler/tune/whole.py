@@ -1,0 +1,96 @@
+"""A network as a whole, with and without records: what kernels gain by themselves may be lost."""
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dovetail.runtime.module import Module
+
+from ..driver import compile_model
+from ..options import CompileOptions
+from ..schedule_records import write_entries
+from .kernel import Setting
+from .problem import Measured
+
+__all__ = ["WholeJob"]
+
+SECONDS = 3.0
+"""Of runs of both."""
+LEAST_RUNS = 12
+QUANTILE = 0.25
+ERROR = 1e-4
+"""Largest difference of results, over the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeJob:
+    """See Job.  model: its bytes.  entries: records that are tried."""
+
+    model: bytes
+    dims: Mapping[str, int]
+    setting: Setting
+    winograd: bool
+    entries: Sequence[Mapping[str, object]]
+
+    def run(self) -> Measured:
+        """Seconds of one run."""
+        default = self._module(())
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "records.json"
+            write_entries(file, self.entries)
+            tuned = self._module((file,))
+        inputs = _inputs(default)
+        error = _difference(_outputs(tuned, inputs), _outputs(default, inputs))
+        if not error <= ERROR:
+            return Measured(None, error=f"results differ by {error:.1e} of the largest")
+        times: tuple[list[float], list[float]] = ([], [])
+        until = time.perf_counter() + SECONDS
+        while len(times[0]) < LEAST_RUNS or time.perf_counter() < until:
+            for module, own in zip((tuned, default), times, strict=True):
+                start = time.perf_counter()
+                module.run(inputs, device="cpu")
+                own.append(time.perf_counter() - start)
+        cost, baseline = (float(np.quantile(own, QUANTILE)) for own in times)
+        return Measured(cost, baseline)
+
+    def _module(self, records: tuple[Path, ...]) -> Module:
+        options = CompileOptions(
+            threads=self.setting.threads,
+            cpu_level=self.setting.level,
+            winograd=self.winograd,
+            records=records,
+        )
+        return compile_model(onnx.load_model_from_string(self.model), "cpu", options, self.dims)
+
+
+def _outputs(module: Module, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    return module.run(inputs, device="cpu").outputs
+
+
+def _inputs(module: Module) -> dict[str, NDArray[Any]]:
+    """Normal numbers, or 0 and 1."""
+    rng = np.random.default_rng(0)
+    found: dict[str, NDArray[Any]] = {}
+    for each in module.inputs:
+        values = rng.standard_normal(each.shape)
+        if np.dtype(each.dtype).kind in "iub":
+            values = (values > 0).astype(np.float64)
+        found[each.name] = np.asarray(values, each.dtype)
+    return found
+
+
+def _difference(found: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]) -> float:
+    largest = 0.0
+    for name, array in expected.items():
+        wanted = array.astype(np.float64)
+        scale = float(np.abs(wanted).max(initial=0)) or 1.0
+        distance = np.abs(found[name].astype(np.float64) - wanted).max(initial=0)
+        largest = max(largest, float(distance) / scale)
+    return largest

@@ -1,0 +1,58 @@
+"""Plans of the accelerator, searched on the simulator."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dovetail.compiler
+from dovetail.compiler.importers.onnx import load_onnx
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.schedule_records import read_plan_entries
+from dovetail.compiler.target import parse_target
+from dovetail.compiler.tune.accelerator import AcceleratorSubject, accelerator_subject
+from dovetail.compiler.tune.problem import Candidate
+from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+
+TARGET = "vta:tiny"
+
+
+@pytest.fixture(scope="module")
+def subject(digits_model: Path) -> AcceleratorSubject:
+    return accelerator_subject(load_onnx(digits_model), parse_target(TARGET))
+
+
+def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:
+    rng, problem = random.Random(0), subject.problem
+    seen = set()
+    for _ in range(6):
+        candidate = problem.cross(problem.mutate(problem.sample(rng), rng), problem.default(), rng)
+        assert problem.features(candidate) is not None
+        measured = problem.job(candidate).run()
+        assert measured.error == ""
+        assert measured.baseline == problem.job(problem.default()).run().cost
+        seen.add(candidate)
+    assert len(seen) > 1
+
+
+def test_a_plan_that_does_not_fit_is_no_candidate(subject: AcceleratorSubject) -> None:
+    assert subject.problem.features(Candidate.of({"streamed": [], "layers": []})) is None
+
+
+def test_the_record_gives_the_cycles_that_were_measured(
+    subject: AcceleratorSubject, digits_model: Path, tmp_path: Path
+) -> None:
+    found = tune(subject, tmp_path, Options(None, 16))
+    file = tmp_path / RECORDS
+    options = CompileOptions(records=(file,))
+    module = dovetail.compiler.compile(digits_model, TARGET, options)
+    rng = np.random.default_rng(0)
+    inputs = {x.name: rng.standard_normal(x.shape).astype(x.dtype) for x in module.inputs}
+    cycles = module.run(inputs, device="sim").cycles
+    plain = dovetail.compiler.compile(digits_model, TARGET).run(inputs, device="sim").cycles
+    assert cycles == found.progress.best
+    assert plain == found.progress.start
+    for entry in found.entries:
+        assert entry["cycles"] == cycles < plain == entry["default_cycles"]
+    assert len(read_plan_entries((file,))) == len(found.entries)
