@@ -43,7 +43,7 @@ __all__ = [
 Array = NDArray[Any]
 
 EXACT_PASSES: Pipeline[Graph] = Pipeline(
-    (ExpandIntegers(), BlockChannels(winograd=False), ExpandConvolutions())
+    (ExpandIntegers(), BlockChannels(winograd=False), ExpandConvolutions(), PackWeights())
 )
 """As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 

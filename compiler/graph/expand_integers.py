@@ -54,6 +54,8 @@ __all__ = ["ExpandIntegers"]
 EXACT_IN_FLOAT32 = 1 << 24
 FEWEST_CHANNELS = 8
 """For dot products of bytes, which fill up to 16 channels."""
+DOT_LANES = 16
+"""Results of a dot product of bytes."""
 PIXEL_CHANNELS = 4
 """An image's, at most, that dot products of bytes sum for a pixel at a time."""
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -261,18 +263,26 @@ class _Expanding:
         """A product with the transposed weights."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
         outputs, inputs = weights.shape
-        if operator.weight_zero_point == 0 and inputs % 4 == 0 and outputs % 16 == 0:
+        if operator.weight_zero_point == 0 and inputs % 4 == 0 and outputs >= FEWEST_CHANNELS:
             zero_point = operator.zero_point + 128
             x = self.unsigned(self.tensor(node.inputs[0]))
             offset = bias - zero_point * weights.astype(np.int64).sum(axis=1)
-            total = self.product(x, weights, DType.INT32)
-            return self.binary(BinaryFunction.ADD, total, self.constant(offset.astype(np.int32)))
+            more = -outputs % DOT_LANES
+            total = self.product(x, np.pad(weights, ((0, more), (0, 0))), DType.INT32)
+            offset = np.pad(offset.astype(np.int32), (0, more))
+            total = self.binary(BinaryFunction.ADD, total, self.constant(offset))
+            return self.leading(total, outputs) if more else total
         weights = weights.astype(np.int32) - operator.weight_zero_point
         dtype = self.exact(weights, bias, operator.zero_point)
         x = self.centred(self.tensor(node.inputs[0]), operator.zero_point, dtype)
         total = self.product(x, weights.astype(dtype.numpy), dtype)
         b = self.constant(bias.astype(dtype.numpy))
         return self.binary(BinaryFunction.ADD, total, b)
+
+    def leading(self, x: str, count: int) -> str:
+        """The first ``count`` of the last dimension."""
+        shape = (*self.builder.types[x].shape[:-1], count)
+        return self.emit(Slice((0,) * len(shape), (1,) * len(shape), shape), x)
 
     def product(self, x: str, weights: Array, dtype: DType) -> str:
         """``x @ weights.T``, summed in ``dtype``."""

@@ -8,6 +8,9 @@ when all its consumers are in it and
 - or it is an anchor, the group has none, and all that depends on it works element by element on
   its shape.
 
+But a contraction's epilogue that ends in a smaller type does not join a padding after it: it joins
+the contraction, which then writes less.
+
 As all consumers are inside, no path leaves a group and comes back: groups are never in a cycle.
 """
 
@@ -92,7 +95,25 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
             return False
         if before and any(_depends(each, group) for each in readers):
             return False
+    if all(isinstance(each.operator, PadTensor) for each in readers) and _narrows(graph, node):
+        return False
     return _worth_repeating(graph, node, group, readers)
+
+
+def _narrows(graph: Graph, node: Node) -> bool:
+    """Whether ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
+    kind = graph.types[node.output]
+    while _fusion(node) is Fusion.ELEMENTWISE:
+        before = [
+            found
+            for name in node.inputs
+            if graph.types[name].shape == kind.shape and (found := graph.producer(name)) is not None
+        ]
+        if len(before) != 1:
+            return False
+        (node,) = before
+    last = graph.types[node.output].dtype
+    return _fusion(node) is Fusion.CONTRACTION and last.bytes > kind.dtype.bytes
 
 
 def _only_elementwise(graph: Graph, node: Node, group: _Group) -> bool:
