@@ -73,7 +73,10 @@ class Chooser:
         items: Sequence[Item],
         config: HardwareConfig,
         overlap: Overlap,
+        *,
+        edges: bool,
     ) -> None:
+        """``edges``: count the time between two layers in which one waits for the other's data."""
         self._layers, self._items, self._config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
         self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
@@ -81,6 +84,9 @@ class Chooser:
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
         self._result = layers[-1].output.name
+        self._late = [
+            _late(layers, number) if edges else frozenset() for number in range(len(layers))
+        ]
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes: dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]] = {}
         self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
@@ -183,7 +189,9 @@ class Chooser:
         if key not in self._tiles:
             layer = self._layers[number]
             activations = _touched(layer, gone)
-            self._tiles[key] = stream_tiles(layer.kernel, activations, self._config, depth)
+            self._tiles[key] = stream_tiles(
+                layer.kernel, activations, self._config, depth, self._late[number]
+            )
         return self._tiles[key]
 
     def _cascades(
@@ -219,6 +227,16 @@ class Chooser:
             streamed = {name: name in stored for name in gone}
             self._sizes[key] = cascade_sizes(group, first, streamed, self._config)
         return self._sizes[key]
+
+
+def _late(layers: Sequence[LoweredLayer], number: int) -> frozenset[str]:
+    """Inputs of a layer that the one before makes; its output, if the next one reads it."""
+    layer, found = layers[number], set[str]()
+    if number:
+        found |= {layers[number - 1].output.name} & {x.name for x in layer.inputs}
+    if number + 1 < len(layers):
+        found |= {layer.output.name} & {x.name for x in layers[number + 1].inputs}
+    return frozenset(found)
 
 
 def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]:

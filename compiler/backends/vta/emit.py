@@ -39,8 +39,10 @@ BUSY = 0.5
 PRICE = 0.25
 """What a cycle of DRAM counts as in those."""
 
-FEW_OPERATIONS = 2500
-"""Of larger programs only one plan is ordered: that takes long."""
+FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
+"""Of larger programs no plans that move less are made, or only one plan at all: to order one takes
+long.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +174,26 @@ def _whole(expected: Iterable[tuple[int, int]]) -> int:
 def _fastest(
     planner: Planner, activations: Mapping[str, Activation], partition: Partition, overlap: Overlap
 ) -> _Draft:
-    """The plan that makes the fastest program: where DRAM is busy, perhaps one that moves less."""
+    """Of a few plans the one that makes the fastest program.
+
+    They differ in what the planner counts: perhaps the waits between layers, and, where DRAM is
+    busy, what is moved.
+    """
     names = partition.source, partition.result
     best = _draft(planner, planner.best(), activations, names, overlap)
-    busy = best.plan.dram > BUSY * best.plan.cycles
-    if overlap is Overlap.LAYERS and busy and len(best.builder.operations) <= FEW_OPERATIONS:
-        other = planner.best(PRICE)
-        if other.dram < best.plan.dram:
-            best = min(best, _draft(planner, other, activations, names, overlap), key=_cycles)
+    count = len(best.builder.operations)
+    if overlap is not Overlap.LAYERS:
+        return best
+    plans: list[Plan] = []
+    if count <= MANY_OPERATIONS:
+        plans.append(planner.best(edges=True))
+    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
+        plans += [planner.best(PRICE), planner.best(PRICE, edges=True)]
+    seen = [best.plan]
+    for plan in plans:
+        if all(plan.places != other.places or plan.choices != other.choices for other in seen):
+            seen.append(plan)
+            best = min(best, _draft(planner, plan, activations, names, overlap), key=_cycles)
     return best
 
 

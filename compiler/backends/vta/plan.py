@@ -104,16 +104,23 @@ class Planner:
     ) -> None:
         self.items = activation_items(layers, source)
         self.layers, self.config = layers, config
-        self.chooser = Chooser(layers, self.items, config, overlap)
+        self.choosers = {
+            edges: Chooser(layers, self.items, config, overlap, edges=edges)
+            for edges in (False, True)
+        }
+        self.chooser = self.choosers[False]
 
-    def best(self, price: float = 0.0) -> Plan:
+    def best(self, price: float = 0.0, *, edges: bool = False) -> Plan:
         """The plan whose cycles, and ``price`` for each of DRAM's, come to least.
+
+        edges: with those in which a layer waits for the data of the one before.
 
         First, of what does not fit together the largest goes: each round moves at least one more,
         so this ends.  Then single activations go, or come back, while that saves cost; at last only
         those of layers that would wait for banks.
         Raises DoesNotFitError, naming the layer, when one does not fit even so.
         """
+        self.chooser = self.choosers[edges]
         gone: frozenset[str] = frozenset()
         while True:
             try:

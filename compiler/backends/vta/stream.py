@@ -106,10 +106,13 @@ def stream_tiles(
     activations: Mapping[str, Activation],
     config: HardwareConfig,
     depth: int = SLOTS,
+    late: frozenset[str] = frozenset(),
 ) -> list[Tile]:
     """Every tile that is worth it, the fastest first; each needs less of ACT, or moves less, than
     those before.
 
+    late: of the activations, inputs that the layer before makes, and an output that the next layer
+    reads: nothing runs while their first, or last, tile is moved.
     Raises DoesNotFitError when sums or constants of none fit.
     """
     refs = kernel.refs
@@ -120,7 +123,7 @@ def stream_tiles(
         if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
     ]
     tiles = [
-        _estimate(kernel, refs, activations, each, outer, config, depth)
+        _estimate(kernel, refs, activations, each, outer, config, depth, late)
         for each in sizes
         for outer in OUTER
     ]
@@ -229,6 +232,7 @@ def _estimate(
     outer: tuple[str, ...],
     config: HardwareConfig,
     depth: int,
+    late: frozenset[str],
 ) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
     tile, and for each tile.
@@ -237,7 +241,7 @@ def _estimate(
     tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
     inside = extents | {axis: sizes[axis] for axis in AXES}
     written = kernel.nests[-1].name
-    traffic, words = Traffic(config), 0
+    traffic, alone, words = Traffic(config), Traffic(config), 0
     for name, activation in activations.items():
         ref = refs[name]
         spans = [index.limits(inside) for index in ref.indices[:3]]
@@ -248,6 +252,9 @@ def _estimate(
         moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(outer, tiles, moving)
         words += (depth if again > 1 else 1) * prod(shape)
+        if name in late and not activation.image:
+            move = alone.write if name == written else alone.read
+            move(shape[0] * shape[1], row, 1)
         if name != written and activation.image:
             turns, row = image_reads(activation.image, config)
             traffic.read(again * turns * shape[0] * shape[1], row, again * turns * shape[0])
@@ -266,7 +273,8 @@ def _estimate(
             fits = at_once <= config.depth(memory)
             traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
-    busiest = max(traffic.cycles, *unit_cycles(kernel, config).values())
+    computing = max(unit_cycles(kernel, config).values())
+    busiest = max(traffic.cycles, computing + alone.dram_cycles)
     cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
     return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles)
 
