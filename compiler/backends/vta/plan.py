@@ -170,6 +170,11 @@ class Planner:
                 if other.activation.name not in gone and other.lives_with(item):
                     yield less | {other.activation.name}
 
+    def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """Every way that a plan may have to run ``count`` layers from ``first`` on."""
+        for chooser in self.choosers.values():
+            yield from chooser.options(first, count, gone)
+
     def cost(self, gone: frozenset[str], price: float) -> float:
         """Of the program, were there no gaps in ACT.
 

@@ -91,7 +91,7 @@ def _found(planner: Planner, entry: Mapping[str, object], gone: frozenset[str]) 
     first, count = entry["first"], entry["count"]
     assert isinstance(first, int)
     assert isinstance(count, int)
-    for choice in planner.chooser.options(first, count, gone):
+    for choice in planner.options(first, count, gone):
         if _entry(choice) == entry:
             return choice
     raise ScheduleError(
