@@ -214,7 +214,7 @@ def _module(
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
-    content, sections = to_content(code, program.constants.values(), target.cpu, target.flags)
+    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
     details = {"kernels": origins, "numbers_only": numbers_only, **content}
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)

@@ -1,11 +1,12 @@
 """Files of modules: read and checked by several threads at a time, written whole or not at all."""
 
+import bisect
 import hashlib
 import itertools
 import mmap
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .errors import ModuleError
@@ -19,13 +20,22 @@ HUGE_BYTES = 4 << 20
 """Files that are worth large pages, and threads."""
 THREADS = 4
 
-Content = bytes | memoryview
+Content = bytes | bytearray | memoryview
 
 
-def digest(body: Content) -> bytes:
-    """The SHA-256 of the SHA-256 of each ``CHUNK_BYTES`` of ``body``."""
-    whole = memoryview(body)
-    return _digest(len(whole), lambda start, end: whole[start:end])
+def digest(*parts: Content) -> bytes:
+    """The SHA-256 of the SHA-256 of each ``CHUNK_BYTES`` of ``parts``, one after the other."""
+    views = [memoryview(each) for each in parts]
+    starts = [0, *itertools.accumulate(map(len, views))]
+
+    def part(start: int, end: int) -> Content:
+        first = bisect.bisect_right(starts, start) - 1
+        if end <= starts[first + 1]:
+            return views[first][start - starts[first] : end - starts[first]]
+        places = zip(starts[first:], views[first:], strict=False)
+        return b"".join(view[max(start - at, 0) : max(end - at, 0)] for at, view in places)
+
+    return _digest(starts[-1], part)
 
 
 def read_file(path: Path) -> tuple[memoryview, bytes]:
@@ -57,7 +67,7 @@ def read_file(path: Path) -> tuple[memoryview, bytes]:
         return view, _digest(size - DIGEST_BYTES, filled)
 
 
-def _digest(size: int, part: Callable[[int, int], memoryview]) -> bytes:
+def _digest(size: int, part: Callable[[int, int], Content]) -> bytes:
     """Of ``size`` bytes, which ``part`` gives from a start to an end, in any order."""
     count = -(-size // CHUNK_BYTES)
     found = [b""] * count
@@ -85,8 +95,8 @@ def _digest(size: int, part: Callable[[int, int], memoryview]) -> bytes:
     return hashlib.sha256(b"".join(found)).digest()
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path``: afterwards the file has all of it, or is as it was.
+def write_whole(path: Path, data: Content | Sequence[Content]) -> None:
+    """Write ``data``, or its parts, to ``path``: it then has all of it, or is as it was.
 
     Raises ModuleError when the folder cannot be written.
     """
@@ -98,7 +108,7 @@ def write_whole(path: Path, data: bytes) -> None:
         raise ModuleError(f"cannot write {path}: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, Content) else data)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException as error:

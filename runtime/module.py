@@ -82,6 +82,10 @@ class Module:
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
+        return b"".join(self._content())
+
+    def _content(self) -> list[bytes]:
+        """The content of the file, in parts."""
         manifest = {
             "format": FORMAT_VERSION,
             "target": self.target,
@@ -92,12 +96,13 @@ class Module:
         }
         text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
         text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNMENT)
-        body = MAGIC + len(text).to_bytes(8, "little") + text + b"".join(self.sections.values())
-        return body + digest(body)
+        head = MAGIC + len(text).to_bytes(8, "little") + text
+        parts = [head, *self.sections.values()]
+        return [*parts, digest(*parts)]
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
-        write_whole(path, self.to_bytes())
+        write_whole(path, self._content())
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, where: str = "module") -> "Module":

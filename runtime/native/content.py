@@ -1,7 +1,7 @@
 """What a module for CPUs holds: machine code and constants, and how they are found again."""
 
 import mmap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,17 +19,24 @@ __all__ = ["array_type", "load_program", "to_content"]
 
 Array = NDArray[Any]
 
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
 
 def to_content(
-    code: ProgramCode, constants: Iterable[Array], cpu: str, flags: Iterable[str]
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+    code: ProgramCode, constants: Sequence[Array], cpu: str, flags: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Details and sections; cpu, flags: of the CPU that the code is for."""
-    places, data = [], bytearray()
+    starts = [0]
     for array in constants:
-        data.extend(b"\0" * (-len(data) % ALIGNMENT))
-        places.append([str(array.dtype), list(array.shape), len(data)])
-        data.extend(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
-    data.extend(b"\0" * (-len(data) % mmap.PAGESIZE))
+        starts.append(starts[-1] + -(-array.nbytes // ALIGNMENT) * ALIGNMENT)
+    size = max(-(-starts[-1] // mmap.PAGESIZE), 1) * mmap.PAGESIZE
+    data = np.frombuffer(mmap.mmap(-1, size, PRIVATE), np.uint8)
+    for start, array in zip(starts, constants, strict=False):
+        data[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
+    places = [
+        [str(array.dtype), list(array.shape), start]
+        for start, array in zip(starts, constants, strict=False)
+    ]
     details = {
         "constants": places,
         "cpu": cpu,
@@ -43,7 +50,7 @@ def to_content(
         "symbols": dict(code.image.symbols),
         "threads": code.threads,
     }
-    return details, {"constants": bytes(data), "code": bytes(code.image.code)}
+    return details, {"constants": data.data, "code": code.image.code}
 
 
 def load_program(module: Module) -> NativeProgram:
