@@ -22,8 +22,12 @@ LEVELS = 7
 ACCESSES = 3
 """Of its memory accesses, those of the largest footprint."""
 OTHER_KINDS = (LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.PARALLEL)
-TOTALS = 12
-LENGTH = TOTALS + LEVELS + ACCESSES * (4 + LEVELS)
+NEAR = 3
+"""Innermost serial loops along which an access's strides are told."""
+TOTALS = 17
+LENGTH = TOTALS + LEVELS + ACCESSES * (3 + NEAR + LEVELS)
+MULTIPLY_ADDS, LOADS, LATENCY = 2, 2, 4
+"""Of a core in a cycle, and cycles until a result is there, for an estimate."""
 
 Loop = tuple[str, int, LoopKind]
 
@@ -48,6 +52,31 @@ class _Leaf:
     def count(self) -> int:
         """How often it runs."""
         return prod(extent for _, extent, _ in self.loops)
+
+    @property
+    def steps(self) -> int:
+        """How often what is unrolled and in lanes runs as a whole."""
+        return self.count // (self.of(LoopKind.VECTOR) * self.of(LoopKind.UNROLLED))
+
+    @property
+    def loads_of_step(self) -> int:
+        """Registers that one step fills, where those that do not move are filled once."""
+        unrolled = [loop for loop in self.loops if loop[2] is LoopKind.UNROLLED]
+        return sum(
+            prod(extent for name, extent, _ in unrolled if access.strides.get(name))
+            for access in self.accesses[:-1]
+        )
+
+    @property
+    def loads(self) -> int:
+        """Of all steps."""
+        return self.steps * self.loads_of_step
+
+    @property
+    def cycles(self) -> float:
+        """What arithmetic, loads and the latency of sums take at least, of all steps."""
+        arithmetic = self.of(LoopKind.UNROLLED) * max(self.operations, 1) / MULTIPLY_ADDS / 2
+        return self.steps * (0.5 + max(arithmetic, self.loads_of_step / LOADS, LATENCY))
 
     def of(self, kind: LoopKind) -> int:
         """Iterations of the loops of a kind around it."""
@@ -77,6 +106,11 @@ def function_features(function: Function) -> NDArray[np.float32]:
         main.operations,
         guards,
         selects,
+        _log(sum(leaf.cycles for leaf in leaves)),
+        _log(main.cycles),
+        _log(sum(leaf.loads for leaf in leaves)),
+        main.loads_of_step / max(main.of(LoopKind.UNROLLED), 1),
+        len(leaves),
     ]
     assert len(found) == TOTALS
     serial = [loop for loop in reversed(main.loops) if loop[2] is LoopKind.SERIAL][:LEVELS]
@@ -89,9 +123,10 @@ def function_features(function: Function) -> NDArray[np.float32]:
 
 
 def _access_features(access: _Access, leaf: _Leaf, serial: Sequence[Loop]) -> list[float]:
-    """Stride along lanes and along the innermost loop, registers it fills, bytes of a step; then
+    """Stride along lanes and along the innermost loops, registers it fills, bytes of a step; then
     the bytes it touches in each loop.
     """
+    strides = [_log(abs(access.strides.get(name, 0))) for name, _, _ in serial[:NEAR]]
     lanes = [name for name, _, kind in leaf.loops if kind is LoopKind.VECTOR]
     near = [access.strides.get(name, 0) for name in lanes]
     unrolled = [loop for loop in leaf.loops if loop[2] is LoopKind.UNROLLED]
@@ -99,7 +134,7 @@ def _access_features(access: _Access, leaf: _Leaf, serial: Sequence[Loop]) -> li
     inner = [loop for loop in leaf.loops if loop[2] is not LoopKind.SERIAL]
     features = [
         _log(max(map(abs, near), default=0)),
-        _log(abs(access.strides.get(serial[0][0], 0)) if serial else 0),
+        *_padded(strides, NEAR),
         _log(registers),
         _log(_footprint(access, inner)),
     ]
