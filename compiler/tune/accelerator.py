@@ -217,7 +217,9 @@ class AcceleratorSubject:
     def worth(self) -> float:
         return 1 - 1e-9
 
-    def whole(self, entries: Sequence[Mapping[str, object]]) -> None:
+    def whole(
+        self, before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]
+    ) -> None:
         return None
 
     def entries(

@@ -1,6 +1,6 @@
 """What is tuned: the kernels of a model on a CPU, or the plan of a network on the accelerator."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from .problem import Candidate, Job, Problem
 from .variants import Layers, layers_of
 from .whole import WholeJob
 
-__all__ = ["CpuSubject", "Subject", "cpu_subject"]
+__all__ = ["CpuSubject", "Entry", "Subject", "cpu_subject"]
 
 Entry = Mapping[str, object]
 
@@ -53,13 +53,15 @@ class Subject(Protocol):
     def entries(
         self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
     ) -> Sequence[Sequence[Entry]]:
-        """Records of what was accepted, with its ratio to the default: one set or several, of
-        which the best as a whole is taken.
+        """Records of what was accepted, with its ratio to the default, in groups that belong
+        together; those that promise most come first.
         """
         ...
 
-    def whole(self, entries: Sequence[Entry]) -> Job | None:
-        """What measures everything with these records; None when that is known already."""
+    def whole(self, before: Sequence[Entry], after: Sequence[Entry]) -> Job | None:
+        """What measures everything with these records, beside it with those; None when what they
+        gain is known already.
+        """
         ...
 
 
@@ -112,42 +114,59 @@ class CpuSubject:
     def worth(self) -> float:
         return 0.985
 
-    def whole(self, entries: Sequence[Entry]) -> Job:
-        return replace(self.network, entries=tuple(entries))
+    def whole(self, before: Sequence[Entry], after: Sequence[Entry]) -> Job:
+        return replace(self.network, before=tuple(before), after=tuple(after))
 
     def entries(
         self, accepted: Mapping[str, tuple[Candidate, float]], costs: Mapping[str, float]
     ) -> Sequence[Sequence[Entry]]:
         layers = self.layers
-        found = [list(self._entries(accepted, costs, layers.default))]
         chosen = layers.chosen(costs)
-        if chosen != layers.default:
-            found.append(list(self._entries(accepted, costs, chosen)))
-        return found
+        groups = []
+        for key, tile in chosen.items():
+            calls = dict(layers.choices[key][tile])
+            group = [
+                self._kernel(each, *accepted[each], costs) for each in calls if each in accepted
+            ]
+            if tile != layers.default[key]:
+                group.insert(0, {"kind": "convolution", **self._where, "key": key, "tile": tile})
+            groups.append((self._gain(calls, accepted, costs), group))
+        for key, count in layers.rest.items():
+            if key in accepted:
+                group = [self._kernel(key, *accepted[key], costs)]
+                groups.append((self._gain({key: count}, accepted, costs), group))
+        groups.sort(key=lambda each: each[0], reverse=True)
+        return [group for _, group in groups if group]
 
-    def _entries(
+    @property
+    def _where(self) -> Entry:
+        return {"cpu": self.where.cpu, "threads": self.where.threads}
+
+    def _gain(
         self,
+        calls: Mapping[str, int],
         accepted: Mapping[str, tuple[Candidate, float]],
         costs: Mapping[str, float],
-        chosen: Mapping[str, int],
-    ) -> Iterator[Entry]:
-        layers = self.layers
-        common = {"cpu": self.where.cpu, "threads": self.where.threads}
-        for key, tile in chosen.items():
-            if tile != layers.default[key] and layers.choices[key][tile].keys() <= costs.keys():
-                yield {"kind": "convolution", **common, "key": key, "tile": tile}
-        calls = layers.calls(chosen)
-        for key, (candidate, ratio) in accepted.items():
-            if calls[key] and key in costs:
-                yield {
-                    "kind": "kernel",
-                    **common,
-                    "key": key,
-                    "title": layers.kernels[key].title,
-                    **candidate.record,
-                    "seconds": float(f"{costs[key]:.4g}"),
-                    "default_seconds": float(f"{costs[key] / ratio:.4g}"),
-                }
+    ) -> float:
+        """Seconds of a run, by the kernels' own."""
+        return sum(
+            count * costs[key] * (1 / accepted[key][1] - 1)
+            for key, count in calls.items()
+            if key in accepted and key in costs
+        )
+
+    def _kernel(
+        self, key: str, candidate: Candidate, ratio: float, costs: Mapping[str, float]
+    ) -> Entry:
+        return {
+            "kind": "kernel",
+            **self._where,
+            "key": key,
+            "title": self.layers.kernels[key].title,
+            **candidate.record,
+            "seconds": float(f"{costs[key]:.4g}"),
+            "default_seconds": float(f"{costs[key] / ratio:.4g}"),
+        }
 
 
 def cpu_subject(
@@ -158,5 +177,5 @@ def cpu_subject(
     Raises ModelError for one whose shapes stay open, and what importing raises.
     """
     layers = layers_of(model, dims, winograd)
-    network = WholeJob(model.SerializeToString(), dims, setting, winograd, ())
+    network = WholeJob(model.SerializeToString(), dims, setting, winograd)
     return CpuSubject(layers, replace(setting, constant_bytes=layers.constant_bytes), network)

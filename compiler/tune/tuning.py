@@ -12,7 +12,7 @@ from ..schedule_records import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search
-from .subject import Subject
+from .subject import Entry, Subject
 from .trials import Trial, TrialFile, locked
 from .workers import LocalWorkers, Workers
 
@@ -28,8 +28,10 @@ BETTER = 0.995
 """Of the best ratio so far, that counts as better."""
 CONFIRMED = 3
 """Of the best candidates of a problem, that are measured once more at the end."""
-CLOSING = 0.12
-"""Part of the time that is kept for those."""
+CLOSING, LATEST = 0.25, 1.05
+"""Part of the time that is kept for those and for whole runs, and when these end."""
+FASTER = 0.998
+"""Time of a whole run with more records over that without, for which they are kept."""
 JOB_SECONDS, WHOLE_SECONDS = 20.0, 300.0
 SEEDS, WORTH_AGAIN = 4, 0.98
 """Candidates of a problem that were good with another compiler, and what is good."""
@@ -181,24 +183,29 @@ class _Tuning:
                     found[key] = candidate, turn.confirmed[candidate]
         return found
 
-    def chosen(self) -> Sequence[Mapping[str, object]]:
-        """The records that make the subject as a whole fastest; none when none do."""
-        best: Sequence[Mapping[str, object]] = ()
-        least = 1.0
+    def chosen(self) -> Sequence[Entry]:
+        """Of the groups of records, in order, those with which the whole is faster than before."""
+        best: list[Entry] = []
         workers: LocalWorkers[None] = LocalWorkers(1, WHOLE_SECONDS)
         try:
-            for entries in self.subject.entries(self.accepted(), self.costs()):
-                job = self.subject.whole(entries)
+            for group in self.subject.entries(self.accepted(), self.costs()):
+                job = self.subject.whole(best, [*best, *group])
                 if job is None:
-                    return entries
-                jobs = deque([(None, job)] if entries else [])
+                    best += group
+                    continue
+                if self._late(LATEST):
+                    self.file.notes.append("time was up before all records were tried as a whole")
+                    break
+                jobs = deque([(None, job)])
                 for _, measured in workers.run(lambda own=jobs: own.popleft() if own else None):  # type: ignore[misc]
-                    ratio = measured.ratio
-                    if ratio is None:
-                        self.file.notes.append(f"the whole model could not be: {measured.error}")
-                    elif ratio < least:
-                        best, least = entries, ratio
-                        self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
+                    if measured.error:
+                        self.file.notes.append(f"as a whole, {measured.error}")
+                    if (measured.ratio or 1.0) < FASTER:
+                        best += group
+            job = self.subject.whole([], best) if best else None
+            jobs = deque([(None, job)] if job else [])
+            for _, measured in workers.run(lambda: jobs.popleft() if jobs else None):
+                self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
         finally:
             workers.close()
         if not best:
@@ -223,10 +230,13 @@ class _Tuning:
         return (key, candidate), turn.search.problem.job(candidate)
 
     def _over(self) -> bool:
-        seconds, trials = self.options.seconds, self.options.trials
-        spent = time.monotonic() - self.started
-        late = seconds is not None and spent > seconds * (1 - CLOSING)
-        return late or (trials is not None and self.progress.trials >= trials)
+        trials = self.options.trials
+        return self._late(1 - CLOSING) or (trials is not None and self.progress.trials >= trials)
+
+    def _late(self, part: float) -> bool:
+        """Whether that part of the time is over."""
+        seconds = self.options.seconds
+        return seconds is not None and time.monotonic() - self.started > seconds * part
 
     def _propose(self) -> bool:
         """Fill the queue from the problem that promises most; False when none has candidates."""

@@ -31,21 +31,18 @@ ERROR = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class WholeJob:
-    """See Job.  model: its bytes.  entries: records that are tried."""
+    """See Job.  model: its bytes.  before, after: records, of the baseline and of what is tried."""
 
     model: bytes
     dims: Mapping[str, int]
     setting: Setting
     winograd: bool
-    entries: Sequence[Mapping[str, object]]
+    before: Sequence[Mapping[str, object]] = ()
+    after: Sequence[Mapping[str, object]] = ()
 
     def run(self) -> Measured:
         """Seconds of one run."""
-        default = self._module(())
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "records.json"
-            write_entries(file, self.entries)
-            tuned = self._module((file,))
+        default, tuned = self._module(self.before), self._module(self.after)
         inputs = _inputs(default)
         error = _difference(_outputs(tuned, inputs), _outputs(default, inputs))
         if not error <= ERROR:
@@ -60,14 +57,18 @@ class WholeJob:
         cost, baseline = (float(np.quantile(own, QUANTILE)) for own in times)
         return Measured(cost, baseline)
 
-    def _module(self, records: tuple[Path, ...]) -> Module:
-        options = CompileOptions(
-            threads=self.setting.threads,
-            cpu_level=self.setting.level,
-            winograd=self.winograd,
-            records=records,
-        )
-        return compile_model(onnx.load_model_from_string(self.model), "cpu", options, self.dims)
+    def _module(self, entries: Sequence[Mapping[str, object]]) -> Module:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "records.json"
+            write_entries(file, entries)
+            options = CompileOptions(
+                threads=self.setting.threads,
+                cpu_level=self.setting.level,
+                winograd=self.winograd,
+                records=(file,),
+            )
+            model = onnx.load_model_from_string(self.model)
+            return compile_model(model, "cpu", options, self.dims)
 
 
 def _outputs(module: Module, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
