@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ benchmark-boards: $(READY) ## Inferences a second on the boards beside published
 
 benchmark-cpu: $(READY) ## Measure float networks on the CPU beside ONNX Runtime
 	$(BIN)/python benchmarks/cpu.py $(ARGS)
+
+benchmark-tuning: $(READY) ## Compare searches for schedules; writes docs/pictures/tuning.svg
+	$(BIN)/python benchmarks/tuning.py --picture docs/pictures/tuning.svg $(ARGS)
 
 rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)

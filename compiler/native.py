@@ -32,6 +32,7 @@ from .importers.onnx import import_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
 from .options import cache_directory
 from .passes import Pass, Pipeline
+from .schedule.records import from_details, to_details
 from .segment import EXACT_PASSES, build_program, float_passes
 from .trace import Trace
 
@@ -104,6 +105,7 @@ def load_specialising(module: Module) -> Executor:
             cache=cache_directory(),
             most_work=module.details["most_work"],
             winograd=module.details["winograd"],
+            records=from_details(module.details.get("records", {})),
         )
         return Executor(onnx.load_model_from_string(bytes(module.sections["model"])), options)
     except (KeyError, ValueError, TypeError) as error:
@@ -200,6 +202,7 @@ def _specialising(
         "threads": options.threads,
         "most_work": options.most_work,
         "winograd": options.winograd,
+        "records": to_details(options.records),
     }
     return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
 

@@ -7,6 +7,7 @@ schedules: Chen et al., Learning to Optimize Tensor Programs, NeurIPS 2018.
 from collections.abc import Sequence
 
 import numpy as np
+import xgboost
 from numpy.typing import NDArray
 
 from .problem import Features
@@ -40,7 +41,7 @@ class CostModel:
     def __init__(self) -> None:
         self._features: list[Features] = []
         self._targets: list[float] = []
-        self._booster: object = None
+        self._booster: xgboost.Booster | None = None
         self._trained = 0
 
     def add(self, features: Features, ratio: float) -> None:
@@ -50,15 +51,12 @@ class CostModel:
 
     def predict(self, features: Sequence[Features]) -> NDArray[np.float32] | None:
         """Of each, less is better; None as long as there are too few records."""
-        import xgboost
-
         if len(self._targets) < LEAST:
             return None
         if self._booster is None or len(self._targets) >= AGAIN * self._trained:
             data = xgboost.DMatrix(np.stack(self._features), np.array(self._targets))
             self._booster = xgboost.train(PARAMETERS, data, TREES)
             self._trained = len(self._targets)
-        assert isinstance(self._booster, xgboost.Booster)
         return np.asarray(self._booster.predict(xgboost.DMatrix(np.stack(features))))
 
 

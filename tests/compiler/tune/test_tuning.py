@@ -14,6 +14,7 @@ from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.recorded import StaleRecordWarning
+from dovetail.compiler.schedule.records import from_details
 from dovetail.compiler.schedule_records import read_entries, read_records, write_entries
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.problem import Measured
@@ -22,6 +23,7 @@ from dovetail.compiler.tune.trials import TRIALS, Trial, read_trials
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
 from dovetail.compiler.tune.whole import WholeJob
 from dovetail.compiler.tune.workers import LocalWorkers, Request
+from dovetail.runtime.module import Module
 
 from .models import small_model
 
@@ -200,3 +202,22 @@ def test_good_candidates_of_another_compiler_are_measured_first(
 
 def _fields(trial: Trial) -> dict[str, object]:
     return {name: getattr(trial, name) for name in Trial.__dataclass_fields__}
+
+
+def test_a_module_of_open_shapes_takes_the_records_with_it(
+    tmp_path: Path, subject: CpuSubject
+) -> None:
+    model = small_model()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    file = tmp_path / RECORDS
+    (convolution,) = subject.layers.choices
+    where = {"cpu": SETTING.cpu, "threads": 1}
+    write_entries(file, [{"kind": "convolution", **where, "key": convolution, "tile": 2}])
+    module = dovetail.compiler.compile(model, "cpu", CompileOptions(records=(file,)))
+    module.save(tmp_path / "open.dvt")
+    loaded = Module.load(tmp_path / "open.dvt")
+    assert from_details(loaded.details["records"]) == read_records([file], SETTING.cpu, 1)
+    x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
+    plain = dovetail.compiler.compile(small_model(), "cpu").run(x, device="cpu").outputs["y"]
+    tuned = loaded.run(x, device="cpu").outputs["y"]
+    assert np.abs(tuned - plain).max() <= 2e-5 * np.abs(plain).max()
