@@ -27,7 +27,7 @@ PARAMETERS = {
     "verbosity": 0,
 }
 TREES = 160
-LEAST = 24
+LEAST = 16
 """Records before the model says anything."""
 WORST = 8.0
 """Costs over the default's beyond which candidates are all alike."""

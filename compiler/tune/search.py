@@ -32,6 +32,8 @@ class Search:
     results: dict[Candidate, Measured] = field(default_factory=dict)
     seeds: list[Candidate] = field(default_factory=list)
     """Good ones of before, which another compiler measured: they come after the default."""
+    from_default: bool = True
+    """Whether the default is the first candidate; else it is unknown to the search."""
     _waiting: dict[Candidate, Features] = field(default_factory=dict)
 
     def propose(self, count: int) -> list[Candidate]:
@@ -40,7 +42,8 @@ class Search:
         None are left when a small space is used up.
         """
         default = self.problem.default()
-        if default not in self.results and default not in self._waiting:
+        known = default in self.results or default in self._waiting
+        if self.from_default and not known:
             features = self.problem.features(default)
             assert features is not None, "the default is legal"
             self._waiting[default] = features
