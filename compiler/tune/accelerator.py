@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from dovetail.runtime.module import Module
 
 from ..accelerate import accelerate_graph, prepare_graph
+from ..backends.vta.emit import compile_partition
 from ..backends.vta.layers.activation import plan_activations
 from ..backends.vta.layers.lower import lower
 from ..backends.vta.place import NoRoomError
 from ..backends.vta.plan import Plan, Planner
-from ..backends.vta.plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from ..backends.vta.plan_record import PlanRecords, recorded_plan, to_plan_record
 from ..errors import CompilerError, ModelError
 from ..graph.fuse import fuse
 from ..graph.ir import Graph
@@ -102,13 +103,12 @@ class PlanProblem:
     title: str
     model: bytes
     target: Target
+    known: Candidate
+    """The plan that the compiler chooses."""
     _plans: dict[Candidate, Plan | None] = field(default_factory=dict)
-    _default: Candidate | None = None
 
     def default(self) -> Candidate:
-        if self._default is None:
-            self._default = self._candidate(self.planner.best())
-        return self._default
+        return self.known
 
     def sample(self, rng: random.Random) -> Candidate:
         candidate = self.default()
@@ -167,7 +167,7 @@ class PlanProblem:
         found, number = [], first
         while number < end:
             count = rng.randint(1, end - number)
-            ways = list(self.planner.chooser.options(number, count, plan.gone))
+            ways = list(self.planner.options(number, count, plan.gone))
             if not ways and count == 1:
                 return plan
             if ways:
@@ -249,8 +249,11 @@ def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSu
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     planner = Planner(layers, activations[partition.source], config, options.overlap)
-    key = plan_key(layers, config, options.overlap)
+    plans: PlanRecords = {}
+    compile_partition(graph, partition, config, overlap=options.overlap, plans=plans)
+    ((key, record),) = plans.items()
+    known = Candidate.of({**record, "cycles": 0})
     digest = hashlib.sha256(content).hexdigest()[:12]
     title = f"{model.graph.name or 'network'} on {target.name}"
-    problem = PlanProblem(planner, key, title, content, target)
+    problem = PlanProblem(planner, key, title, content, target, known)
     return AcceleratorSubject(problem, f"{target.name}, model {digest}")
