@@ -8,8 +8,7 @@ when all its consumers are in it and
 - or it is an anchor, the group has none, and all that depends on it works element by element on
   its shape.
 
-But a contraction's epilogue that ends in a smaller type does not join a padding after it: it joins
-the contraction, which then writes less.
+A contraction may also end in a padding with a constant: its results are written inside the border.
 
 As all consumers are inside, no path leaves a group and comes back: groups are never in a cycle.
 """
@@ -19,10 +18,10 @@ from dataclasses import dataclass, field
 
 from .ir import Graph, Node
 from .operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
-from .operators.movement import Concatenate, PadTensor
+from .operators.movement import Concatenate, PadMode, PadTensor
 from .operators.protocol import Fusion, TensorOperator
 
-__all__ = ["group_nodes"]
+__all__ = ["group_nodes", "is_border"]
 
 LARGEST_GROUP = 48
 """Nodes; it bounds the code of one loop nest."""
@@ -86,7 +85,7 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
     if kind is Fusion.OPAQUE or any(_fusion(each) is Fusion.OPAQUE for each in readers):
         return False
     if kind in (Fusion.REDUCTION, Fusion.CONTRACTION):
-        return group.anchor is None and _only_elementwise(graph, node, group)
+        return group.anchor is None and _only_elementwise(graph, node, group, kind)
     if group.anchor is not None:
         before = any(each is group.anchor for each in readers) or any(
             _leads_to(each, group) for each in readers
@@ -95,37 +94,34 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
             return False
         if before and any(_depends(each, group) for each in readers):
             return False
-    if all(isinstance(each.operator, PadTensor) for each in readers) and _narrows(graph, node):
-        return False
     return _worth_repeating(graph, node, group, readers)
 
 
-def _narrows(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
-    kind = graph.types[node.output]
-    while _fusion(node) is Fusion.ELEMENTWISE:
-        before = [
-            found
-            for name in node.inputs
-            if graph.types[name].shape == kind.shape and (found := graph.producer(name)) is not None
-        ]
-        if len(before) != 1:
-            return False
-        (node,) = before
-    last = graph.types[node.output].dtype
-    return _fusion(node) is Fusion.CONTRACTION and last.bytes > kind.dtype.bytes
-
-
-def _only_elementwise(graph: Graph, node: Node, group: _Group) -> bool:
-    """Whether all that depends on ``node`` in the group is element by element on its shape."""
-    shape = graph.types[node.output].shape
+def _only_elementwise(graph: Graph, node: Node, group: _Group, kind: Fusion) -> bool:
+    """Whether all that depends on ``node`` in the group is element by element on its shape, but for
+    a border around the results of a contraction.
+    """
+    shape, last = graph.types[node.output].shape, group.nodes[0]
     reached = {node.output}
     for each in reversed(group.nodes):
-        if reached.intersection(each.inputs):
-            if _fusion(each) is not Fusion.ELEMENTWISE or graph.types[each.output].shape != shape:
-                return False
-            reached.add(each.output)
-    return group.nodes[0].output in reached
+        if not reached.intersection(each.inputs):
+            continue
+        if each is last and kind is Fusion.CONTRACTION and is_border(graph, each):
+            return graph.types[each.inputs[0]].shape == shape
+        if _fusion(each) is not Fusion.ELEMENTWISE or graph.types[each.output].shape != shape:
+            return False
+        reached.add(each.output)
+    return last.output in reached
+
+
+def is_border(graph: Graph, node: Node) -> bool:
+    """Whether a node puts a constant around its first operand."""
+    operator = node.operator
+    if not isinstance(operator, PadTensor) or operator.mode is not PadMode.CONSTANT:
+        return False
+    value = graph.constants.get(node.inputs[1])
+    inside = min((*operator.before, *operator.after), default=0) >= 0
+    return value is not None and value.size == 1 and inside
 
 
 def _leads_to(node: Node, group: _Group) -> bool:

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..errors import UnsupportedOperatorError
+from ..graph.groups import is_border
 from ..graph.ir import Graph, Node
+from ..graph.operators.movement import PadTensor
 from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
+from .borders import border
 from .decisions import Decisions
 from .operand import Indices, Operand, Result, Scope, zero
 from .table import ANCHORS, ELEMENTS
@@ -61,6 +64,8 @@ class _Lowering:
     producers: dict[str, Node] = field(default_factory=dict)
     anchored: dict[str, Expr] = field(default_factory=dict)
     """Results of the anchor: the value of the element at hand, the only one that is asked for."""
+    bordered: dict[str, Node] = field(default_factory=dict)
+    """Outputs that are the anchor's results inside a border, and the nodes that put it there."""
     bindings: list[tuple[Variable, Expr]] | None = None
     """Values named so far in the statement at hand; None while none can be named."""
     bound: dict[tuple[str, Indices], Expr] = field(default_factory=dict)
@@ -106,8 +111,23 @@ class _Lowering:
         """The anchor's loops; its operands and results carry the other nodes."""
         operator = node.operator
         operands = [self.operand(name) for name in node.inputs]
+        self.bordered = {
+            name: each
+            for name, each in self.producers.items()
+            if name in self.outputs and each is not node and is_border(self.graph, each)
+        }
         results = [self.result(name) for name in node.outputs]
-        return ANCHORS[type(operator)](operator, operands, results, self.scope)
+        body = ANCHORS[type(operator)](operator, operands, results, self.scope)
+        return block(body, *(self.border(name) for name in self.bordered))
+
+    def border(self, name: str) -> Stmt:
+        """What lies around the results of an anchor."""
+        node, buffer = self.bordered[name], self.outputs[name]
+        operator, value = node.operator, self.scalar(node.inputs[1])
+        assert isinstance(operator, PadTensor)
+        assert value is not None
+        pads = tuple(zip(operator.before, operator.after, strict=True))
+        return border(buffer, pads, value, self.scope)
 
     def result(self, name: str) -> Result:
         """Of the anchor: stored as it is, and as what the nodes after it make of it."""
@@ -127,8 +147,20 @@ class _Lowering:
         return Result(self.graph.types[name], store, buffer)
 
     def stores(self, names: Sequence[str], indices: Indices) -> Stmt:
-        """The elements of outputs."""
-        return block(*(Store(self.outputs[n], indices, self.value(n, indices)) for n in names))
+        """The elements of outputs; of one with a border, those inside."""
+        return block(*(self.element(name, indices) for name in names))
+
+    def element(self, name: str, indices: Indices) -> Stmt:
+        """An element of an output."""
+        if name not in self.bordered:
+            return Store(self.outputs[name], indices, self.value(name, indices))
+        node = self.bordered[name]
+        assert isinstance(node.operator, PadTensor)
+        inside = tuple(
+            own + before if before else own
+            for own, before in zip(indices, node.operator.before, strict=True)
+        )
+        return Store(self.outputs[name], inside, self.value(node.inputs[0], indices))
 
     def statement(self, build: Callable[[], Stmt]) -> Stmt:
         """What ``build`` makes, in which values that are used again have names."""

@@ -101,7 +101,7 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
 class _Use:
     """An operand's labels, and the bytes it loads for each combination of them.
 
-    streamed: it is too large to stay in the cache.
+    streamed: it is too large to stay in the cache, and the only one with the lanes.
     """
 
     labels: frozenset[int]
@@ -121,7 +121,9 @@ class _Use:
         elements = prod(
             sum(step * (operator.sizes[label] - 1) for label, step in axis) + 1 for axis in axes
         )
-        streamed = elements * width >= streamed_bytes
+        everything = [{label for axis in other for label, _ in axis} for other in operator.operands]
+        own = sum(vector in other for other in everything)
+        streamed = vector in labels and own == 1 and elements * width >= streamed_bytes
         return _Use(labels, width * (lanes if vector in labels else 1), streamed)
 
 

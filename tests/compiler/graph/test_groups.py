@@ -14,7 +14,13 @@ from dovetail.compiler.graph.operators.elementwise import (
     Unary,
     UnaryFunction,
 )
-from dovetail.compiler.graph.operators.movement import Concatenate, Expand, PadTensor, Transpose
+from dovetail.compiler.graph.operators.movement import (
+    Concatenate,
+    Expand,
+    PadMode,
+    PadTensor,
+    Transpose,
+)
 from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
 from dovetail.compiler.graph.operators.sorting import Sort
 from dovetail.compiler.graph.types import TensorType
@@ -94,18 +100,18 @@ def test_a_node_read_at_two_places_by_movement_is_computed_once() -> None:
     assert g.groups(g(Concatenate(0), y, moved)) == [1, 3]
 
 
-@pytest.mark.parametrize(("dtype", "sizes"), [(DType.INT8, [3, 1]), (DType.INT32, [1, 3])])
-def test_an_epilogue_joins_the_contraction_before_padding_if_it_narrows(
-    dtype: DType, sizes: list[int]
-) -> None:
+@pytest.mark.parametrize("mode", PadMode)
+def test_a_contraction_ends_in_a_padding_with_a_constant(mode: PadMode) -> None:
     """The product, a sum, a conversion; the padding."""
     g = Chain()
     w = g.builder.constant("w", np.ones((8, 8), np.float32))
     kinds = (g.builder.types[g.x], g.builder.types[w])
     product = g(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.FLOAT32), g.x, w)
     moved = g(ADD, product, g.builder.constant("b", np.ones(8, np.float32)))
-    fill = g.builder.constant("fill", np.zeros((), dtype.numpy))
-    assert g.groups(g(PadTensor((1, 0), (1, 0)), g(Cast(dtype), moved), fill)) == sizes
+    fill = g.builder.constant("fill", np.zeros((), np.int8))
+    padding = PadTensor((1, 0), (1, 0), mode)
+    sizes = [4] if mode is PadMode.CONSTANT else [1, 3]
+    assert g.groups(g(padding, g(Cast(DType.INT8), moved), fill)) == sizes
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -235,3 +235,16 @@ def test_weights_that_come_from_memory_are_read_in_one_pass() -> None:
     tiles = choose_tiling(operator, Machine()).tiles
     assert tiles[2] >= 12
     assert choose_tiling(operator, Machine(memory_bytes=1000)).tiles[2] < 12
+
+
+def test_large_depthwise_layers_are_tiled() -> None:
+    """Both operands have the lanes: what is read once anyway does not keep columns apart."""
+
+    def one(label: int) -> tuple[tuple[int, int], ...]:
+        return ((label, 1),)
+
+    x = (one(0), one(1), ((2, 1), (5, 1)), ((3, 1), (6, 1)), one(4))
+    w = (one(1), one(5), one(6), one(4))
+    output = tuple(map(one, range(5)))
+    operator = Contract((1, 9, 56, 56, 16, 3, 3), (x, w), output, F32)
+    assert choose_tiling(operator, Machine()).tiles[3] >= 8
