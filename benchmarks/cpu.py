@@ -35,6 +35,8 @@ import dovetail.compiler
 from dovetail.compiler.options import CompileOptions
 
 CHILD = Path(__file__).with_name("engines.py")
+OWN, TUNED = "dovetail", "dovetail, tuned"
+"""This project without and with records of tuning (``--records``)."""
 
 
 @dataclass(slots=True)
@@ -78,13 +80,16 @@ class Benchmark:
         given = self.folder / "inputs.npz"
         np.savez(given, **inputs)
         found = {engine: Measured(network, engine, threads) for engine in self.engines}
-        module, found["dovetail"].compile_seconds = self._compiled(path)
+        modules = {}
+        for engine in (each for each in self.engines if each in (OWN, TUNED)):
+            modules[engine], found[engine].compile_seconds = self._compiled(path, engine)
         results: dict[str, list[NDArray[Any]]] = {}
         for _ in range(self.rounds):
             for engine, own in found.items():
-                model = module if engine == "dovetail" else path
+                model = modules.get(engine, path)
                 outputs = self.folder / f"{engine}.npz"
-                command = [sys.executable, str(CHILD), engine, *map(str, (model, given, outputs))]
+                name = engine.split(",")[0]
+                command = [sys.executable, str(CHILD), name, *map(str, (model, given, outputs))]
                 command += ["--runs", str(self.runs), "--threads", str(threads)]
                 environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
@@ -99,13 +104,14 @@ class Benchmark:
             own.error = _error(results[engine], exact)
         return list(found.values())
 
-    def _compiled(self, path: Path) -> tuple[Path, float]:
+    def _compiled(self, path: Path, engine: str) -> tuple[Path, float]:
         """The module's file, and the seconds it took; with nothing compiled before."""
-        target = self.folder / f"{path.stem}.dvt"
+        target = self.folder / f"{path.stem}{'.tuned' if engine == TUNED else ''}.dvt"
+        options = self.options if engine == TUNED else replace(self.options, records=())
         with tempfile.TemporaryDirectory() as cache:
             os.environ["DOVETAIL_CACHE"] = cache
             begin = time.perf_counter()
-            dovetail.compiler.compile(path, "cpu", self.options).save(target)
+            dovetail.compiler.compile(path, "cpu", options).save(target)
             return target, time.perf_counter() - begin
 
     def _exact(self, path: Path, inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
@@ -134,9 +140,9 @@ def table(measured: list[Measured]) -> Table:
             other.milliseconds
             for other in measured
             if (other.network, other.threads) == (each.network, each.threads)
-            and other.engine != "dovetail"
+            and other.engine not in (OWN, TUNED)
         ]
-        own = each.engine == "dovetail"
+        own = each.engine in (OWN, TUNED)
         result.add_row(
             each.network,
             each.engine,
@@ -175,7 +181,9 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Measure NETWORKS: names of examples/networks, with _uint8 quantised, bert, or files."""
-    engines = [name for name in ENGINES if name == "dovetail" or find_spec(name)]
+    engines = [name for name in ENGINES if name == OWN or find_spec(name)]
+    if records:
+        engines.insert(1, TUNED)
     console, measured = Console(width=120), []
     with tempfile.TemporaryDirectory() as temporary:
         place = folder or Path(temporary)
