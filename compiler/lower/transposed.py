@@ -18,6 +18,9 @@ __all__ = ["tile_transposed"]
 TILE = 16
 """Elements along both dimensions: a cache line of 32-bit ones."""
 
+NARROW = 4
+"""Elements of rows of the result: channels of an image.  Vectors of them would be mostly empty."""
+
 SMALLEST = 1 << 10
 """Elements; fewer fit the cache anyhow."""
 
@@ -34,6 +37,8 @@ def tile_transposed(nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt | None:
     if across is None or total < SMALLEST:
         return None
     sizes = dict(nest)
+    if width <= NARROW:
+        return _along(nest, across, body)
     pieces = []
     for row_start, rows, row_tile in _cuts(sizes[across]):
         for start, count, tile in _cuts(width):
@@ -43,6 +48,19 @@ def tile_transposed(nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt | None:
             inner = loops(((f"{last}.i", tile),), inner, LoopKind.VECTOR)
             inner = loops(((f"{across}.i", row_tile),), inner)
             pieces.append(loops(((f"{across}.o", rows), (f"{last}.o", count)), inner))
+    rest = tuple(each for each in nest if each[0] not in (across, last))
+    return loops(rest, block(*pieces))
+
+
+def _along(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> Stmt:
+    """Vectors of what is read along, for each of the few places in a row of the result."""
+    (last, width), sizes = nest[-1], dict(nest)
+    pieces = []
+    for start, count, tile in _cuts(sizes[across]):
+        row = index(start) + Variable(f"{across}.o") * tile + Variable(f"{across}.i")
+        inner = loops(((f"{across}.i", tile),), substitute(body, {across: row}), LoopKind.VECTOR)
+        inner = loops(((last, width),), inner, LoopKind.UNROLLED)
+        pieces.append(loops(((f"{across}.o", count),), inner))
     rest = tuple(each for each in nest if each[0] not in (across, last))
     return loops(rest, block(*pieces))
 
