@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Instruction
+from dovetail.isa.memories import Unit
 from dovetail.isa.program import program_to_bytes
 
 from ...graph.fuse import Partition
@@ -225,13 +227,16 @@ def _draft(
         if number in plan.cascades:
             builder.add_cascade(plan.cascades[number], layers)
             number += len(plan.cascades[number].layers)
+        elif plan.blockwise and plan.blockwise.first == number:
+            builder.add_blockwise(plan.blockwise, layers)
+            number = len(layers)
         else:
             builder.add_layer(number, layers[number])
             number += 1
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     operations = builder.operations
-    ordered = _ordered(operations, config, overlap)
+    ordered = _ordered(operations, builder.in_order, config, overlap)
     places = tuple(ordered.places)
     plain = tuple(with_acc_bank(operations[i], ordered.banks[i], config) for i in places)
     program = tuple(insert_tokens(plain, config, permuted(ordered.before, places)))
@@ -241,12 +246,22 @@ def _draft(
 
 
 def _ordered(
-    operations: Sequence[UnitOperation], config: HardwareConfig, overlap: Overlap
+    operations: Sequence[UnitOperation],
+    in_order: range,
+    config: HardwareConfig,
+    overlap: Overlap,
 ) -> Ordered:
-    """The order of the program, with what ``overlap`` does not allow as further dependences."""
+    """The order of the program, with what ``overlap`` does not allow as further dependences.
+
+    in_order: operations whose LOADs and GEMMs keep their order.
+    """
     tiles = [operation.tile for operation in operations]
     program = [with_acc_bank(operation, 0, config) for operation in operations]
     before = dependences(program, config, tiles)
+    for unit in (Unit.LOAD, Unit.GEMM):
+        kept = [index for index in in_order if program[index].unit is unit]
+        for earlier, later in pairwise(kept):
+            before[later] |= {earlier}
     match overlap:
         case Overlap.NOTHING:
             places = list(range(len(program)))

@@ -17,6 +17,7 @@ from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 
 from ...loops.ir import LoopKind
+from .blockwise import Blockwise
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constants import DramMap
 from .image import image_reads, load_windows
@@ -107,6 +108,8 @@ class Builder:
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.schedules = tuple(layer.schedule() for layer in plan.layers)
         self.operations: list[UnitOperation] = []
+        self.in_order = range(0)
+        """Operations whose LOAD and GEMM instructions keep their order."""
         self._rings = {
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
@@ -178,6 +181,34 @@ class Builder:
 
     def add_layer(self, number: int, layer: LoweredLayer) -> None:
         """Append the operations of a layer: for each tile, the instructions of each nest."""
+        for _ in self._layer(number, layer):
+            pass
+
+    def add_blockwise(self, group: Blockwise, layers: Sequence[LoweredLayer]) -> None:
+        """Append the operations of a convolution, a pool and a dense layer, block by block.
+
+        layers: all of the program.
+        """
+        first, parts = group.first, group.parts
+        conv, pool, dense = (
+            self._layer(number, layers[number]) for number in range(first, first + 3)
+        )
+        size, begin = self.plan.layers[first].tiling.sizes["c"], len(self.operations)
+        made = pooled = added = 0
+        for _ in conv:
+            made += size
+            while pooled < made // group.blocks:
+                next(pool)
+                pooled += 1
+            while added < min(group.ready(made), pooled, parts):
+                next(dense)
+                added += 1
+        for _ in dense:
+            pass
+        self.in_order = range(begin, len(self.operations))
+
+    def _layer(self, number: int, layer: LoweredLayer) -> Iterator[None]:
+        """Append the operations of a layer; stop after each tile, and each part of its sums."""
         planned = self.plan.layers[number]
         run = self._begin(number, layer, planned)
         if layer.output.name in run.bases:
@@ -203,9 +234,10 @@ class Builder:
             if output:
                 run.bases[layer.output.name] = output.next()
                 frame = output.frame(tile)
-            self._tile(run, tile, frame)
+            yield from self._tile(run, tile, frame)
             for store in output.put(tile) if output else ():
                 self._add(store, number)
+            yield
 
     def add_cascade(self, cascade: Cascade, layers: Sequence[LoweredLayer]) -> None:
         """Append the operations of consecutive layers, strip by strip.
@@ -255,7 +287,8 @@ class Builder:
         frame = result.frame(strip * rows)
         outer, *inner = run.loops
         for tile in _iterations(inner):
-            self._tile(run, {outer.name: strip} | tile, frame, pieces)
+            for _ in self._tile(run, {outer.name: strip} | tile, frame, pieces):
+                pass
 
     def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> "_Run":
         """A layer about to run; constants of which it needs all the time all are loaded."""
@@ -282,8 +315,8 @@ class Builder:
         tile: Mapping[str, int],
         frame: Frame,
         pieces: Sequence[Piece] | None = None,
-    ) -> None:
-        """The instructions of one tile.
+    ) -> Iterator[None]:
+        """The instructions of one tile; stops between parts of its sums.
 
         frame: of the result, but for its word.  pieces: of the rows of the result, where it does
         not lie in one piece.
@@ -292,7 +325,9 @@ class Builder:
         bases["acc"] = 0
         self._tiles += 1
         for nest in run.nests:
-            for inner in _iterations(nest.serial):
+            for place, inner in enumerate(_iterations(nest.serial)):
+                if place:
+                    yield
                 at = {**tile, **inner}
                 for name in nest.parts:
                     part = _part(name, run.constants[name], nest.match.nest, at)

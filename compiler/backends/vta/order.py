@@ -238,13 +238,13 @@ class _Tiles:
         for index, tile in enumerate(tiles):
             if tile is not None:
                 self._members.setdefault(tile, []).append(index)
-        self._around: dict[int, int] = {}
-        """The tile of an instruction, or whose instructions come before and after it."""
+        self._around: dict[int, list[int]] = {}
+        """The tiles whose instructions come before and after an instruction, or are the same."""
         self._open = dict.fromkeys(self._members, 0)
         """Dependences of a tile, and of what comes in between, that have no start yet."""
         for tile, members in self._members.items():
             for index in range(members[0], members[-1] + 1):
-                self._around[index] = tile
+                self._around.setdefault(index, []).append(tile)
                 self._open[tile] += sum(other < members[0] for other in before[index])
         self._left = {tile: len(members) for tile, members in self._members.items()}
         self._bank: dict[int, int] = {}
@@ -286,9 +286,9 @@ class _Tiles:
 
     def started(self, index: int, later: int) -> None:
         """``index``, which ``later`` depends on, has its start."""
-        tile = self._around.get(later)
-        if tile is not None and index < self._members[tile][0]:
-            self._open[tile] -= 1
+        for tile in self._around.get(later, ()):
+            if index < self._members[tile][0]:
+                self._open[tile] -= 1
 
 
 def _first_fetch(config: HardwareConfig) -> int:

@@ -9,6 +9,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
+from .blockwise import Blockwise, blockwise
 from .cascade import Cascade
 from .choose import Choice, Chooser
 from .layers.activation import Activation
@@ -28,6 +29,7 @@ class Plan:
     """layers: the tiles of each; what it streams is in its windows.
 
     cascades: those that run strip by strip, by the number of the first.
+    blockwise: those that run block by block.
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
@@ -38,6 +40,7 @@ class Plan:
     layers: tuple[StreamedLayer, ...]
     cascades: Mapping[int, Cascade]
     places: Mapping[str | tuple[int, str], int]
+    blockwise: Blockwise | None
     streamed: frozenset[str]
     choices: tuple[Choice, ...]
     gone: frozenset[str]
@@ -103,7 +106,7 @@ class Planner:
         overlap: Overlap = Overlap.LAYERS,
     ) -> None:
         self.items = activation_items(layers, source)
-        self.layers, self.config = layers, config
+        self.layers, self.config, self.overlap = layers, config, overlap
         self.choosers = {
             edges: Chooser(layers, self.items, config, overlap, edges=edges)
             for edges in (False, True)
@@ -217,8 +220,19 @@ class Planner:
         cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
         kept = [item for item in self.items if item.activation.name not in gone]
         kept = [_lengthened(item, cascades.values()) for item in kept]
+        last = None
+        if self.overlap is Overlap.LAYERS and all(choice.count == 1 for choice in choices[-3:]):
+            last = blockwise(self.layers, planned, self.config)
         names = [layer.name for layer in self.layers]
-        starts = place([*kept, *buffers], names, self.config)
+        if last:
+            together = [_together(item, last[0].first) for item in (*kept, *buffers)]
+            try:
+                starts = place(together, names, self.config)
+                planned = last[1]
+            except NoRoomError:
+                last = None
+        if not last:
+            starts = place([*kept, *buffers], names, self.config)
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
@@ -228,6 +242,7 @@ class Planner:
             tuple(planned),
             cascades,
             places,
+            last[0] if last else None,
             frozenset(streamed),
             tuple(choices),
             gone,
@@ -280,6 +295,14 @@ class Planner:
         if not writers:
             writers.add((first, Unit.LOAD))
         return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers))
+
+
+def _together(item: Item, begin: int) -> Item:
+    """``item`` living as long as all layers from ``begin`` on, if one of them makes or reads it."""
+    if item.last < begin:
+        return item
+    end = max(item.last, begin + len(("convolution", "pool", "dense")) - 1)
+    return replace(item, first=min(item.first, begin), last=end)
 
 
 def _lengthened(item: Item, cascades: Collection[Cascade]) -> Item:

@@ -1,0 +1,97 @@
+"""A dense layer behind a pool that works channel block by channel block while a convolution makes
+them: its weights, which no scratchpad holds, come while the matrix core is busy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
+from .layers.definition import LoweredLayer
+from .nest import Kernel
+from .schedules import Tiling
+from .stream import StreamedLayer
+
+__all__ = ["Blockwise", "blockwise"]
+
+SHARE = 4
+"""A part of the dense layer's weights takes this part of WGT at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blockwise:
+    """Layers ``first``, a convolution, and the next two, a pool and a dense layer.
+
+    blocks: of channels that the pool makes, and the dense layer adds up, at a time.  parts: how
+    often.
+    """
+
+    first: int
+    blocks: int
+    parts: int
+
+    def ready(self, blocks: int) -> int:
+        """Parts of the dense layer that run before the convolution goes on, when it has made that
+        many blocks.
+
+        They begin when half of them are made, so that the convolution has all of ACC until then.
+        """
+        return max(0, 2 * blocks - self.parts * self.blocks) // self.blocks
+
+
+def blockwise(
+    layers: Sequence[LoweredLayer], planned: Sequence[StreamedLayer], config: HardwareConfig
+) -> tuple[Blockwise, list[StreamedLayer]] | None:
+    """The last three layers block by block, and the plans of all layers then.
+
+    planned: of all layers.  None where the last three are no such layers, or what they leave is not
+    on chip, or the weights fit anyway.
+    """
+    if len(layers) < len(("convolution", "pool", "dense")) or config.acc_banks == 1:
+        return None
+    conv, pool, dense = layers[-3:]
+    if any(layer.windows for layer in planned[-2:]) or conv.output.name in planned[-3].windows:
+        return None
+    if [x.name for x in pool.inputs] != [conv.output.name]:
+        return None
+    if [x.name for x in dense.inputs] != [pool.output.name]:
+        return None
+    if not (_is_pool(pool.kernel) and _is_dense(dense.kernel) and "acc" in conv.kernel.refs):
+        return None
+    tiling, extents = planned[-3].tiling, conv.kernel.extents
+    if any(tiling.sizes.get(axis, extents[axis]) != extents[axis] for axis in ("y", "x", "k")):
+        return None
+    made, sums = pool.kernel.extents["c"], dense.kernel.extents["c"]
+    if conv.kernel.extents["c"] != made or dense.kernel.extents["k"] != made:
+        return None
+    if made * sums <= config.wgt_depth // 2 or sums > config.bank_words(Memory.ACC):
+        return None
+    fitting = [d for d in range(1, made) if made % d == 0 and SHARE * d * sums <= config.wgt_depth]
+    if not fitting:
+        return None
+    blocks = fitting[-1]
+    one = {"y": 1, "x": 1}
+    new = [
+        StreamedLayer(
+            pool, Tiling({"c": blocks, **one}, ("c", "y", "x"), planned[-2].tiling.depth), {}
+        ),
+        StreamedLayer(
+            dense,
+            Tiling({"c": sums, **one, "k": blocks}, ("c", "y", "x"), planned[-1].tiling.depth),
+            {},
+        ),
+    ]
+    return Blockwise(len(layers) - 3, blocks, made // blocks), [*planned[:-2], *new]
+
+
+def _is_pool(kernel: Kernel) -> bool:
+    """Whether each block of its one pixel comes from the same block of its input alone."""
+    extents = kernel.extents
+    return "acc" not in kernel.refs and "k" not in extents and extents["y"] == extents["x"] == 1
+
+
+def _is_dense(kernel: Kernel) -> bool:
+    extents = kernel.extents
+    ones = all(extents.get(axis, 1) == 1 for axis in ("y", "x", "ky", "kx"))
+    return ones and "acc" in kernel.refs and "k" in extents and "weights" in kernel.refs
