@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import Memory, Unit
 
 from .layers.definition import LoweredLayer
+from .model import unit_cycles
 from .nest import Kernel
 from .schedules import Tiling
 from .stream import StreamedLayer
@@ -17,6 +18,9 @@ __all__ = ["Blockwise", "blockwise"]
 
 SHARE = 4
 """A part of the dense layer's weights takes this part of WGT at most."""
+
+PART_CYCLES = 1500
+"""Estimate: what a part costs, in which the matrix core waits for the pool, three times over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def blockwise(
     """The last three layers block by block, and the plans of all layers then.
 
     planned: of all layers.  None where the last three are no such layers, or what they leave is not
-    on chip, or the weights fit anyway.
+    on chip, or the weights fit anyway, or come no sooner so.
     """
     if len(layers) < len(("convolution", "pool", "dense")) or config.acc_banks == 1:
         return None
@@ -71,6 +75,10 @@ def blockwise(
     if not fitting:
         return None
     blocks = fitting[-1]
+    # DRAM has time for the dense layer in the second half of the convolution.
+    spare = unit_cycles(conv.kernel, config)[Unit.GEMM] - _dram_cycles(conv, config)
+    if min(spare // 2, _dram_cycles(dense, config)) < PART_CYCLES * (made // blocks):
+        return None
     one = {"y": 1, "x": 1}
     new = [
         StreamedLayer(
@@ -83,6 +91,12 @@ def blockwise(
         ),
     ]
     return Blockwise(len(layers) - 3, blocks, made // blocks), [*planned[:-2], *new]
+
+
+def _dram_cycles(layer: LoweredLayer, config: HardwareConfig) -> int:
+    """For its constants."""
+    size = sum(array.nbytes for array in layer.constants.values())
+    return size // config.bus_bytes * config.dram.beat_interval_cycles
 
 
 def _is_pool(kernel: Kernel) -> bool:

@@ -19,10 +19,13 @@ from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, str
 from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
 
-__all__ = ["Choice", "Chooser"]
+__all__ = ["Choice", "Chooser", "SizeCache"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
+
+SizeCache = dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]]
+"""By first and last layer, activations not wholly on chip, and those of them that are stored."""
 
 NEVER = 1 << 60
 """Cycles of what cannot be."""
@@ -75,8 +78,12 @@ class Chooser:
         overlap: Overlap,
         *,
         edges: bool,
+        sizes: SizeCache,
     ) -> None:
-        """``edges``: count the time between two layers in which one waits for the other's data."""
+        """``edges``: count the time between two layers in which one waits for the other's data.
+
+        sizes: of cascades tried, for all choosers of the same layers.
+        """
         self._layers, self._items, self._config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
         self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
@@ -88,7 +95,7 @@ class Chooser:
             _late(layers, number) if edges else frozenset() for number in range(len(layers))
         ]
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
-        self._sizes: dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]] = {}
+        self._sizes = sizes
         self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 

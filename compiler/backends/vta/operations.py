@@ -324,6 +324,7 @@ class Builder:
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = 0
         self._tiles += 1
+        number = self._tiles
         for nest in run.nests:
             for place, inner in enumerate(_iterations(nest.serial)):
                 if place:
@@ -348,7 +349,7 @@ class Builder:
                     self._add(
                         nest.match.instruction(at, bases),
                         run.number,
-                        self._tiles,
+                        number,
                         holds if target in (output, ADDEND) else None,
                     )
                     continue
@@ -356,7 +357,7 @@ class Builder:
                     bases[output] = bases[ADDEND] = piece.base
                     match = nest.match.only(piece.start, piece.count)
                     there = replace(holds, word=piece.base)
-                    self._add(match.instruction(at, bases), run.number, self._tiles, there)
+                    self._add(match.instruction(at, bases), run.number, number, there)
 
     def _holds(self, name: str, grant: Grant) -> bool:
         """Whether what was loaded there is still there."""

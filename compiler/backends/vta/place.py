@@ -136,7 +136,8 @@ def _spread(
             if rooms and len(placed) in packed:
                 high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
                 rooms = [min(rooms), high]
-            costs = ((_cost(item, start, placed, config), start) for start in rooms)
+            rivals = [place for place in placed if place.item.rivals(item)]
+            costs = ((_cost(item, start, placed, rivals, config), start) for start in rooms)
             start = min(costs, default=(None, None))[1]
             if start is None:
                 break
@@ -172,17 +173,21 @@ def _room(
 
 
 def _cost(
-    item: Item, start: int, placed: Sequence[_Place], config: HardwareConfig
+    item: Item,
+    start: int,
+    placed: Sequence[_Place],
+    rivals: Sequence[_Place],
+    config: HardwareConfig,
 ) -> tuple[int, int]:
-    """Banks shared with rivals; then how lately something that lay there was read."""
+    """Banks shared with ``rivals``; then how lately something that lay there was read."""
     here = _Place(item, start)
-    shared, lately = 0, -NEAR
-    for place in placed:
-        if place.start < here.end and start < place.end:
-            lately = max(lately, place.item.last)
-        if place.item.rivals(item):
-            shared += len(place.banks(config) & here.banks(config))
-    return shared, lately
+    end, banks = here.end, here.banks(config)
+    lately = max(
+        (place.item.last for place in placed if place.start < end and start < place.end),
+        default=-NEAR,
+    )
+    shared = sum(len(place.banks(config) & banks) for place in rivals)
+    return shared, max(lately, -NEAR)
 
 
 def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:

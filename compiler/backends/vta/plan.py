@@ -11,7 +11,7 @@ from ...errors import DoesNotFitError
 from ...options import Overlap
 from .blockwise import Blockwise, blockwise
 from .cascade import Cascade
-from .choose import Choice, Chooser
+from .choose import Choice, Chooser, SizeCache
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -107,8 +107,9 @@ class Planner:
     ) -> None:
         self.items = activation_items(layers, source)
         self.layers, self.config, self.overlap = layers, config, overlap
+        sizes: SizeCache = {}
         self.choosers = {
-            edges: Chooser(layers, self.items, config, overlap, edges=edges)
+            edges: Chooser(layers, self.items, config, overlap, edges=edges, sizes=sizes)
             for edges in (False, True)
         }
         self.chooser = self.choosers[False]
