@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .errors import ScheduleError
 from .graph.ir import Graph, Node
@@ -53,4 +54,4 @@ def lower_with(
     if not record.steps:
         return lowered
     function = replay(lowered.function, record.steps).function
-    return Lowered(function, lowered.inputs, lowered.outputs)
+    return replace(lowered, function=function)

@@ -21,7 +21,14 @@ from .backends.vta.plan_record import PlanRecord
 from .errors import ScheduleError
 from .schedule.records import KernelRecord, Records
 
-__all__ = ["SHIPPED", "read_entries", "read_plan_entries", "read_records", "write_entries"]
+__all__ = [
+    "SHIPPED",
+    "merge_files",
+    "read_entries",
+    "read_plan_entries",
+    "read_records",
+    "write_entries",
+]
 
 VERSION = 1
 SHIPPED = Path(__file__).parent / "tune" / "records.json"
@@ -69,6 +76,15 @@ def write_entries(path: Path, entries: Iterable[Entry]) -> None:
     lines = ",\n".join(json.dumps(dict(entry), separators=(", ", ": ")) for entry in entries)
     text = f'{{"version": {VERSION}, "records": [\n{lines}\n]}}\n'
     write_whole(path, text.encode())
+
+
+def merge_files(paths: Sequence[Path]) -> list[Entry]:
+    """The records of all files; of equal keys on one CPU, the last file's."""
+    found: dict[tuple[object, ...], Entry] = {}
+    for path in paths:
+        for entry in read_entries(path):
+            found[entry["kind"], entry.get("cpu"), entry.get("threads"), entry["key"]] = entry
+    return list(found.values())
 
 
 def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:

@@ -93,7 +93,10 @@ def _tiling(operator: Contract, machine: Machine, scope: Scope) -> Tiling:
     """The rule's, or what was decided."""
     tiling = choose_tiling(operator, machine)
     tiles = scope.decisions.tiles_of(operator.kept)
-    return tiling if tiles is None else replace(tiling, tiles=tiles)
+    if tiles is not None:
+        tiling = replace(tiling, tiles=tiles)
+    scope.taken = replace(scope.taken, tiles=tuple(tiling.tiles.items()))
+    return tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,9 @@ class _Contraction:
         only = [label for label in self.operator.kept if label in strong - weak]
         batch = [label for label in self.operator.kept if label in strong & weak]
         rest = [x for x in self.operator.kept if x not in only and x not in batch]
-        return self.scope.decisions.order("outer", [*batch, *only, *rest])
+        order = self.scope.decisions.order("outer", [*batch, *only, *rest])
+        self.scope.taken = replace(self.scope.taken, outer=tuple(order))
+        return order
 
     def _outer(self, order: list[int], parts: dict[int, _Part]) -> Stmt:
         """Loops over ``order``; ``parts`` has the labels of the loops around."""
@@ -316,7 +321,9 @@ class _Contraction:
             return max(strides)
 
         labels = [label for label in self.operator.summed if label != self.tiling.vector]
-        return self.scope.decisions.order("summed", sorted(labels, key=stride, reverse=True))
+        order = self.scope.decisions.order("summed", sorted(labels, key=stride, reverse=True))
+        self.scope.taken = replace(self.scope.taken, summed=tuple(order))
+        return order
 
     def _places(self, labels: Mapping[int, Expr]) -> list[Indices]:
         """The indices of each operand."""

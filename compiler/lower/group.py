@@ -29,12 +29,13 @@ __all__ = ["Lowered", "lower_group"]
 class Lowered:
     """function: its buffers are called ``in0``, ``out0``, ...
 
-    inputs, outputs: the tensors that belong to its buffers.
+    inputs, outputs: the tensors that belong to its buffers.  taken: all decisions.
     """
 
     function: Function
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    taken: Decisions
 
 
 def lower_group(
@@ -93,7 +94,7 @@ class _Lowering:
         function = Function(
             self.name, tuple(self.inputs.values()), tuple(self.outputs.values()), body
         )
-        return Lowered(function, tuple(self.inputs), tuple(self.outputs))
+        return Lowered(function, tuple(self.inputs), tuple(self.outputs), self.scope.taken)
 
     def nest(self) -> Stmt:
         """One loop nest for each shape among the outputs."""

@@ -77,6 +77,8 @@ class Scope:
     """The CPU that the function is for."""
     decisions: Decisions = field(default_factory=Decisions)
     """What was decided about the anchor's loops."""
+    taken: Decisions = field(default_factory=Decisions)
+    """The same, and what the rules chose where nothing was decided."""
     counts: dict[str, int] = field(default_factory=dict)
     statement: Callable[[Callable[[], Stmt]], Stmt] = field(default=lambda build: build())
 

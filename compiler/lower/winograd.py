@@ -8,7 +8,7 @@ the second-level cache is written to the next one and read back.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -54,6 +54,7 @@ class _Winograd:
         rows = _rows_at_a_time(down, row_bytes, 4 * self.u.type.elements)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
+        self.scope.taken = replace(self.scope.taken, rows=rows)
         name, number = self.scope.fresh("n"), self.scope.fresh("o")
         image: Expr = Variable(name) if batch > 1 else index(0)
         count = (down - 1) // rows

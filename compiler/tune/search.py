@@ -12,13 +12,15 @@ __all__ = ["RandomSearch", "Search"]
 
 PARENTS = 12
 """Of the best so far, that candidates come from."""
-POOL = 6
+POOL = 10
 """Candidates that are made for each that is measured."""
 POOL_SECONDS = 0.5
 """For making them, for each that is measured."""
 EXPLORED = 0.15
 """Part of what is measured that is drawn without the model."""
-MUTATED, CROSSED = 0.75, 0.15
+BLIND = 12
+"""Candidates that are drawn before any is changed, where no good one is known."""
+MUTATED, CROSSED = 0.5, 0.15
 """Parts of the candidates; the rest is drawn anew."""
 
 
@@ -102,7 +104,8 @@ class Search:
 
     def _made(self, parents: list[Candidate]) -> Candidate:
         kind, rng = self.rng.random(), self.rng
-        if not parents or kind > MUTATED + CROSSED:
+        blind = not self.from_default and len(self.results) < BLIND
+        if not parents or blind or kind > MUTATED + CROSSED:
             return self.problem.sample(rng)
         # The better a parent is, the more children it has.
         parent = parents[min(int(rng.expovariate(3 / len(parents))), len(parents) - 1)]

@@ -7,7 +7,7 @@ from typing import Protocol
 import onnx
 
 from .kernel import Setting
-from .kernel_space import KernelProblem
+from .kernel_space import KernelProblem, record_of
 from .problem import Candidate, Job, Problem
 from .variants import Layers, layers_of
 from .whole import WholeJob
@@ -158,12 +158,15 @@ class CpuSubject:
     def _kernel(
         self, key: str, candidate: Candidate, ratio: float, costs: Mapping[str, float]
     ) -> Entry:
+        kernel, record = self.layers.kernels[key], record_of(candidate)
         return {
             "kind": "kernel",
             **self._where,
             "key": key,
-            "title": self.layers.kernels[key].title,
-            **candidate.record,
+            "title": kernel.title,
+            # All decisions, those of the rules too: the rules may change.
+            "decisions": kernel.lowered(self.where, record).taken.to_record(),
+            "steps": list(record.steps),
             "seconds": float(f"{costs[key]:.4g}"),
             "default_seconds": float(f"{costs[key] / ratio:.4g}"),
         }

@@ -87,17 +87,22 @@ def layers_of(model: onnx.ModelProto, dims: Mapping[str, int], winograd: bool) -
 
 
 def _count(layers: Layers, graph: Graph, keys: Mapping[str, str], tile: int | None) -> None:
-    """Add the kernels of a graph; tile: that all convolutions have, None where the rule chose."""
+    """Add the kernels of a graph; tile: that all convolutions have, None where the rule chose.
+
+    What the rule chose comes first: its kernels are those that default code consists of.
+    """
     for place in kernels_of(graph):
         kernel, owner = place.kernel, keys.get(place.origin)
-        if tile is not None and owner is not None:
-            layers.kernels.setdefault(kernel.key, kernel)
-            layers.choices.setdefault(owner, {}).setdefault(tile, Counter())[kernel.key] += 1
-        elif tile is None and owner is None:
-            layers.kernels.setdefault(kernel.key, kernel)
+        if tile is None and owner is None:
             layers.rest[kernel.key] += 1
-        elif owner is not None:
-            layers.default[owner] = max(place.tile, layers.default.get(owner, DIRECT))
+        elif tile is None and owner is not None:
+            layers.default[owner] = place.tile
+            layers.choices.setdefault(owner, {}).setdefault(place.tile, Counter())[kernel.key] += 1
+        elif owner is not None and tile is not None and tile != layers.default[owner]:
+            layers.choices[owner].setdefault(tile, Counter())[kernel.key] += 1
+        else:
+            continue
+        layers.kernels.setdefault(kernel.key, kernel)
 
 
 def _convolutions(graph: Graph) -> dict[str, str]:

@@ -12,10 +12,18 @@ from click.testing import CliRunner
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
+from dovetail.compiler.lower.decisions import Decisions
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.recorded import StaleRecordWarning
+from dovetail.compiler.schedule.loops.trace import from_record
 from dovetail.compiler.schedule.records import from_details
-from dovetail.compiler.schedule_records import read_entries, read_records, write_entries
+from dovetail.compiler.schedule_records import (
+    SHIPPED,
+    merge_files,
+    read_entries,
+    read_records,
+    write_entries,
+)
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.problem import Measured
 from dovetail.compiler.tune.subject import CpuSubject, cpu_subject
@@ -221,3 +229,22 @@ def test_a_module_of_open_shapes_takes_the_records_with_it(
     plain = dovetail.compiler.compile(small_model(), "cpu").run(x, device="cpu").outputs["y"]
     tuned = loaded.run(x, device="cpu").outputs["y"]
     assert np.abs(tuned - plain).max() <= 2e-5 * np.abs(plain).max()
+
+
+def test_files_are_merged_and_the_last_one_decides(tmp_path: Path) -> None:
+    common = {"kind": "convolution", "cpu": "a", "threads": 1}
+    write_entries(tmp_path / "one", [{**common, "key": key, "tile": 2} for key in "xy"])
+    write_entries(tmp_path / "two", [{**common, "key": key, "tile": 4} for key in "yz"])
+    merged = merge_files([tmp_path / "one", tmp_path / "two"])
+    assert {each["key"]: each["tile"] for each in merged} == {"x": 2, "y": 4, "z": 4}
+
+
+def test_the_shipped_records_can_be_read_and_differ() -> None:
+    entries = read_entries(SHIPPED)
+    assert entries == merge_files([SHIPPED])
+    assert any(entry["kind"] == "kernel" for entry in entries)
+    for entry in entries:
+        if entry["kind"] == "kernel":
+            Decisions.from_record(entry["decisions"])
+            assert len([from_record(step) for step in entry["steps"]]) == len(entry["steps"])
+            assert entry["seconds"] < entry["default_seconds"]
