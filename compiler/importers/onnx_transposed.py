@@ -6,7 +6,8 @@ import numpy as np
 
 from ..errors import ModelError, UnsupportedOperatorError
 from ..graph.bounds import check_accumulator
-from ..graph.ops import ConvTranspose2d
+from ..graph.ir import Array
+from ..graph.ops import ConvTranspose2d, Pads, Pair
 from .onnx_contractions import (
     bias_of,
     group_count,
@@ -29,27 +30,20 @@ def convert_conv_transpose(state: ImportState, node: OnnxNode) -> None:
     """
     x, w = state.real(node, 0), weights_of(state, node, 1)
     require_images(node, w)
-    if pair(node, "dilations") != (1, 1):
-        raise UnsupportedOperatorError(
-            f"{node}: dilations {list(pair(node, 'dilations'))}; required 1"
-        )
-    if (
-        node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
-        or "output_shape" in node.attributes
-    ):
-        raise UnsupportedOperatorError(f"{node}: required explicit pads, without output_shape")
     w = _turned(node, w)
     weights, weight_zero = int8_weights(node, w, 0)
+    weights = _apart(weights, pair(node, "dilations"), weight_zero)
     name = to_nhwc(state.graph, x.tensor, node.name)
     groups = group_count(node, weights, state.graph.types[name].shape[3])
     bias = bias_of(state, node, 2, x.scale * w.scales, len(weights))
     check_accumulator(weights.astype(np.int64) - weight_zero, bias, x.zero_point, node.name)
     kernel = (weights.shape[2], weights.shape[3])
     strides = pair(node, "strides")
+    pads, added = _edges(node, kernel, state.graph.types[name].shape, strides)
     operator = ConvTranspose2d(
         strides,
-        window_pads(node, kernel, state.graph.types[name].shape, strides),
-        pair(node, "output_padding", (0, 0)),
+        pads,
+        added,
         groups,
         x.zero_point,
         weight_zero,
@@ -63,6 +57,35 @@ def convert_conv_transpose(state: ImportState, node: OnnxNode) -> None:
     out = state.graph.node(operator, inputs, f"{stem}/sum", node.name)
     total = Integer(out, NCHW_TO_NHWC)
     state.values[stem] = Accumulated(total, x.scale, w.scales)
+
+
+def _apart(weights: Array, dilations: Pair, zero: int) -> Array:
+    """Weights [O, C, KH, KW] with taps that count as 0 between those of a dilated kernel."""
+    *outer, height, width = weights.shape
+    down, across = dilations
+    size = (*outer, (height - 1) * down + 1, (width - 1) * across + 1)
+    wide = np.full(size, zero, weights.dtype)
+    wide[:, :, ::down, ::across] = weights
+    return wide
+
+
+def _edges(
+    node: OnnxNode, kernel: Pair, shape: tuple[int, ...], strides: Pair
+) -> tuple[Pads, Pair]:
+    """Rows and columns cut off at each side, and those added at the end; ``shape`` is NHWC."""
+    more, mode = pair(node, "output_padding", (0, 0)), node.text("auto_pad", "NOTSET")
+    wanted = node.integers("output_shape", ())[-2:]
+    same = mode in ("SAME_UPPER", "SAME_LOWER")
+    if not wanted and not same:
+        return window_pads(node, kernel, shape, strides), more
+    sides, added = [], []
+    for axis, (size, stride, taps) in enumerate(zip(shape[1:3], strides, kernel, strict=True)):
+        result = wanted[axis] if wanted else size * stride
+        total = (size - 1) * stride + taps + more[axis] - result
+        small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
+        sides.append((small, large) if mode == "SAME_UPPER" else (large, small))
+        added.append(more[axis] + max(-total, 0))
+    return (sides[0][0], sides[1][0], sides[0][1], sides[1][1]), (added[0], added[1])
 
 
 def _turned(node: OnnxNode, w: RealConstant) -> RealConstant:
