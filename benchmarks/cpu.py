@@ -1,4 +1,4 @@
-"""Networks on the CPU beside ONNX Runtime, and OpenVINO where it is installed.
+"""Networks on the CPU beside ONNX Runtime, and OpenVINO and TVM where they are installed.
 
 Engines take turns, each round in a fresh process with one model; latencies are of single runs at
 batch 1, after a few that are not counted.  Prints a table, and with ``--json FILE`` writes the
@@ -154,7 +154,7 @@ def table(measured: list[Measured]) -> Table:
             f"{each.megabytes:.0f}",
             f"{each.error:.1e}",
             f"{each.compile_seconds:.1f}" if own else "",
-            end_section=each.engine == list(ENGINES)[-1],
+            end_section=each.engine == measured[-1].engine,
         )
     return result
 

@@ -8,6 +8,7 @@ imported, so that times and memory are the engine's.
 
 import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -58,12 +59,35 @@ def openvino(path: Path, threads: int) -> Run:
     return lambda inputs: [np.array(each) for each in compiled(inputs).values()]
 
 
+def tvm(path: Path, threads: int) -> Run:
+    """TVM as it compiles for this CPU without tuning, each time anew."""
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+    from tvm.target.codegen import llvm_get_system_cpu
+
+    cpu = {"kind": "llvm", "mcpu": llvm_get_system_cpu(), "num-cores": threads}
+    target = tvm.target.Target(cpu)
+    model = from_onnx(onnx.load(path), keep_params_in_input=False)
+    machine = relax.VirtualMachine(tvm.compile(model, target=target), tvm.cpu())
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        found = machine["main"](*(tvm.runtime.tensor(each) for each in inputs.values()))
+        many = [found] if isinstance(found, tvm.runtime.Tensor) else list(found)
+        return [each.numpy() for each in many]
+
+    return run
+
+
 ENGINES: dict[str, Callable[[Path, int], Run]] = {
     "dovetail": dovetail,
     "onnxruntime": onnxruntime,
     "openvino": openvino,
+    "tvm": tvm,
 }
-"""By name; each is also the name of what it imports."""
+"""By name; each is also the name of what it imports, and left out where that is not installed."""
 
 
 def main() -> None:
