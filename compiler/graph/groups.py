@@ -9,11 +9,13 @@ when all its consumers are in it and
   its shape.
 
 A contraction may also end in a padding with a constant: its results are written inside the border.
+What ends the epilogue of a contraction that cannot join, in a smaller type, stays with that: it
+then writes less.
 
 As all consumers are inside, no path leaves a group and comes back: groups are never in a cycle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .ir import Graph, Node
@@ -49,6 +51,7 @@ def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             consumers.setdefault(name, []).append(node)
+    producers = {name: node for node in graph.nodes for name in node.outputs}
     outputs = set(graph.outputs)
     chosen: dict[int, _Group] = {}
     order: list[_Group] = []
@@ -59,7 +62,8 @@ def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
             groups = {id(chosen[id(each)]): chosen[id(each)] for each in readers}
             if len(groups) == 1:
                 (candidate,) = groups.values()
-                if _may_join(graph, node, candidate, readers):
+                apart = candidate.anchor is not None and _narrows(graph, node, producers)
+                if not apart and _may_join(graph, node, candidate, readers):
                     group = candidate
         if group is None:
             group = _Group()
@@ -95,6 +99,22 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
         if before and any(_depends(each, group) for each in readers):
             return False
     return _worth_repeating(graph, node, group, readers)
+
+
+def _narrows(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
+    """Whether ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
+    kind = graph.types[node.output]
+    while _fusion(node) is Fusion.ELEMENTWISE:
+        before = [
+            producers[name]
+            for name in node.inputs
+            if name in producers and graph.types[name].shape == kind.shape
+        ]
+        if len(before) != 1:
+            return False
+        (node,) = before
+    last = graph.types[node.outputs[0]].dtype
+    return _fusion(node) is Fusion.CONTRACTION and last.bytes > kind.dtype.bytes
 
 
 def _only_elementwise(graph: Graph, node: Node, group: _Group, kind: Fusion) -> bool:

@@ -114,6 +114,22 @@ def test_a_contraction_ends_in_a_padding_with_a_constant(mode: PadMode) -> None:
     assert g.groups(g(padding, g(Cast(DType.INT8), moved), fill)) == sizes
 
 
+@pytest.mark.parametrize(("dtype", "sizes"), [("int8", [2, 3]), ("float32", [1, 3])])
+def test_a_narrow_epilogue_stays_with_a_contraction_that_cannot_join(
+    dtype: str, sizes: list[int]
+) -> None:
+    """Two products, each converted where that is one; their sum."""
+    g = Chain()
+    found = []
+    for name in "ab":
+        w = g.builder.constant(name, np.ones((8, 8), np.float32))
+        kinds = (g.builder.types[g.x], g.builder.types[w])
+        product = g(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.FLOAT32), g.x, w)
+        found.append(g(Cast(DType(dtype)), product) if dtype == "int8" else product)
+    total = g(ADD, *found)
+    assert g.groups(total if dtype == "int8" else g(TANH, total)) == sizes
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_every_node_is_in_one_group_and_groups_can_run_in_order(seed: int) -> None:
     graph: Graph = random_graph(seed, nodes=25)
