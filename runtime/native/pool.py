@@ -76,5 +76,12 @@ def _end() -> None:
         _running.popitem()[1].stop()
 
 
+def _forget() -> None:
+    """In a forked process, which has none of the threads."""
+    global _starting
+    _running.clear()
+    _starting = threading.Lock()
+
+
 atexit.register(_end)
-os.register_at_fork(after_in_child=_running.clear)
+os.register_at_fork(after_in_child=_forget)
