@@ -34,10 +34,14 @@ Use = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """largest: bytes of a tensor that stays whole.  block: bytes of a block, at most."""
+    """largest: bytes of a tensor that stays whole.  block: bytes of a block, at most.
+
+    near: bytes that all blocks read, at most, so that they stay in the cache between blocks.
+    """
 
     largest: int = 1 << 20
     block: int = 1 << 18
+    near: int = 1 << 19
     name: str = "block_rows"
 
     def run(self, graph: Graph) -> Graph:
@@ -47,7 +51,7 @@ class BlockRows:
         for node in graph.nodes:
             if isinstance(node.operator, Contract) and _bytes(graph, node.output) > self.largest:
                 region = _region(graph, node)
-                if region and self._cut(_part(graph, region)) is not None:
+                if region and self._saves(_part(graph, region)):
                     regions[id(region[-1])] = region
         if not regions:
             return graph
@@ -60,6 +64,18 @@ class BlockRows:
             elif id(node) not in left_out:
                 rebuilding.copy(node)
         return rebuilding.build()
+
+    def _saves(self, part: Graph) -> bool:
+        """Whether it can be cut, and what every block reads anew is less than the large tensor,
+        written and read.
+        """
+        cut = self._cut(part)
+        if cut is None:
+            return False
+        first, last = part.nodes[0].output, part.outputs[0]
+        again = sum(_bytes(part, name) for name, axis in cut.uses if axis is None)
+        count = part.types[last].shape[cut.output] // cut.kept
+        return again <= self.near or (count - 1) * again <= 2 * _bytes(part, first)
 
     def _cut(self, part: Graph) -> "_Cut | None":
         """The next dimension to cut; None when the blocks are small, or cannot be cut."""

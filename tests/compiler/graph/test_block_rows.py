@@ -122,3 +122,15 @@ def test_blocks_take_less_memory() -> None:
     for name in graph.outputs:
         a, b = whole.run(inputs)[name], blocked.run(inputs)[name]
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_that_each_block_would_read_anew_are_read_once() -> None:
+    """Two dense layers: 16 rows between weights of two times 400 kB, then between small ones."""
+    wide = Attention({"q": 16, "d": 100, "k": 1000, "e": 100}, ("qd", "kd", "qk", "ke", "qe"))
+    graph = wide.graph()
+    few = BlockRows(largest=1000, block=1 << 15, near=1 << 16)
+    assert few.run(graph) is graph
+    assert BlockRows(largest=1000, block=1 << 15, near=1 << 20).run(graph) is not graph
+    long = {"q": 1024, "d": 10, "k": 100, "e": 10}
+    rows = Attention(long, ("qd", "kd", "qk", "ke", "qe")).graph()
+    assert few.run(rows) is not rows
