@@ -101,24 +101,30 @@ class Place:
     """A kernel where a graph calls it.
 
     origin: the node of the model whose contraction it computes, or else whose result.
-    tile: Winograd's, 0 for none.
+    tile: Winograd's, 0 for none.  calls: in one run.
     """
 
     kernel: Kernel
     origin: str
     tile: int
+    calls: int = 1
 
 
-def kernels_of(graph: Graph) -> Iterator[Place]:
-    """The groups of a graph that went through all passes, bodies of loops included."""
+def kernels_of(graph: Graph, calls: int = 1) -> Iterator[Place]:
+    """The groups of a graph that went through all passes, bodies of loops included.
+
+    calls: of the graph, in one run.
+    """
     for nodes in group_nodes(graph):
         if isinstance(nodes[0].operator, Repeat):
-            yield from kernels_of(nodes[0].operator.body)
+            operator = nodes[0].operator
+            times = 1 if operator.conditional else max(operator.count, 1)
+            yield from kernels_of(operator.body, calls * times)
         elif not (len(nodes) == 1 and isinstance(nodes[0].operator, Reshape)):
             anchors = [n for n in nodes if isinstance(n.operator, Contract | Winograd)]
             anchor = (*anchors, nodes[-1])[0]
             tile = anchor.operator.tile if isinstance(anchor.operator, Winograd) else 0
-            yield Place(_kernel(graph, nodes), anchor.origin, tile)
+            yield Place(_kernel(graph, nodes), anchor.origin, tile, calls)
 
 
 def _kernel(graph: Graph, nodes: Sequence[Node]) -> Kernel:

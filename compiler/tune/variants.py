@@ -94,12 +94,14 @@ def _count(layers: Layers, graph: Graph, keys: Mapping[str, str], tile: int | No
     for place in kernels_of(graph):
         kernel, owner = place.kernel, keys.get(place.origin)
         if tile is None and owner is None:
-            layers.rest[kernel.key] += 1
+            layers.rest[kernel.key] += place.calls
         elif tile is None and owner is not None:
             layers.default[owner] = place.tile
-            layers.choices.setdefault(owner, {}).setdefault(place.tile, Counter())[kernel.key] += 1
+            layers.choices.setdefault(owner, {}).setdefault(place.tile, Counter())[kernel.key] += (
+                place.calls
+            )
         elif owner is not None and tile is not None and tile != layers.default[owner]:
-            layers.choices[owner].setdefault(tile, Counter())[kernel.key] += 1
+            layers.choices[owner].setdefault(tile, Counter())[kernel.key] += place.calls
         else:
             continue
         layers.kernels.setdefault(kernel.key, kernel)
