@@ -1,7 +1,7 @@
 """Partition to program: the backend's pipeline, one function."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,7 @@ from .operations import Builder, UnitOperation, with_acc_bank
 from .order import Ordered, order
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from .postpone import postponed
 from .predict import predict
 from .record import record
 from .size import require_size
@@ -98,17 +99,17 @@ def compile_partition(
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
     planner = Planner(layers, source, config, overlap)
-    if plans is None:
-        draft = _fastest(planner, activations, partition, overlap)
+    key = "" if plans is None else plan_key(layers, config, overlap)
+    if plans and key in plans:
+        names = partition.source, partition.result
+        plan = recorded_plan(planner, plans[key])
+        draft = _draft(planner, plan, activations, names, overlap)
     else:
-        key = plan_key(layers, config, overlap)
-        if key in plans:
-            names = partition.source, partition.result
-            plan = recorded_plan(planner, plans[key])
-            draft = _draft(planner, plan, activations, names, overlap)
-        else:
-            draft = _fastest(planner, activations, partition, overlap)
-            plans[key] = to_plan_record(draft.plan, draft.cycles)
+        draft = _fastest(planner, activations, partition, overlap)
+    if overlap is Overlap.LAYERS:
+        draft = _with_loads_postponed(draft, config)
+    if plans is not None and key not in plans:
+        plans[key] = to_plan_record(draft.plan, draft.cycles)
     plan, operations, program = draft.plan, draft.builder.operations, draft.program
     schedules = draft.builder.schedules
     if checked:
@@ -150,13 +151,15 @@ class _Draft:
     """A plan, its operations, and their program.
 
     addresses: in DRAM, of every activation there.  places: the operations in the program's order.
-    plain, program: without and with tokens.  expected: predicted cycles of its instructions.
+    before: what each instruction of the program depends on.  plain, program: without and with
+    tokens.  expected: predicted cycles of its instructions.
     """
 
     plan: Plan
     addresses: Mapping[str, int]
     builder: Builder
     places: tuple[int, ...]
+    before: tuple[frozenset[int], ...]
     plain: tuple[Instruction, ...]
     program: tuple[Instruction, ...]
     program_address: int
@@ -239,10 +242,30 @@ def _draft(
     ordered = _ordered(operations, builder.in_order, config, overlap)
     places = tuple(ordered.places)
     plain = tuple(with_acc_bank(operations[i], ordered.banks[i], config) for i in places)
-    program = tuple(insert_tokens(plain, config, permuted(ordered.before, places)))
+    before = tuple(permuted(ordered.before, places))
+    program = tuple(insert_tokens(plain, config, before))
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     expected = tuple(predict(program, config, address))
-    return _Draft(plan, addresses, builder, places, plain, program, address, expected)
+    return _Draft(plan, addresses, builder, places, before, plain, program, address, expected)
+
+
+def _with_loads_postponed(draft: _Draft, config: HardwareConfig) -> _Draft:
+    """``draft`` with LOADs behind others that are more urgent, if it is faster so."""
+    order = postponed(draft.program, draft.before, draft.expected)
+    if order == list(range(len(order))):
+        return draft
+    plain = tuple(draft.plain[index] for index in order)
+    before = tuple(permuted(draft.before, order))
+    program = tuple(insert_tokens(plain, config, before))
+    other = replace(
+        draft,
+        places=tuple(draft.places[index] for index in order),
+        before=before,
+        plain=plain,
+        program=program,
+        expected=tuple(predict(program, config, draft.program_address)),
+    )
+    return min(draft, other, key=_cycles)
 
 
 def _ordered(

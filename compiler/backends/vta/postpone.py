@@ -1,0 +1,84 @@
+"""LOADs that hold up others for which the matrix core waits, put behind them.
+
+The order of the program has each LOAD start as soon as it can.  So weights that are needed much
+later may come just before what an idle matrix core waits for, and slow down, too, the STORE that
+has to come before that.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.memories import Unit
+
+__all__ = ["postponed"]
+
+LEAST = 500
+"""Cycles of a wait that is worth it."""
+
+MOST = 5
+"""LOADs looked at before the one that is waited for."""
+
+NEAR = 4
+"""Cycles from the end of what an instruction waited for to its start, at most."""
+
+
+def postponed(
+    program: Sequence[Instruction],
+    before: Sequence[frozenset[int]],
+    expected: Sequence[tuple[int, int]],
+) -> list[int]:
+    """Another order of ``program``, in which some LOADs come later; it may be no faster.
+
+    before: of each instruction, those that it depends on; that order keeps all.  expected:
+    predicted cycles of each.
+    """
+    first = _first_use(before)
+    loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
+    number = {index: place for place, index in enumerate(loads)}
+    behind: dict[int, int] = {}
+    gemms = [index for index, each in enumerate(program) if each.unit is Unit.GEMM]
+    for earlier, later in pairwise(gemms):
+        idle, start = expected[earlier][1], expected[later][0]
+        awaited = [
+            index
+            for index in before[later]
+            if index in number and expected[index][1] + NEAR >= start
+        ]
+        if start - idle <= LEAST or not awaited:
+            continue
+        last = max(awaited, key=lambda index: expected[index][1])
+        place = number[last]
+        for index in reversed(loads[max(0, place - MOST) : place]):
+            if expected[index][1] < idle:
+                break
+            if first[index] > later:
+                behind[index] = last
+    return _moved(len(program), behind)
+
+
+def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
+    """For each instruction, the first one that depends on it."""
+    first = [len(before)] * len(before)
+    for index in reversed(range(len(before))):
+        for earlier in before[index]:
+            first[earlier] = index
+    return first
+
+
+def _moved(count: int, behind: dict[int, int]) -> list[int]:
+    """The numbers to ``count``, those of ``behind`` each after another one."""
+    following: dict[int, list[int]] = {}
+    for index in sorted(behind):
+        following.setdefault(behind[index], []).append(index)
+    order: list[int] = []
+
+    def append(index: int) -> None:
+        order.append(index)
+        for each in following.get(index, ()):
+            append(each)
+
+    for index in range(count):
+        if index not in behind:
+            append(index)
+    return order
