@@ -6,6 +6,7 @@ import itertools
 import mmap
 import os
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ __all__ = ["DIGEST_BYTES", "digest", "read_file", "write_whole"]
 
 DIGEST_BYTES = 32
 CHUNK_BYTES = 1 << 20
-"""That are hashed by themselves."""
+"""That are summed by themselves."""
 HUGE_BYTES = 4 << 20
 """Files that are worth large pages, and threads."""
 THREADS = 4
@@ -24,7 +25,10 @@ Content = bytes | bytearray | memoryview
 
 
 def digest(*parts: Content) -> bytes:
-    """The SHA-256 of the SHA-256 of each ``CHUNK_BYTES`` of ``parts``, one after the other."""
+    """The SHA-256 of the CRC-32 of each ``CHUNK_BYTES`` of ``parts``, one after the other.
+
+    It tells damage, in less time than reading takes; it is no proof of who wrote the content.
+    """
     views = [memoryview(each) for each in parts]
     starts = [0, *itertools.accumulate(map(len, views))]
 
@@ -79,7 +83,7 @@ def _digest(size: int, part: Callable[[int, int], Content]) -> bytes:
             while (number := next(numbers)) < count:
                 start = number * CHUNK_BYTES
                 chunk = part(start, min(start + CHUNK_BYTES, size))
-                found[number] = hashlib.sha256(chunk).digest()
+                found[number] = zlib.crc32(chunk).to_bytes(4, "little")
         except OSError as error:
             problems.append(error)
 

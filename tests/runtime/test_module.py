@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ JSON_VALUES = st.recursive(
 
 
 def with_checksum(body: bytes) -> bytes:
-    return body + hashlib.sha256(hashlib.sha256(body).digest()).digest()
+    return body + hashlib.sha256(zlib.crc32(body).to_bytes(4, "little")).digest()
 
 
 def with_manifest(change: dict[str, object]) -> bytes:
