@@ -187,7 +187,7 @@ def report(curves: Curves, console: Console) -> None:
 
 
 @click.command()
-@click.option("--trials", default=100, show_default=True, help="Of each search.")
+@click.option("--trials", default=64, show_default=True, help="Of each search.")
 @click.option("--seeds", default=3, show_default=True)
 @click.option("--picture", "picture_path", type=click.Path(path_type=Path), help="FILE.svg")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The curves.")

@@ -206,6 +206,8 @@ class _Tuning:
             jobs = deque([(None, job)] if job else [])
             for _, measured in workers.run(lambda: jobs.popleft() if jobs else None):
                 self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
+                if (measured.ratio or 1.0) >= FASTER:
+                    best = []
         finally:
             workers.close()
         if not best:

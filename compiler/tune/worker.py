@@ -27,6 +27,9 @@ def main() -> None:
                 job = parent.recv()
             except EOFError:
                 return
+            except Exception as error:
+                parent.send(_failed(error))
+                continue
             parent.send(_measured(job))
 
 
@@ -36,7 +39,11 @@ def _measured(job: Job) -> Measured:
     except MemoryError:
         return Measured(None, error="no memory for it")
     except Exception as error:
-        return Measured(None, error=f"{type(error).__name__}: {error}")
+        return _failed(error)
+
+
+def _failed(error: Exception) -> Measured:
+    return Measured(None, error=f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":
