@@ -276,13 +276,13 @@ class _Contraction:
         )
         if stream is None:
             return lambda labels: block()
-        moving, lanes = parts[stream.moving], {stream.vector: parts[stream.vector].start}
+        moving, firsts = parts[stream.moving], {label: own.start for label, own in parts.items()}
         starts = [
             _plus(moving.start, index(moving.vectors + number)) for number in range(moving.vectors)
         ]
 
         def lines(labels: Mapping[int, Expr]) -> Stmt:
-            there = [{**labels, **lanes, stream.moving: start} for start in starts]
+            there = [{**labels, **firsts, stream.moving: start} for start in starts]
             where = [tuple(_affine(axis, own) for axis in stream.axes) for own in there]
             packed = (zero(),) * (len(stream.buffer.shape) - len(stream.axes))
             ones = (1,) * len(stream.buffer.shape)

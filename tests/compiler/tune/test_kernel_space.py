@@ -120,3 +120,11 @@ def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None
     with pytest.raises(ScheduleError):
         kernel.lowered(SETTING, record_of(Candidate.of(record)))
     assert KernelProblem(kernel, SETTING).features(Candidate.of(record)) is None
+
+
+def test_every_register_tile_of_streamed_weights_is_a_legal_program() -> None:
+    layers = layers_of(small_model(256, 7), {}, True)
+    kernel = next(each for each in layers.kernels.values() if "Winograd2" in each.title)
+    assert "Invoke" in repr(kernel.function(SETTING, KernelRecord()).body), "weights are asked for"
+    for tiles in ([[0, 4], [2, 9]], [[0, 2]], [[1, 2], [0, 2], [2, 4]], []):
+        verify(kernel.function(SETTING, KernelRecord({"tiles": tiles})))
