@@ -18,13 +18,13 @@ __all__ = ["HostBridge"]
 class HostBridge(wiring.Component):
     """Does the requests of ``dovetail.isa.link``, one at a time.
 
-    Memory is accessed in single beats of 8 bytes: the serial line is slower by far.
+    Memory is accessed in single beats: the serial line is slower by far.
 
     Members
     -------
     receive : In(1), transmit : Out(1)
         The serial line.
-    memory : Out(Axi4(8))
+    memory : Out(Axi4(bus_bytes))
     registers : Out(Axi4Lite)
     running : In(1)
         A program runs: memory belongs to the accelerator.
@@ -32,14 +32,14 @@ class HostBridge(wiring.Component):
         Its rising edge sends an event.
     """
 
-    def __init__(self, divisor: int) -> None:
-        """``divisor``: clock cycles of a bit on the serial line."""
-        self._divisor = divisor
+    def __init__(self, divisor: int, bus_bytes: int) -> None:
+        """divisor: clock cycles of a bit on the serial line.  bus_bytes: 4 or 8."""
+        self._divisor, self._beat = divisor, bus_bytes
         super().__init__(
             {
                 "receive": In(1),
                 "transmit": Out(1, init=1),
-                "memory": Out(Axi4(GRAIN)),
+                "memory": Out(Axi4(bus_bytes)),
                 "registers": Out(Axi4Lite(ADDRESS_BITS)),
                 "running": In(1),
                 "finished": In(1),
@@ -108,6 +108,9 @@ class HostBridge(wiring.Component):
         with m.If(receiver.request):
             m.d.sync += skip.eq(repeated)
 
+        half = Mux(place[2], word[32:], word[:32])
+        half_enable = Mux(place[2], 0xF0, 0x0F)
+
         # Who writes and reads the buffer.
         fill, fill_data, fill_enable = Signal(), Signal(64), Signal(8)
         m.d.comb += [
@@ -117,11 +120,11 @@ class HostBridge(wiring.Component):
             read.addr.eq(Mux(transmitter.busy, transmitter.read_address, place[3:])),
             memory.araddr.eq(header.argument + place),
             memory.awaddr.eq(header.argument + place),
-            memory.arsize.eq(3),
-            memory.awsize.eq(3),
+            memory.arsize.eq(self._beat.bit_length() - 1),
+            memory.awsize.eq(self._beat.bit_length() - 1),
             memory.arburst.eq(1),
             memory.awburst.eq(1),
-            memory.wdata.eq(word),
+            memory.wdata.eq(half if self._beat < GRAIN else word),
             memory.wstrb.eq(-1),
             memory.wlast.eq(1),
             memory.rready.eq(1),
@@ -177,11 +180,12 @@ class HostBridge(wiring.Component):
                 with m.If(memory.arready):
                     m.next = "READ_DATA"
             with m.State("READ_DATA"):
-                m.d.comb += [fill.eq(1), fill_data.eq(memory.rdata)]
+                read_data = memory.rdata.replicate(GRAIN // self._beat)
+                m.d.comb += [fill.eq(1), fill_data.eq(read_data)]
                 with m.If(memory.rvalid):
-                    m.d.comb += fill_enable.eq(-1)
-                    m.d.sync += place.eq(place + GRAIN)
-                    with m.If(place + GRAIN == length):
+                    m.d.comb += fill_enable.eq(half_enable if self._beat < GRAIN else -1)
+                    m.d.sync += place.eq(place + self._beat)
+                    with m.If(place + self._beat == length):
                         m.next = "ANSWER"
                     with m.Else():
                         m.next = "READ_MEMORY"
@@ -199,8 +203,8 @@ class HostBridge(wiring.Component):
                 with m.If(memory.wready):
                     m.next = "WRITTEN"
             with m.State("WRITTEN"), m.If(memory.bvalid):
-                m.d.sync += place.eq(place + GRAIN)
-                with m.If(place + GRAIN == length):
+                m.d.sync += place.eq(place + self._beat)
+                with m.If(place + self._beat == length):
                     m.next = "ANSWER"
                 with m.Else():
                     m.next = "FETCH"
@@ -212,7 +216,7 @@ class HostBridge(wiring.Component):
             with m.State("REGISTER_DATA"):
                 m.d.comb += [fill.eq(1), fill_data.eq(registers.rdata.replicate(2))]
                 with m.If(registers.rvalid):
-                    m.d.comb += fill_enable.eq(Mux(place[2], 0xF0, 0x0F))
+                    m.d.comb += fill_enable.eq(half_enable)
                     m.d.sync += place.eq(place + 4)
                     with m.If(place + 4 == length):
                         m.next = "ANSWER"

@@ -39,14 +39,15 @@ class BoardCore(wiring.Component):
     """
 
     def __init__(self, config: HardwareConfig, baud: int) -> None:
-        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus that is not 8
-        bytes wide, or a clock that does not fit.
+        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus that is wider than 8
+        bytes, or a clock that does not fit.
         """
         if config.dram.sdram is None:
             raise ConfigError(f"{config.name}: its memory is no SDRAM; a board needs dram.sdram")
-        if config.bus_bytes != GRAIN:
+        if config.bus_bytes > GRAIN:
             raise ConfigError(
-                f"{config.name}: a bus of {config.bus_bytes} bytes; required {GRAIN} on a board"
+                f"{config.name}: a bus of {config.bus_bytes} bytes; required at most {GRAIN} on a "
+                "board"
             )
         self._divisor = round(config.clock_hz / baud)
         if self._divisor < 8 or abs(config.clock_hz / self._divisor / baud - 1) > 0.02:
@@ -69,8 +70,8 @@ class BoardCore(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.accelerator = accelerator = Accelerator(config)
-        m.submodules.bridge = bridge = HostBridge(self._divisor)
-        m.submodules.controller = controller = SdramController(self._sdram, GRAIN)
+        m.submodules.bridge = bridge = HostBridge(self._divisor, config.bus_bytes)
+        m.submodules.controller = controller = SdramController(self._sdram, config.bus_bytes)
         connect(m, controller.pins, flipped(self.sdram))
 
         running, before = accelerator.trace_cycle, Signal()

@@ -61,7 +61,7 @@ def _sdram(config: HardwareConfig) -> SdramController:
 
 UNITS: dict[str, Callable[[HardwareConfig], wiring.Component]] = {
     "accelerator": Accelerator,
-    "bridge": lambda config: HostBridge(round(config.clock_hz / 2e6)),
+    "bridge": lambda config: HostBridge(round(config.clock_hz / 2e6), config.bus_bytes),
     "control": lambda config: RunControl(),
     "counters": lambda config: Counters(),
     "fetch": Fetch,

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import pipeline_stages
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import BY_BEATS, Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
@@ -19,6 +19,7 @@ from .walker import BlockWalker
 
 __all__ = ["Load"]
 
+GATHERED = tuple(memory for memory in Memory if memory not in BY_BEATS)
 PART_BYTES = 64
 """Bytes of a word whose choice between data and padding is one wire."""
 WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
@@ -27,8 +28,9 @@ WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 class Load(wiring.Component):
     """Run one LOAD at a time: cut bursts, write words as they arrive, fill the padding between.
 
-    A word whose last beat arrives in cycle ``r`` is written in ``r + 1``, in a deep pipeline
-    ``Stages.receive`` and ``Stages.write`` later.  Read data is never refused.
+    What arrives in cycle ``r`` is written in ``r + 1``, in a deep pipeline ``Stages.receive`` and
+    ``Stages.write`` later: words with their last beat, but those of WGT and PAR beat by beat.  Read
+    data is never refused.
 
     Members
     -------
@@ -38,16 +40,17 @@ class Load(wiring.Component):
     beat : In(1), beat_data : In(8 * bus_bytes)
         A beat of this unit's read data.
     write_<memory> : Out(WritePort)
-        One for every memory.
+        One for every memory; WGT and PAR take a beat for each of the pieces of their words.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
         self._stages = pipeline_stages(config)
-        ports = {
-            f"write_{memory.value}": Out(WritePort(8 * config.word_bytes(memory)))
-            for memory in Memory
-        }
+        ports = {}
+        for memory in Memory:
+            size = config.word_bytes(memory)
+            pieces = size // config.bus_bytes if memory in BY_BEATS else 1
+            ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces))
         super().__init__(
             {
                 "control": In(UnitControl(layouts.LOAD)),
@@ -160,7 +163,7 @@ class Load(wiring.Component):
         ]
 
         # Beats gather into a word.
-        widest = max(config.word_bytes(memory) for memory in Memory)
+        widest = max(config.word_bytes(memory) for memory in GATHERED)
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
         complete = Signal()
@@ -192,9 +195,16 @@ class Load(wiring.Component):
         begun_work = Signal()
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
+        by_beats = Signal()
+        here = [current.memory == memory.code for memory in BY_BEATS]
+        m.d.comb += by_beats.eq(settled(Cat(*here).any(), "by_beats_now"))
+        pieces = max(config.word_bytes(memory) for memory in BY_BEATS) // config.bus_bytes
+        arrived = delayed(m, Cat(beat & (index == k) for k in range(pieces)), "arrived", reset=True)
+        beat_before = delayed(m, beat, "beat_before", reset=True)
+        writes = Mux(by_beats, beat_before, complete)
         m.d.comb += [
             words.step.eq(complete),
-            cells.step.eq(begun_work & cells_left & ~complete),
+            cells.step.eq(begun_work & cells_left & ~writes),
             last_cell.eq(cells.step & cells.last),
         ]
         finished = Signal()
@@ -227,43 +237,65 @@ class Load(wiring.Component):
         left = cells.x < current.pad_x_before
         right = cells.x >= data_columns
         pads = cells.step & (above | below | left | right)
-        self._write(m, current, windowed, (complete, words.cell, word), (pads, cells.cell), windows)
+        places = delays(m, Mux(writes, words.cell, cells.cell), "write_address", stages.write)[-1]
+        for memory in Memory:
+            m.d.comb += getattr(self, f"write_{memory.value}").address.eq(places)
+        self._write_words(m, current, windowed, (complete, word), pads, windows)
+        pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
+        value = Mux(beat_before, delayed(m, beat_data, "data_before"), pad)
+        self._write_beats(m, current, arrived | pads.replicate(pieces), value)
         return m
 
-    def _write(
+    def _write_words(
         self,
         m: Module,
         current: Value,
         windowed: Value,
-        data: tuple[Value, Value, Value],
-        padding: tuple[Value, Value],
+        data: tuple[Value, Value],
+        pads: Value,
         windows: RowWindows,
     ) -> None:
         """Write a word, or a cell of padding, ``Stages.write`` cycles later.
 
-        data: whether there is a word, its address, and (that much later) the word.  padding:
-        whether there is a cell, and its address.
+        data: whether there is a word, and (that much later) the word.  pads: whether there is a
+        cell.
         """
         late = self._stages.write
-        complete, place, word = data
-        pads, cell = padding
+        complete, word = data
         enables = delays(m, complete | pads, "writes", late, reset=True)[-1]
         whole: list[Value] = [complete]
         if late:
-            # All words together have thousands of bits: a register for each of some parts.
+            # All words together have hundreds of bits: a register for each of some parts.
             whole = copies(m, delays(m, complete, "word_next", late - 1)[-1], "word_now", COPIES)
         choices = cycle(whole)
-        address = delays(m, Mux(complete, place, cell), "write_address", late)[-1]
-        for memory in Memory:
+        for memory in GATHERED:
             port = getattr(self, f"write_{memory.value}")
             size = self._config.word_bytes(memory)
-            chosen = current.memory == memory.code
             value = word[: 8 * size]
             if memory is Memory.ACT:
                 value = Mux(windowed, windows.word, value)
-            m.d.comb += [port.enable.eq(chosen & enables), port.address.eq(address)]
+            m.d.comb += port.enable.eq((current.memory == memory.code) & enables)
             for first in range(0, size, PART_BYTES):
                 part = value[8 * first : 8 * (first + PART_BYTES)]
                 pad = current.pad_value.as_unsigned().replicate(len(part) // 8)
                 data_part = port.data[8 * first : 8 * (first + PART_BYTES)]
                 m.d.comb += data_part.eq(Mux(next(choices), part, pad))
+
+    def _write_beats(self, m: Module, current: Value, pieces: Value, value: Value) -> None:
+        """Write ``value``, a beat or padding, to some pieces of a word, ``Stages.write`` cycles
+        later.
+        """
+        late = self._stages.write
+        own: list[Value] = [value] * len(BY_BEATS)
+        if late:
+            pieces = delays(m, pieces, "pieces", late - 1, reset=True)[-1]
+            value = delays(m, value, "value_late", late - 1)[-1]
+            # The memories have a register each: together they lie all over an FPGA.
+            own = copies(m, value, "value_now", len(BY_BEATS))
+        for memory, data in zip(BY_BEATS, own, strict=True):
+            port = getattr(self, f"write_{memory.value}")
+            enable = pieces[: len(port.enable)]
+            enable &= (current.memory == memory.code).replicate(len(enable))
+            if late:
+                enable = delayed(m, enable, f"{memory.value}_pieces", reset=True)
+            m.d.comb += [port.enable.eq(enable), port.data.eq(data)]

@@ -31,16 +31,17 @@ class WritePort(wiring.Signature):
 
     Members
     -------
-    enable : Out(1)
-        Write this cycle; a read in the next cycle sees it.
+    enable : Out(pieces)
+        Write this cycle, of the word's ``pieces`` equal pieces those whose bit is set; a read in
+        the next cycle sees it.
     address : Out(ADDRESS_BITS)
         Word to write.
     data : Out(width)
-        The word.
+        The word, or what all its pieces get.
     """
 
-    def __init__(self, width: int) -> None:
-        super().__init__({"enable": Out(1), "address": Out(ADDRESS_BITS), "data": Out(width)})
+    def __init__(self, width: int, pieces: int = 1) -> None:
+        super().__init__({"enable": Out(pieces), "address": Out(ADDRESS_BITS), "data": Out(width)})
 
 
 class UnitControl(wiring.Signature):

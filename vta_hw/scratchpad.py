@@ -185,20 +185,25 @@ class SimpleScratchpad(wiring.Component):
     ----------
     parts : int
         Equal parts of a word, each read by a port of its own.
+    pieces : int
+        Equal pieces of a word, each written or not: 1, or a multiple of ``parts``.
 
     Members
     -------
     read_<part> : In(ReadPort(width / parts))
-    write : In(WritePort(width))
+    write : In(WritePort(width / pieces, pieces))
     """
 
-    def __init__(self, config: HardwareConfig, memory: Memory, parts: int = 1) -> None:
+    def __init__(
+        self, config: HardwareConfig, memory: Memory, parts: int = 1, pieces: int = 1
+    ) -> None:
         self._name = memory.value
-        self._parts = parts
+        self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(memory) // parts
         self._depth = config.depth(memory)
         reads = {f"read_{part}": In(ReadPort(self._width)) for part in range(parts)}
-        super().__init__({**reads, "write": In(WritePort(self._width * parts))})
+        port = WritePort(self._width * parts // pieces, pieces)
+        super().__init__({**reads, "write": In(port)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -206,14 +211,20 @@ class SimpleScratchpad(wiring.Component):
             block = _block_memory(self._width, self._depth)
             m.submodules[part_name(f"{self._name}_bank0", part, self._parts)] = block
             reader = getattr(self, f"read_{part}")
-            read, write = block.read_port(), block.write_port()
+            enable, data = self.write.enable, self.write.data.word_select(part, self._width)
+            pieces = self._pieces // self._parts
+            if self._pieces > 1:
+                enable = enable.word_select(part, pieces)
+                data = self.write.data.replicate(pieces)
+            read = block.read_port()
+            write = block.write_port(granularity=self._width // max(1, pieces))
             m.d.comb += [
                 read.addr.eq(reader.address),
                 read.en.eq(reader.enable),
                 reader.data.eq(read.data),
                 write.addr.eq(self.write.address),
-                write.en.eq(self.write.enable),
-                write.data.eq(self.write.data.word_select(part, self._width)),
+                write.en.eq(enable),
+                write.data.eq(data),
             ]
         return m
 

@@ -248,9 +248,9 @@ def _last_visit(m: Machine, load: Transfer) -> int:
     """
     plans, index = m.issue.plans, load.index
     cells, step = plans.cells[index], plans.step[index]
-    # Last byte of a row's first word, and of the next word; bytes of the row before the burst.
-    word_end = plans.before[index] + plans.word_bytes[index] - 1
-    end, done = word_end, 0
+    # Last byte of a row's first write, and of the next write; bytes of the row before the burst.
+    write_end = plans.before[index] + plans.write_bytes[index] - 1
+    end, done = write_end, 0
     first = m.issue.accepted[index] + 1 + m.setup
     writes = 0
     for burst in range(load.accepted):
@@ -264,7 +264,7 @@ def _last_visit(m: Machine, load: Transfer) -> int:
             end += step
         done += size
         if done == plans.row_bytes[index]:
-            end, done = word_end, 0
+            end, done = write_end, 0
     return first + cells + writes - 1
 
 

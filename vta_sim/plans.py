@@ -7,7 +7,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.formats import Format
 from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.latency import issue_cycles
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import BY_BEATS, Memory, Unit
 from dovetail.isa.table import SIDES, InstructionTable
 
 from .native.language import Int64s, Record
@@ -32,8 +32,8 @@ class Plans(Record):
     with one another. issues: cycles in which a GEMM or VECTOR issues.
 
     Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
-    before: bytes of a row's first beat before its first word; step: bytes from word to word;
-    word_bytes: of a word; cells: of a padded block, 0 where nothing is padding; bursts: at most.
+    before: bytes of a row's first beat before its first write; step: bytes from write to write;
+    write_bytes: of a write, a word or a beat of one; cells: of a padded block, 0 where nothing is padding; bursts: at most.
 
     order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
     ``first[u]``.
@@ -52,7 +52,7 @@ class Plans(Record):
     stride_y: Int64s
     stride_z: Int64s
     row_bytes: Int64s
-    word_bytes: Int64s
+    write_bytes: Int64s
     before: Int64s
     step: Int64s
     cells: Int64s
@@ -107,17 +107,19 @@ def _transfers(
         cells = field("count_z") * rows * across
         words = field("count_z") * field("count_y") * field("count_x")
         columns["cells"][mine] = np.where(cells == words, 0, cells)
-    length, before, step = size * field("count_x"), np.zeros_like(size), size
+    length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
     if layout is Load.format:
+        by_beats = np.isin(field("memory"), [memory.code for memory in BY_BEATS])
+        write = np.where(by_beats, config.bus_bytes, size)
         # Windows of a row: from its first beat to its last.
         windowed, bus = field("step") > 0, config.bus_bytes
-        step = np.where(windowed, field("step"), size)
+        step = np.where(windowed, field("step"), write)
         before = np.where(windowed, field("dram_address") % bus, 0)
         span = before + (field("count_x") - 1) * step + size
         beats = np.where(field("count_x") > 0, -(-span // bus), 0)
         length = np.where(windowed, beats * bus, length)
     each = np.where(length > 0, length // config.burst_bytes + 2, 0)
-    columns["word_bytes"][mine] = size
+    columns["write_bytes"][mine] = write
     columns["row_bytes"][mine] = length
     columns["before"][mine] = before
     columns["step"][mine] = step

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.memories import Memory
+from dovetail.isa.memories import BY_BEATS, Memory
 from dovetail.vta_hw import layouts
 from dovetail.vta_hw.axi import Axi4
 from dovetail.vta_hw.fetch import Fetch
@@ -16,9 +16,14 @@ from dovetail.vta_hw.ports import UnitControl, WritePort
 from dovetail.vta_hw.scratchpad import SimpleScratchpad
 from dovetail.vta_hw.store import Store
 
-__all__ = ["CONFIG", "MemoryTop", "make_memory_top"]
+__all__ = ["CONFIG", "PIECES", "MemoryTop", "make_memory_top"]
 
 CONFIG = find_config("tiny")
+PIECES = {
+    memory: CONFIG.word_bytes(memory) // CONFIG.bus_bytes if memory in BY_BEATS else 1
+    for memory in Memory
+}
+"""Pieces of a word that LOAD writes one by one."""
 FETCH = {"full": In(4), "push": Out(4), "illegal": Out(1), "word": Out(8 * INSTRUCTION_BYTES)}
 PROGRESS = ("requested", "received", "dispatched")
 FLAGS = (
@@ -59,7 +64,9 @@ class MemoryTop(wiring.Component):
                 **{name: Out(32) for name in PROGRESS},
                 "load": In(UnitControl(layouts.LOAD)),
                 "store": In(UnitControl(layouts.STORE)),
-                **{f"write_{memory.value}": Out(WritePort(widths[memory])) for memory in Memory},
+                **{
+                    f"write_{m.value}": Out(WritePort(widths[m] // n, n)) for m, n in PIECES.items()
+                },
                 "act": In(WritePort(widths[Memory.ACT])),
                 **{name: Out(1) for name in FLAGS},
             }

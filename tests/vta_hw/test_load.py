@@ -14,7 +14,7 @@ from dovetail.isa.state import MachineState
 
 from .axi_memory import AXI_MEMORIES
 from .memory_driver import DRAM_BYTES, begin, random_load, start_unit
-from .memory_top import CONFIG, make_memory_top
+from .memory_top import CONFIG, PIECES, make_memory_top
 from .rtl import simulate
 
 
@@ -27,25 +27,38 @@ async def run_load(
     assert dut.load__free.value == 1
     await FallingEdge(dut.clk)
     dut.load__start.value = 0
-    written: dict[Memory, dict[int, int]] = {memory: {} for memory in Memory}
+    written: dict[Memory, dict[tuple[int, int], int]] = {memory: {} for memory in Memory}
     for _ in range(limit):
         await ReadOnly()
         assert dut.load__busy.value == 1
         for memory in Memory:
-            if getattr(dut, f"write_{memory.value}__enable").value == 1:
-                address = int(getattr(dut, f"write_{memory.value}__address").value)
-                address %= CONFIG.depth(memory)
-                assert address not in written[memory]
-                written[memory][address] = int(getattr(dut, f"write_{memory.value}__data").value)
+            pieces = int(getattr(dut, f"write_{memory.value}__enable").value)
+            address = int(getattr(dut, f"write_{memory.value}__address").value)
+            data = int(getattr(dut, f"write_{memory.value}__data").value)
+            for piece in range(PIECES[memory]):
+                if pieces >> piece & 1:
+                    place = (address % CONFIG.depth(memory), piece)
+                    assert place not in written[memory]
+                    written[memory][place] = data
         done = dut.load__done.value == 1
         await FallingEdge(dut.clk)
         if done:
             await ReadOnly()
             assert dut.load__busy.value == 0
-            assert not any(getattr(dut, f"write_{m.value}__enable").value == 1 for m in Memory)
+            assert not any(getattr(dut, f"write_{m.value}__enable").value for m in Memory)
             await FallingEdge(dut.clk)
-            return written
+            return {memory: _words(memory, found) for memory, found in written.items()}
     raise AssertionError(f"no end after {limit} cycles: {instruction}")
+
+
+def _words(memory: Memory, written: dict[tuple[int, int], int]) -> dict[int, int]:
+    """Whole words, of their pieces: of each word all of them."""
+    bits = 8 * CONFIG.word_bytes(memory) // PIECES[memory]
+    words = {address: 0 for address, _ in written}
+    assert len(written) == len(words) * PIECES[memory]
+    for (address, piece), data in written.items():
+        words[address] |= data << (bits * piece)
+    return words
 
 
 def expected_writes(state: MachineState, instruction: Load) -> dict[int, bytes]:
