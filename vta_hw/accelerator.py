@@ -136,7 +136,7 @@ class Accelerator(wiring.Component):
             counters.fetch_beat.eq(port.fetch_beat),
             counters.load_beat.eq(port.load_beat),
             counters.store_beat.eq(bus.wvalid & bus.wready),
-            self.irq.eq(control.finished | control.failed),
+            self.irq.eq((control.finished | control.failed) & ~registers.start),
             self.trace_dispatch.eq(fetch.push),
             self.trace_accept.eq(issue.accept),
             self.trace_done.eq(issue.done),

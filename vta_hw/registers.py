@@ -80,10 +80,9 @@ class HostRegisters(wiring.Component):
             m.d.sync += host.bvalid.eq(0)
         mask = Cat(*(bit.replicate(8) for bit in host.wstrb))
         commands = write & (host.awaddr[2:] == offsets["CONTROL"] >> 2) & host.wstrb[0]
-        m.d.comb += [
-            self.start.eq(commands & host.wdata[Control.START] & ~self.busy),
-            self.stop.eq(commands & host.wdata[Control.STOP] & self.busy),
-        ]
+        # A register: the start clears every unit, and the wires to them all are long.
+        m.d.sync += self.start.eq(commands & host.wdata[Control.START] & ~self.busy)
+        m.d.comb += self.stop.eq(commands & host.wdata[Control.STOP] & self.busy)
         for name in SETTINGS:
             target = getattr(self, name)
             with m.If(write & (host.awaddr[2:] == offsets[name.upper()] >> 2)):
