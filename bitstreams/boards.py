@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import ECP5_85
+from dovetail.isa.configs import ECP5_25, ECP5_85
 from dovetail.isa.errors import ConfigError
 
 __all__ = ["BOARDS", "Board", "find_board"]
@@ -36,7 +36,17 @@ ULX3S_85F = Board(
     nextpnr=("--85k", "--package", "CABGA381", "--speed", "6"),
 )
 
-BOARDS = {board.name: board for board in (ULX3S_85F,)}
+ULX3S_25F = Board(
+    name="ulx3s-25f",
+    config=ECP5_25,
+    baud=2_000_000,
+    platform=("amaranth_boards.ulx3s", "ULX3S_25F_Platform"),
+    oscillator_hz=25_000_000,
+    part="LFE5U-25F-6BG381C",
+    nextpnr=("--25k", "--package", "CABGA381", "--speed", "6"),
+)
+
+BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_25F)}
 
 
 def find_board(name: str) -> Board:

@@ -69,6 +69,32 @@ ECP5_85 = HardwareConfig(
 )
 """16x16 in two cycles, for a ULX3S-85F: 128 multipliers for the matrix core leave 28 of 156."""
 
+ECP5_25 = HardwareConfig(
+    name="ecp5_25",
+    block=4,
+    bus_bytes=4,
+    act_depth=8192,
+    wgt_depth=1024,
+    acc_depth=1024,
+    par_depth=256,
+    tap_depth=256,
+    tab_depth=512,
+    act_banks=4,
+    acc_banks=2,
+    queue_depth=8,
+    vector_cycles=4,
+    clock_hz=40_000_000,
+    dram=DramTiming(
+        latency_cycles=12,
+        beat_interval_cycles=2,
+        queue_bursts=8,
+        turnaround_cycles=2,
+        response_cycles=1,
+        sdram=sdram_timing(MT48LC16M16A2_75, 40_000_000, io_delay=2),
+    ),
+)
+"""4x4 in a cycle, for a ULX3S-25F: one lane of the vector unit, so that its 28 multipliers do."""
+
 LARGE = HardwareConfig(
     name="large",
     block=32,
@@ -83,7 +109,7 @@ LARGE = HardwareConfig(
 )
 """32x32 with a 128-bit AXI port."""
 
-CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, LARGE)}
+CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, ECP5_25, LARGE)}
 
 
 def find_config(name: str) -> HardwareConfig:
