@@ -14,7 +14,8 @@ class Board:
     """An FPGA with an SDRAM and a serial line.
 
     platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
-    the FPGA, for reports.  nextpnr: the options that say which FPGA it is.
+    the FPGA, for reports.  nextpnr: the options that say which FPGA it is.  floorplan: whether the
+    matrix core is placed by hand.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Board:
     oscillator_hz: int
     part: str
     nextpnr: tuple[str, ...]
+    floorplan: bool = False
 
 
 ULX3S_85F = Board(
@@ -34,6 +36,7 @@ ULX3S_85F = Board(
     oscillator_hz=25_000_000,
     part="LFE5U-85F-6BG381C",
     nextpnr=("--85k", "--package", "CABGA381", "--speed", "6"),
+    floorplan=True,
 )
 
 ULX3S_25F = Board(

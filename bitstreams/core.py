@@ -39,7 +39,7 @@ class BoardCore(wiring.Component):
     """
 
     def __init__(self, config: HardwareConfig, baud: int) -> None:
-        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus that is wider than 8
+        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus of more than 8
         bytes, or a clock that does not fit.
         """
         if config.dram.sdram is None:

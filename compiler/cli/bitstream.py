@@ -84,7 +84,7 @@ def _bitstream(name: str, output: Path, seeds: range, jobs: int) -> "tuple[Recor
         with progress(f"generating {board.name}"):
             flow.write_sources(board, folder)
         with progress("synthesising"):
-            flow.synthesize(folder)
+            flow.synthesize(folder, floorplan=board.floorplan)
         with progress(f"placing and routing, {jobs} at a time"):
             placement = flow.place(board, folder, seeds, jobs, human.print)
         bits = flow.pack(placement, folder)

@@ -1,0 +1,103 @@
+"""The floorplan of the matrix core, on a netlist that has its cells and no others."""
+
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+from dovetail.bitstreams.floorplan import COLUMNS, place_matrix_core
+
+GROUPS, LANES, TURNS, BLOCK = 4, 2, 2, 16
+BITS = 8 * BLOCK * LANES
+WIDTH = 32
+"""Bits of a memory's word."""
+MEMORY = "DP16KD"
+
+
+def _netlist() -> dict[str, Any]:
+    """Two rows of multipliers in each of four groups, as of ``ecp5_85``."""
+    cells: dict[str, Any] = {}
+    nets: dict[str, Any] = {}
+
+    def add(name: str, kind: str, bits: list[int]) -> None:
+        cells[name] = {
+            "type": kind,
+            "attributes": {},
+            "connections": {"DOA0": bits[:1], "DOB0": bits[1:]},
+            "port_directions": {"DOA0": "output", "DOB0": "output"},
+        }
+
+    bit = 2
+    for group in range(GROUPS):
+        for lane in range(LANES):
+            for i in range(BLOCK):
+                add(f"core.accelerator.gemm.group{group}.product{lane}_{i}_X", "MULT18X18D", [])
+        for turn in range(TURNS):
+            bits = list(range(bit, bit + BITS))
+            bit += BITS
+            nets[f"core.accelerator.gemm.group{group}.wgt_{turn}__data"] = {"bits": bits}
+            part = turn * GROUPS + group
+            for k in range(BITS // WIDTH):
+                own = bits[k * WIDTH : (k + 1) * WIDTH]
+                add(f"core.accelerator.wgt.wgt_bank0_part{part}.0.{k}", MEMORY, own)
+            for bank in range(2):
+                for k in range(2):
+                    add(f"core.accelerator.acc.acc_bank{bank}_part{part}.0.{k}", MEMORY, [])
+    for bank in range(4):
+        for k in range(8):
+            add(f"core.accelerator.act.act_bank{bank}.0.{k}", MEMORY, [])
+    add("core.bridge.buffer.0.0", MEMORY, [])
+    return {"cells": cells, "netnames": nets}
+
+
+def _places(module: dict[str, Any]) -> dict[str, tuple[int, int, str]]:
+    """Column, row and site of each cell that has them."""
+    found = {}
+    for name, cell in module["cells"].items():
+        if "BEL" in cell["attributes"]:
+            match = re.fullmatch(r"X(\d+)/Y(\d+)/(\w+)", cell["attributes"]["BEL"])
+            assert match, cell["attributes"]
+            found[name] = (int(match[1]), int(match[2]), match[3])
+    return found
+
+
+def test_every_cell_of_the_core_has_a_place_of_its_own() -> None:
+    module = _netlist()
+    placed = place_matrix_core(module)
+    places = _places(module)
+    assert placed == len(places) == len(module["cells"]) - 1, "all but the bridge's buffer"
+    assert max(Counter(places.values()).values()) == 1
+    rows: dict[str, set[int]] = defaultdict(set)
+    for name, (_, row, site) in places.items():
+        rows[site[:3]].add(row)
+        assert site.startswith("EBR") == (module["cells"][name]["type"] == MEMORY)
+    assert rows["MUL"] <= {10, 34, 58}
+    assert rows["EBR"] <= {22, 46, 70, 82}
+
+
+def test_a_lane_lies_together_with_its_weights() -> None:
+    module = _netlist()
+    place_matrix_core(module)
+    places = _places(module)
+    reach = COLUMNS[8] - COLUMNS[0]
+    for group in range(GROUPS):
+        for lane in range(LANES):
+            prefix = f"core.accelerator.gemm.group{group}.product{lane}_"
+            multipliers = {name: place for name, place in places.items() if prefix in name}
+            columns = [x for x, _, _ in multipliers.values()]
+            assert max(columns) - min(columns) < reach
+            assert len({y for _, y, _ in multipliers.values()}) == 1
+            for turn in range(TURNS):
+                for k in range(BLOCK * 8 // WIDTH):
+                    number = lane * BLOCK * 8 // WIDTH + k
+                    part = turn * GROUPS + group
+                    memory = places[f"core.accelerator.wgt.wgt_bank0_part{part}.0.{number}"]
+                    near = places[f"{prefix}{4 * k}_X"]
+                    assert abs(memory[0] - near[0]) < 9, "the block of four above or below"
+                    assert abs(memory[1] - near[1]) <= 12
+
+
+def test_without_a_matrix_core_nothing_is_placed() -> None:
+    cell = {"type": "LUT4", "attributes": {}, "connections": {}, "port_directions": {}}
+    module: dict[str, Any] = {"cells": {"core.x": cell}, "netnames": {}}
+    assert place_matrix_core(module) == 0
+    assert cell["attributes"] == {}
