@@ -14,7 +14,8 @@ class Board:
     """An FPGA with an SDRAM and a serial line.
 
     platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
-    the FPGA, for reports.  nextpnr: the options that say which FPGA it is.  floorplan: whether the
+    the FPGA, for reports.  nextpnr: the options that say which FPGA it is, and the router that
+    finds ways for all its wires.  floorplan: whether the
     matrix core is placed by hand.
     """
 
@@ -35,7 +36,7 @@ ULX3S_85F = Board(
     platform=("amaranth_boards.ulx3s", "ULX3S_85F_Platform"),
     oscillator_hz=25_000_000,
     part="LFE5U-85F-6BG381C",
-    nextpnr=("--85k", "--package", "CABGA381", "--speed", "6"),
+    nextpnr=("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router1"),
     floorplan=True,
 )
 
@@ -46,7 +47,7 @@ ULX3S_25F = Board(
     platform=("amaranth_boards.ulx3s", "ULX3S_25F_Platform"),
     oscillator_hz=25_000_000,
     part="LFE5U-25F-6BG381C",
-    nextpnr=("--25k", "--package", "CABGA381", "--speed", "6"),
+    nextpnr=("--25k", "--package", "CABGA381", "--speed", "6", "--router", "router1"),
 )
 
 BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_25F)}

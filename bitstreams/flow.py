@@ -33,7 +33,7 @@ SYNTHESIS = (
 Amaranth's read ports say what such a read gives; without the mask, Yosys builds that from a
 register and a multiplexer a bit, behind each block RAM.
 """
-PLACER = ("--placer", "static", "--router", "router2")
+PLACER = ("--placer", "static")
 Observer = Callable[[str], None]
 
 
