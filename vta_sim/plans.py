@@ -33,7 +33,8 @@ class Plans(Record):
 
     Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
     before: bytes of a row's first beat before its first write; step: bytes from write to write;
-    write_bytes: of a write, a word or a beat of one; cells: of a padded block, 0 where nothing is padding; bursts: at most.
+    write_bytes: of a write, a word or a beat of one; cells: of a padded block, 0 where nothing is
+    padding; bursts: at most.
 
     order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
     ``first[u]``.
