@@ -69,6 +69,33 @@ ECP5_85 = HardwareConfig(
 )
 """16x16 in two cycles, for a ULX3S-85F: 128 multipliers for the matrix core leave 28 of 156."""
 
+ECP5_85_8X8 = HardwareConfig(
+    name="ecp5_85_8x8",
+    block=8,
+    bus_bytes=8,
+    act_depth=4096,
+    wgt_depth=512,
+    acc_depth=1024,
+    par_depth=256,
+    tap_depth=256,
+    tab_depth=512,
+    act_banks=4,
+    acc_banks=2,
+    lane_groups=4,
+    vector_cycles=2,
+    deep_pipelines=True,
+    clock_hz=60_000_000,
+    dram=DramTiming(
+        latency_cycles=12,
+        beat_interval_cycles=4,
+        queue_bursts=8,
+        turnaround_cycles=2,
+        response_cycles=1,
+        sdram=sdram_timing(MT48LC16M16A2_75, 60_000_000, io_delay=2),
+    ),
+)
+"""8x8 in a cycle, for a ULX3S-85F: what nextpnr finds ways for."""
+
 ECP5_25 = HardwareConfig(
     name="ecp5_25",
     block=4,
@@ -79,9 +106,11 @@ ECP5_25 = HardwareConfig(
     par_depth=256,
     tap_depth=256,
     tab_depth=512,
-    act_banks=4,
-    acc_banks=2,
+    act_banks=2,
+    acc_banks=1,
     queue_depth=8,
+    fetch_ahead=2,
+    store_slots=2,
     vector_cycles=4,
     clock_hz=40_000_000,
     dram=DramTiming(
@@ -109,7 +138,7 @@ LARGE = HardwareConfig(
 )
 """32x32 with a 128-bit AXI port."""
 
-CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, ECP5_25, LARGE)}
+CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, ECP5_85_8X8, ECP5_25, LARGE)}
 
 
 def find_config(name: str) -> HardwareConfig:

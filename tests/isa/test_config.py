@@ -36,7 +36,7 @@ def test_a_timing_out_of_range_is_refused() -> None:
 
 def test_an_unknown_name_lists_those_there_are() -> None:
     with pytest.raises(
-        ConfigError, match="'huge'; there are: tiny, zynq7020, ecp5_85, ecp5_25, large"
+        ConfigError, match="'huge'; there are: tiny, zynq7020, ecp5_85, ecp5_85_8x8, ecp5_25, large"
     ):
         find_config("huge")
 
