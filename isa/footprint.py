@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .config import HardwareConfig
 from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
-from .memories import Memory
+from .memories import BY_BEATS, Memory
 
 __all__ = [
     "Touch",
@@ -20,7 +20,6 @@ __all__ = [
     "distinct",
     "dram_rows",
     "is_window",
-    "last_beats",
     "nest",
     "outer_extent",
     "results_written",
@@ -29,6 +28,7 @@ __all__ = [
     "scratchpad_writes",
     "window_taps",
     "with_bank_masks",
+    "written_beats",
 ]
 
 Addresses = NDArray[np.int64]
@@ -135,13 +135,17 @@ def row_span(instruction: Load | Store, config: HardwareConfig) -> tuple[int, in
     return 0, config.word_bytes(memory) * instruction.count_x
 
 
-def last_beats(load: Load, config: HardwareConfig) -> Addresses:
-    """For each word that ``load`` reads, in order, the number of the beat that completes it."""
+def written_beats(load: Load, config: HardwareConfig) -> Addresses:
+    """The numbers of the beats after which ``load`` writes, in order: those that complete a word,
+    or, in memories written beat by beat, all.
+    """
     before, size = row_span(load, config)
+    rows = np.arange(load.count_y * load.count_z, dtype=np.int64) * (size // config.bus_bytes)
     word = config.word_bytes(load.memory)
+    if load.memory in BY_BEATS:
+        return np.arange(len(rows) * size // config.bus_bytes)
     step = load.step or word
     ends = before + np.arange(load.count_x, dtype=np.int64) * step + word - 1
-    rows = np.arange(load.count_y * load.count_z, dtype=np.int64) * (size // config.bus_bytes)
     return (rows[:, None] + ends // config.bus_bytes).reshape(-1)
 
 

@@ -26,7 +26,7 @@ from dovetail.isa.instructions import (
     legality_problem,
 )
 from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import BY_BEATS, Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
 
@@ -112,6 +112,8 @@ class Reference:
         self.arriving: deque[tuple[int, bytes]] = deque()
         self.completes: list[int] = []
         """Cycles in which LOAD has a whole word."""
+        self.arrivals: list[int] = []
+        """Cycles in which LOAD has a beat of a memory that is written beat by beat."""
         self.ages = dict.fromkeys(("fetch", "load", "store"), 0)
         """Cycles for which each has offered its next burst."""
         self.decided: deque[set[Unit]] = deque([set()] * self.stages.accept)
@@ -318,7 +320,7 @@ class Reference:
         return ends
 
     def load_step(self, flight: Flight, now: int) -> bool:
-        """A word is written, or else a cell visited."""
+        """A word or a beat is written, or else a cell visited."""
         if flight.finishing:
             self.change(flight, finishing=flight.finishing - 1)
             return flight.finishing == 1
@@ -327,7 +329,7 @@ class Reference:
         words, cells = flight.words_left, flight.cells_left
         if now in self.completes:
             words -= 1
-        elif cells:
+        if now not in self.completes and now not in self.arrivals and cells:
             cells -= 1
         self.change(flight, words_left=words, cells_left=cells)
         if not words and not cells and self.stages.write:
@@ -434,6 +436,8 @@ class Reference:
             self.change(flight, beats=beats)
             if beats in flight.completing:
                 self.completes.append(now + 1 + self.stages.receive)
+            if flight.instruction.memory in BY_BEATS:
+                self.arrivals.append(now + 1 + self.stages.receive)
         elif burst.owner == "store":
             flight = self.flights[Unit.STORE][0]
             data = np.concatenate(flight.data)[flight.beats * bus :][:bus]

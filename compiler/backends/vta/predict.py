@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import last_beats
+from dovetail.isa.footprint import written_beats
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
@@ -232,7 +232,7 @@ class _Model:
     def _written(self, last_beat: int) -> int:
         """The end of the LOAD at work: its last word is written, its last cell visited.
 
-        Cell ``n`` is visited in the ``n``-th cycle in which no word is written.
+        Cell ``n`` is visited in the ``n``-th cycle in which nothing else is written.
         """
         index, stages, config = self._working[Unit.LOAD], self._stages, self._config
         load, last = self._program[index], last_beat + 1
@@ -241,14 +241,15 @@ class _Model:
             return last + stages.write
         cells = load.count_z * load.rows * load.columns
         first = self.accepted[index] + 1 + stages.setup
+        writes = written_beats(load, config)
         written = 0
-        if self._bursts.beats and first + cells + load.words > last:
+        if self._bursts.beats and first + cells + len(writes) > last:
             beats = np.array(self._bursts.beats)
             within = np.arange(beats.sum()) - np.repeat(np.cumsum(beats) - beats, beats)
             cycles = (
                 np.repeat(self._bursts.starts, beats) + within * config.dram.beat_interval_cycles
             )
-            cycles = cycles[last_beats(load, config)] + 1 + stages.receive
+            cycles = cycles[writes] + 1 + stages.receive
             over = cycles - first - np.arange(len(cycles)) >= cells
             written = int(over.argmax()) if over.any() else len(cycles)
             last = max(last, first + cells + written - 1)
