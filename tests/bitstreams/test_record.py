@@ -13,6 +13,7 @@ from dovetail.bitstreams.record import Record, make_record, read_record
 from dovetail.isa.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
+CLOCK = find_board("ulx3s-85f").config.clock_hz
 
 
 def example(folder: Path) -> Record:
@@ -21,7 +22,7 @@ def example(folder: Path) -> Record:
     placement = Placement(
         3,
         folder / "seed3.config",
-        {"clk": (61.25e6, 50e6), "clk25": (300e6, 25e6)},
+        {"clk": (61.25e6, CLOCK), "clk25": (300e6, 25e6)},
         {"TRELLIS_COMB": (8364, 83640), "MULT18X18D": (78, 156)},
     )
     return make_record(find_board("ulx3s-85f"), placement, folder, folder / "top.bit")
@@ -39,7 +40,7 @@ def test_the_table_shows_what_was_reached(tmp_path: Path) -> None:
     assert row["LUT"] == "8,364 (10 %)"
     assert row["multipliers"] == "78 (50 %)"
     assert row["Fmax, MHz"] == "61.2"
-    assert float(row["peak GOP/s"]) == 2 * record.macs_per_cycle * 50e6 / 1e9
+    assert row["peak GOP/s"] == f"{2 * record.macs_per_cycle * CLOCK / 1e9:.1f}"
 
 
 def test_the_page_is_that_of_the_records() -> None:
