@@ -15,7 +15,7 @@ class Board:
 
     platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
     the FPGA, for reports.  nextpnr: the options that say which FPGA it is, and the router that
-    finds ways for all its wires.  floorplan: whether the
+    finds ways for all its wires.  seed: of the first placement to try.  floorplan: whether the
     matrix core is placed by hand.
     """
 
@@ -26,6 +26,7 @@ class Board:
     oscillator_hz: int
     part: str
     nextpnr: tuple[str, ...]
+    seed: int = 1
     floorplan: bool = False
 
 
@@ -37,6 +38,7 @@ ULX3S_85F = Board(
     oscillator_hz=25_000_000,
     part="LFE5U-85F-6BG381C",
     nextpnr=("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router2"),
+    seed=2,
 )
 
 ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True)

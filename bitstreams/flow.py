@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import Event
 
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
@@ -33,6 +34,8 @@ SYNTHESIS = (
 Amaranth's read ports say what such a read gives; without the mask, Yosys builds that from a
 register and a multiplexer a bit, behind each block RAM.
 """
+PATIENCE = 1.0
+"""Seconds until a tool that is to stop is ended."""
 PLACER = ("--placer", "static")
 Observer = Callable[[str], None]
 
@@ -110,9 +113,10 @@ def place(
     Raises TimingError, naming the best, when none passes; HardwareError when nextpnr fails.
     """
     best: Placement | None = None
+    stop = Event()
     with ThreadPoolExecutor(jobs) as pool:
         left = iter(seeds)
-        running = {pool.submit(_place, board, folder, seed) for seed in _take(left, jobs)}
+        running = {pool.submit(_place, board, folder, seed, stop) for seed in _take(left, jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -125,9 +129,9 @@ def place(
                 if best is None or placement.slack > best.slack:
                     best = placement
                 if placement.passes:
-                    _cancel(running)
+                    stop.set()
                     return placement
-                running |= {pool.submit(_place, board, folder, s) for s in _take(left, 1)}
+                running |= {pool.submit(_place, board, folder, s, stop) for s in _take(left, 1)}
     assert best is not None, "at least one seed"
     name, (found, required) = min(best.clocks.items(), key=lambda item: item[1][0] / item[1][1])
     raise TimingError(
@@ -151,12 +155,7 @@ def _take(seeds: Iterator[int], count: int) -> list[int]:
     return [seed for seed, _ in zip(seeds, range(count), strict=False)]
 
 
-def _cancel(futures: set[Future[Placement]]) -> None:
-    for future in futures:
-        future.cancel()
-
-
-def _place(board: Board, folder: Path, seed: int) -> Placement:
+def _place(board: Board, folder: Path, seed: int, stop: Event) -> Placement:
     config, report = f"seed{seed}.config", f"seed{seed}.json"
     run_tool(
         folder,
@@ -164,6 +163,7 @@ def _place(board: Board, folder: Path, seed: int) -> Placement:
         *board.nextpnr,
         *("--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf", "--textcfg", config),
         *("--report", report, "--seed", str(seed), "--timing-allow-fail", "-q", *PLACER),
+        stop=stop,
     )
     found = json.loads((folder / report).read_text())
     return Placement(
@@ -181,21 +181,32 @@ def _place(board: Board, folder: Path, seed: int) -> Placement:
     )
 
 
-def run_tool(folder: Path, tool: str, *arguments: str) -> None:
-    """Run a tool of the environment in ``folder``; it sees relative paths only."""
+def run_tool(folder: Path, tool: str, *arguments: str, stop: Event | None = None) -> None:
+    """Run a tool of the environment in ``folder``; it sees relative paths only.
+
+    stop: when set, the tool is ended.
+    Raises HardwareError when it fails, or is ended.
+    """
     program = tool_directory() / tool
     if not program.exists():
         raise HardwareError(
             f"{tool} is not installed; install the extra: pip install 'dovetail[board]'"
         )
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, str(program), *arguments],
         cwd=folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    (folder / f"{tool}.log").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise HardwareError(f"{tool} failed with status {done.returncode}:\n{tail}")
+    ) as process:
+        said: str | None = None
+        while said is None:
+            try:
+                said, _ = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                if stop and stop.is_set():
+                    process.terminate()
+    (folder / f"{tool}.log").write_text(said)
+    if process.returncode:
+        tail = "\n".join(said.splitlines()[-15:])
+        raise HardwareError(f"{tool} failed with status {process.returncode}:\n{tail}")

@@ -84,14 +84,14 @@ ECP5_85_8X8 = HardwareConfig(
     lane_groups=4,
     vector_cycles=2,
     deep_pipelines=True,
-    clock_hz=60_000_000,
+    clock_hz=50_000_000,
     dram=DramTiming(
         latency_cycles=12,
         beat_interval_cycles=4,
         queue_bursts=8,
         turnaround_cycles=2,
         response_cycles=1,
-        sdram=sdram_timing(MT48LC16M16A2_75, 60_000_000, io_delay=2),
+        sdram=sdram_timing(MT48LC16M16A2_75, 50_000_000, io_delay=2),
     ),
 )
 """8x8 in a cycle, for a ULX3S-85F: what nextpnr finds ways for."""

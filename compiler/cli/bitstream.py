@@ -24,7 +24,7 @@ LOADER = "openFPGALoader"
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the files."
 )
 @click.option("--seeds", default=8, show_default=True, help="Placements to try, at most.")
-@click.option("--first-seed", default=1, show_default=True, help="The first one's seed.")
+@click.option("--first-seed", type=int, help="The first one's seed, instead of the board's.")
 @click.option("--jobs", default=2, show_default=True, help="Placements at a time.")
 @click.option("--program", is_flag=True, help=f"Load it into the board, with {LOADER}.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -33,7 +33,7 @@ def bitstream(
     board_name: str,
     output: Path,
     seeds: int,
-    first_seed: int,
+    first_seed: int | None,
     jobs: int,
     program: bool,
     as_json: bool,
@@ -60,7 +60,7 @@ def bitstream(
         write_whole(path, content)
         human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
         return
-    record, path = _bitstream(board_name, output, range(first_seed, first_seed + seeds), jobs)
+    record, path = _bitstream(board_name, output, first_seed, seeds, jobs)
     if as_json:
         print_json(record.row())
     else:
@@ -71,7 +71,9 @@ def bitstream(
         _program(path)
 
 
-def _bitstream(name: str, output: Path, seeds: range, jobs: int) -> "tuple[Record, Path]":
+def _bitstream(
+    name: str, output: Path, first: int | None, count: int, jobs: int
+) -> "tuple[Record, Path]":
     """Make and write it; return its record and the ``.bit`` file."""
     from dovetail.bitstreams import flow
     from dovetail.bitstreams.boards import find_board
@@ -79,6 +81,8 @@ def _bitstream(name: str, output: Path, seeds: range, jobs: int) -> "tuple[Recor
     from dovetail.runtime.module import write_whole
 
     board = find_board(name)
+    first = board.seed if first is None else first
+    seeds = range(first, first + count)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with progress(f"generating {board.name}"):
