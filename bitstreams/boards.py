@@ -44,14 +44,14 @@ ULX3S_85F = Board(
 ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True)
 """Not routed yet: see docs/boards.md."""
 
-ULX3S_25F = Board(
+ULX3S_25F = replace(
+    ULX3S_85F,
     name="ulx3s-25f",
     config=ECP5_25,
-    baud=2_000_000,
     platform=("amaranth_boards.ulx3s", "ULX3S_25F_Platform"),
-    oscillator_hz=25_000_000,
     part="LFE5U-25F-6BG381C",
     nextpnr=("--25k", "--package", "CABGA381", "--speed", "6", "--router", "router1"),
+    seed=1,
 )
 
 BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_25F)}

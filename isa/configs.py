@@ -1,10 +1,25 @@
 """The named configurations."""
 
+from dataclasses import replace
+
 from .config import DramTiming, HardwareConfig
 from .errors import ConfigError
 from .sdram import MT48LC16M16A2_75, sdram_timing
 
 __all__ = ["CONFIGS", "find_config"]
+
+
+def ulx3s_dram(clock_hz: int, beat_interval_cycles: int) -> DramTiming:
+    """The memory of a ULX3S: its SDRAM behind the controller, both at ``clock_hz``."""
+    return DramTiming(
+        latency_cycles=12,
+        beat_interval_cycles=beat_interval_cycles,
+        queue_bursts=8,
+        turnaround_cycles=2,
+        response_cycles=1,
+        sdram=sdram_timing(MT48LC16M16A2_75, clock_hz, io_delay=2),
+    )
+
 
 TINY = HardwareConfig(
     name="tiny",
@@ -58,42 +73,11 @@ ECP5_85 = HardwareConfig(
     vector_cycles=4,
     deep_pipelines=True,
     clock_hz=50_000_000,
-    dram=DramTiming(
-        latency_cycles=12,
-        beat_interval_cycles=4,
-        queue_bursts=8,
-        turnaround_cycles=2,
-        response_cycles=1,
-        sdram=sdram_timing(MT48LC16M16A2_75, 50_000_000, io_delay=2),
-    ),
+    dram=ulx3s_dram(50_000_000, beat_interval_cycles=4),
 )
 """16x16 in two cycles, for a ULX3S-85F: 128 multipliers for the matrix core leave 28 of 156."""
 
-ECP5_85_8X8 = HardwareConfig(
-    name="ecp5_85_8x8",
-    block=8,
-    bus_bytes=8,
-    act_depth=4096,
-    wgt_depth=512,
-    acc_depth=1024,
-    par_depth=256,
-    tap_depth=256,
-    tab_depth=512,
-    act_banks=4,
-    acc_banks=2,
-    lane_groups=4,
-    vector_cycles=2,
-    deep_pipelines=True,
-    clock_hz=50_000_000,
-    dram=DramTiming(
-        latency_cycles=12,
-        beat_interval_cycles=4,
-        queue_bursts=8,
-        turnaround_cycles=2,
-        response_cycles=1,
-        sdram=sdram_timing(MT48LC16M16A2_75, 50_000_000, io_delay=2),
-    ),
-)
+ECP5_85_8X8 = replace(ECP5_85, name="ecp5_85_8x8", block=8, tile_cycles=1, vector_cycles=2)
 """8x8 in a cycle, for a ULX3S-85F: what nextpnr finds ways for."""
 
 ECP5_25 = HardwareConfig(
@@ -113,14 +97,7 @@ ECP5_25 = HardwareConfig(
     store_slots=2,
     vector_cycles=4,
     clock_hz=40_000_000,
-    dram=DramTiming(
-        latency_cycles=12,
-        beat_interval_cycles=2,
-        queue_bursts=8,
-        turnaround_cycles=2,
-        response_cycles=1,
-        sdram=sdram_timing(MT48LC16M16A2_75, 40_000_000, io_delay=2),
-    ),
+    dram=ulx3s_dram(40_000_000, beat_interval_cycles=2),
 )
 """4x4 in a cycle, for a ULX3S-25F: one lane of the vector unit, so that its 28 multipliers do."""
 
