@@ -223,6 +223,8 @@ def quantize(
 
 @main.command()
 @click.argument("module", type=click.Path(path_type=Path))
+@click.option("--target", default="vta", help="For a MODULE that is a model.", show_default=True)
+@records_option
 @click.option(
     "--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True
 )
@@ -244,6 +246,8 @@ def quantize(
 @clear_errors
 def run(
     module: Path,
+    target: str,
+    records: tuple[str, ...],
     device: str,
     inputs: tuple[str, ...],
     output_dir: Path,
@@ -251,22 +255,20 @@ def run(
     checked: Path | None,
     as_json: bool,
 ) -> None:
-    """Run MODULE once and write its outputs.
+    """Run MODULE (.dvt, or .onnx, which is compiled first) once and write its outputs.
 
     With --config, MODULE is a program by itself, assembly (.s) or bytes.  It runs on a machine
     that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
     what the program left there.
     """
-    from dovetail.runtime.module import Module
-
-    from .cli.programs import run_file
+    from .cli.programs import open_module, run_file
 
     arrays = read_inputs(inputs)
     with progress(f"running {module.name} on {device}"):
         if config_name:
             result = run_file(module, config_name, arrays, device)
         else:
-            loaded = Module.load(module)
+            loaded = open_module(module, target, record_paths(records))
             result = loaded.run(arrays, device=device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if checked and config_name:

@@ -1,6 +1,6 @@
 """Programs that come from files: assembly, bytes of instructions, modules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,26 @@ from dovetail.runtime.parts import accelerator_part
 from dovetail.runtime.program import run_program
 from dovetail.runtime.result import RunResult
 
-__all__ = ["assemble_file", "read_code", "run_file"]
+__all__ = ["assemble_file", "open_module", "read_code", "run_file"]
+
+
+def open_module(path: Path, target: str, records: Sequence[Path] = ()) -> Module:
+    """The module in a file (.dvt), or that of a model (.onnx), compiled here for ``target``.
+
+    records: of tuning, for a model only.  Raises what loading and compiling raise, and InputError
+    for records beside a module: those of a module were chosen as it was compiled.
+    """
+    if path.suffix != ".onnx":
+        if records:
+            raise InputError(f"--records beside the module {path}; required a MODEL.onnx")
+        return Module.load(path)
+    from dataclasses import replace
+
+    from ..driver import compile_model
+    from ..options import CompileOptions
+
+    options = replace(CompileOptions.from_environment(), records=tuple(records))
+    return compile_model(path, target, options)
 
 
 def assemble_file(path: Path, config: HardwareConfig) -> bytes:

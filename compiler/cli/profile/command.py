@@ -8,6 +8,7 @@ import click
 
 from ..arrays import random_inputs, read_inputs
 from ..output import clear_errors, human, print_json, progress, require_folder
+from ..records import record_paths, records_option
 
 if TYPE_CHECKING:
     from dovetail.runtime.profile.profile import Profile
@@ -28,8 +29,9 @@ __all__ = ["profile"]
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
-    help="A model or module to run alike, and to compare with in the report.",
+    help="A model or module to run alike, without --records, and to compare with in the report.",
 )
+@records_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def profile(
@@ -41,6 +43,7 @@ def profile(
     trace: Path | None,
     timeline: Path | None,
     against: Path | None,
+    records: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
@@ -57,7 +60,7 @@ def profile(
     if against and not html:
         raise click.UsageError("--against shows in the report; required --html FILE.html")
     with progress(f"profiling {model.name} on {device}"):
-        found = _profile(model, target, device, inputs)
+        found = _profile(model, target, device, inputs, records)
         other = _profile(against, target, device, inputs) if against else None
     written = []
     if html:
@@ -95,16 +98,17 @@ def profile(
         human.print(f"written: {path}")
 
 
-def _profile(model: Path, target: str, device: str, inputs: tuple[str, ...]) -> "Profile":
+def _profile(
+    model: Path, target: str, device: str, inputs: tuple[str, ...], records: tuple[str, ...] = ()
+) -> "Profile":
     """Compile if need be, run once, explain."""
     from dovetail.runtime.errors import DeviceError
-    from dovetail.runtime.module import Module
     from dovetail.runtime.parts import accelerator_part
     from dovetail.runtime.profile.profile import make_profile
 
-    from ...driver import compile_model
+    from ..programs import open_module
 
-    module = Module.load(model) if model.suffix == ".dvt" else compile_model(model, target)
+    module = open_module(model, target, record_paths(records))
     if module.target == "cpu":
         raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
     result = module.run(read_inputs(inputs) or random_inputs(module), device=device)

@@ -1,19 +1,23 @@
 """Plans of the accelerator, searched on the simulator."""
 
+import json
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dovetail.compiler
+from dovetail.compiler.__main__ import main
 from dovetail.compiler.importers.onnx import load_onnx
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.schedule_records import read_plan_entries
 from dovetail.compiler.target import parse_target
-from dovetail.compiler.tune.accelerator import AcceleratorSubject, accelerator_subject
+from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+from dovetail.runtime.module import Module
 
 TARGET = "vta:tiny"
 
@@ -40,6 +44,21 @@ def test_a_plan_that_does_not_fit_is_no_candidate(subject: AcceleratorSubject) -
     assert subject.problem.features(Candidate.of({"streamed": [], "layers": []})) is None
 
 
+def test_the_plan_that_compilation_chooses_is_the_first_candidate(
+    subject: AcceleratorSubject, digits_model: Path
+) -> None:
+    problem = subject.problem
+    assert problem.features(problem.default()) is not None
+    measured = PlanJob(problem.model, problem.target, problem.key, problem.default().text).run()
+    assert measured.cost == measured.baseline
+    module = dovetail.compiler.compile(digits_model, TARGET)
+    assert measured.cost == module.run(zeros(module), device="sim").cycles
+
+
+def zeros(module: Module) -> dict[str, np.ndarray]:
+    return {each.name: np.zeros(each.shape, each.dtype) for each in module.inputs}
+
+
 def test_the_record_gives_the_cycles_that_were_measured(
     subject: AcceleratorSubject, digits_model: Path, tmp_path: Path
 ) -> None:
@@ -56,3 +75,12 @@ def test_the_record_gives_the_cycles_that_were_measured(
     for entry in found.entries:
         assert entry["cycles"] == cycles < plain == entry["default_cycles"]
     assert len(read_plan_entries((file,))) == len(found.entries)
+    image = tmp_path / "image.npy"
+    np.save(image, next(iter(inputs.values())))
+    run = ("run", digits_model, "--input", f"image={image}", "--output-dir", tmp_path)
+    for command in (run, ("profile", digits_model)):
+        for given, expected in (((), plain), (("--records", file), cycles)):
+            words = [*command, "--target", TARGET, *given, "--json"]
+            done = CliRunner().invoke(main, [str(word) for word in words])
+            assert done.exit_code == 0, done.output
+            assert json.loads(done.stdout)["cycles"] == expected
