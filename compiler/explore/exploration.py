@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import SpaceError
+from ..errors import ExploreError, SpaceError
+from ..folder_lock import locked
 from .area import load_area_model
 from .area_cache import counted_here
 from .clock import estimate_clock
@@ -14,7 +15,7 @@ from .known import KnownResults
 from .pools import LocalPool, Pool
 from .search import Everything, Search, Strategy
 from .space import Design, Space, load_space
-from .store import ResultFile, locked, result_key
+from .store import ResultFile, result_key
 
 __all__ = ["Exploration", "Options", "Progress", "explore"]
 
@@ -96,7 +97,7 @@ def explore(
     basis = Models(areas, {name: estimate_clock(name) for name in areas})
     expected = options.budget if searched else sum(1 for _ in space.designs())
     progress = Progress(expected * len(files))
-    with locked(folder):
+    with locked(folder, "exploration", ExploreError):
         known = KnownResults(ResultFile(folder / RESULTS), options.cache)
         try:
             known.require_same(_about(space, files), folder)

@@ -4,7 +4,6 @@ A folder of results holds one space on given models; a second file, the cache, h
 spaces.  Both map a key, the content a result follows from, to the result.
 """
 
-import fcntl
 import hashlib
 import json
 import sqlite3
@@ -17,7 +16,7 @@ from typing import Any
 from ..errors import ExploreError
 from .evaluate import Failure, Performance, Task
 
-__all__ = ["ResultFile", "locked", "result_key"]
+__all__ = ["ResultFile", "result_key"]
 
 Result = Performance | Failure
 
@@ -93,24 +92,3 @@ class ResultFile:
                 f"{self._path} cannot be {what}: {error}; the results in it are kept: make room "
                 "or choose another folder, then give the same command again"
             ) from None
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other explorations out of ``folder``, until the end or this process's death.
-
-    Raises ExploreError when one is at work there, or nothing can be written there.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
-    except OSError as error:
-        raise ExploreError(f"folder {folder} cannot be written: {error.strerror}") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ExploreError(
-                f"another exploration is at work in {folder}; wait for it, or choose another folder"
-            ) from None
-        yield

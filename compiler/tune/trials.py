@@ -4,10 +4,9 @@ A line that cannot be read is moved to a file beside it, with a note; the others
 """
 
 import contextlib
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from ..errors import TuneError
 from .problem import Candidate, Measured
 
-__all__ = ["Trial", "TrialFile", "locked", "read_trials"]
+__all__ = ["Trial", "TrialFile", "read_trials"]
 
 TRIALS, DAMAGED = "trials.jsonl", "damaged.jsonl"
 
@@ -154,24 +153,3 @@ def _trial(line: bytes) -> Trial | None:
         and all(isinstance(each, float | int) for each in found.features)
     )
     return found if right else None
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other searches out of ``folder``, until the end or this process's death.
-
-    Raises TuneError when one is at work there, or nothing can be written there.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
-    except OSError as error:
-        raise TuneError(f"folder {folder} cannot be written: {error.strerror}") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TuneError(
-                f"another search is at work in {folder}; wait for it, or choose another folder"
-            ) from None
-        yield

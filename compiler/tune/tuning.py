@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import TuneError
+from ..folder_lock import locked
 from ..schedule_records import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search
 from .subject import Entry, Subject
-from .trials import Trial, TrialFile, locked
+from .trials import Trial, TrialFile
 from .workers import LocalWorkers, Workers
 
 __all__ = ["RECORDS", "Options", "Progress", "Tuned", "tune"]
@@ -93,7 +94,7 @@ def tune(
     Raises TuneError when the folder cannot be used or is full, or nothing can be measured.
     """
     options = options or Options()
-    with locked(folder):
+    with locked(folder, "search", TuneError):
         file = TrialFile(folder)
         try:
             state = _Tuning(subject, options, file, observe)

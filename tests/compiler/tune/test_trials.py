@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.errors import TuneError
-from dovetail.compiler.tune.trials import DAMAGED, TRIALS, Trial, TrialFile, locked, read_trials
+from dovetail.compiler.tune.trials import DAMAGED, TRIALS, Trial, TrialFile, read_trials
 
 
 def trial(number: int) -> Trial:
@@ -78,17 +78,3 @@ def test_a_full_disk_loses_nothing(
     monkeypatch.undo()
     file.close()
     assert read_trials(path) == [trial(0), trial(1)]
-
-
-def test_two_searches_do_not_share_a_folder(tmp_path: Path) -> None:
-    folder, refused = tmp_path / "out", "another search is at work"
-    with locked(folder), pytest.raises(TuneError, match=refused), locked(folder):
-        pass
-    with locked(folder):
-        pass
-
-
-def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(TuneError, match="cannot be written"), locked(tmp_path / "file" / "out"):
-        pass
