@@ -1,22 +1,17 @@
-"""Loops of contractions, convolutions and determinants."""
+"""Loops of contractions: tiles of the output in registers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
-from ..dtypes import DType
-from ..graph.operators.contractions import Contract, Convolution
+from ..graph.operators.contractions import Contract
 from ..loops.expressions import (
     Binary,
     BinaryFunction,
     Buffer,
-    Cast,
     Constant,
     Expr,
     Load,
-    Unary,
-    UnaryFunction,
     Variable,
 )
 from ..loops.expressions import (
@@ -34,32 +29,16 @@ from ..loops.ir import (
     block,
     loops,
 )
-from ..loops.rewrite import fold, own_expressions, walk
+from .costly import is_costly
 from .dots import Dots, find_dots
-from .operand import Anchor, Indices, Operand, Result, Scope, index, over, zero
+from .loop_order import order_output, order_summed, order_unrolled
+from .operand import Anchor, Indices, Operand, Result, Scope, converted, index, zero
+from .places import affine, plus
 from .rows import combined_lanes
 from .streams import find_stream
 from .tiling import Machine, Tiling, choose_tiling
 
-__all__ = ["CONTRACTIONS", "combine", "converted"]
-
-COSTLY = frozenset(UnaryFunction) - {
-    UnaryFunction.NEG,
-    UnaryFunction.ABS,
-    UnaryFunction.NOT,
-    UnaryFunction.SQRT,
-    UnaryFunction.FLOOR,
-    UnaryFunction.CEIL,
-    UnaryFunction.TRUNC,
-    UnaryFunction.RINT,
-    UnaryFunction.ISNAN,
-    UnaryFunction.ISINF,
-}
-
-
-def converted(value: Expr, dtype: DType) -> Expr:
-    """``value`` as ``dtype``."""
-    return value if value.dtype == dtype else Cast(dtype, value)
+__all__ = ["CONTRACTIONS", "combine"]
 
 
 def contract(
@@ -123,21 +102,7 @@ class _Contraction:
         """Loops over all labels of the output; the vector operand's are outside."""
         if 0 in (self.operator.sizes[label] for label in self.operator.kept):
             return block()
-        return self._outer(self._order(), {})
-
-    def _order(self) -> list[int]:
-        """The labels of the output; those that the vectors depend on come first."""
-        vector = self.tiling.vector
-        uses = [{x for axis in axes for x, _ in axis} for axes in self.operator.operands]
-        with_vector = [used for used in uses if vector in used]
-        strong = set.intersection(*with_vector) if with_vector else set()
-        weak = set().union(*(used for used in uses if vector not in used))
-        only = [label for label in self.operator.kept if label in strong - weak]
-        batch = [label for label in self.operator.kept if label in strong & weak]
-        rest = [x for x in self.operator.kept if x not in only and x not in batch]
-        order = self.scope.decisions.order("outer", [*batch, *only, *rest])
-        self.scope.taken = replace(self.scope.taken, outer=tuple(order))
-        return order
+        return self._outer(order_output(self.operator, self.tiling.vector, self.scope), {})
 
     def _outer(self, order: list[int], parts: dict[int, _Part]) -> Stmt:
         """Loops over ``order``; ``parts`` has the labels of the loops around."""
@@ -168,7 +133,8 @@ class _Contraction:
     def _tile(self, parts: Mapping[int, _Part]) -> Stmt:
         """One tile: registers set to 0, the sum, and its elements stored."""
         dtype = self.operator.dtype
-        tiled = self._tiled(parts)
+        vectors = {label: parts[label].vectors for label in self.tiling.tiles}
+        tiled = order_unrolled(self.operator, vectors)
         vector = self.tiling.vector
         lanes = parts[vector].lanes if vector is not None and vector in parts else 1
         summed_lanes = self.tiling.lanes if vector is not None and vector not in parts else 1
@@ -193,9 +159,9 @@ class _Contraction:
                 value = part.start
                 if label in numbers:
                     number: Expr = Variable(numbers[label])
-                    value = _plus(value, number * part.lanes if part.lanes > 1 else number)
+                    value = plus(value, number * part.lanes if part.lanes > 1 else number)
                 if part.lanes > 1 and with_lane:
-                    value = _plus(value, Variable(lane))
+                    value = plus(value, Variable(lane))
                 found[label] = value
             return found
 
@@ -206,25 +172,14 @@ class _Contraction:
         if summed_lanes > 1:
             finish = self._across(register, unrolled, labels(), summed_lanes)
             return Allocate(register, block(start, total, finish))
-        where = tuple(_affine(axis, labels()) for axis in self.operator.output)
+        where = tuple(affine(axis, labels()) for axis in self.operator.output)
         finish = each(lambda at: self.result.store(where, Load(register, at)), lanes)
-        if not unrolled or not _is_costly(finish):
+        if not unrolled or not is_costly(finish):
             return Allocate(register, block(start, total, finish))
         tile = Buffer(self.scope.fresh("tile"), shape, dtype, Memory.LOCAL)
         copy = each(lambda at: Store(tile, at, Load(register, at)), lanes)
         finish = each(lambda at: self.result.store(where, Load(tile, at)), lanes, LoopKind.SERIAL)
         return Allocate(tile, block(Allocate(register, block(start, total, copy)), finish))
-
-    def _tiled(self, parts: Mapping[int, _Part]) -> list[int]:
-        """The labels that are unrolled, the outermost first.
-
-        One operand's values of the inner loops stay in registers, while each of the outer loops'
-        is used up at once: the operand with fewer values is inside.
-        """
-        tiled = [label for label in self.tiling.tiles if parts[label].vectors > 1]
-        uses = [{x for axis in axes for x, _ in axis} for axes in self.operator.operands]
-        inner = min(uses, key=lambda used: prod(parts[x].vectors for x in tiled if x in used))
-        return [x for x in tiled if x not in inner] + [x for x in tiled if x in inner]
 
     def _sum(
         self,
@@ -238,7 +193,7 @@ class _Contraction:
         """Loops over the summed labels; the vector one, if it is summed, is the innermost."""
         names: list[tuple[str, Expr | int]] = []
         vector = self.tiling.vector
-        for label in self._summed():
+        for label in order_summed(self.operator, self.operands, vector, self.scope):
             size = self.operator.sizes[label]
             name = self.scope.fresh("k")
             labels[label] = Variable(name) if size > 1 else zero()
@@ -262,7 +217,7 @@ class _Contraction:
         body = each(lambda at: Update(register, at, self.function, product), summed_lanes)
         statements = [loops(((name, size // summed_lanes),), body)]
         if rest:
-            labels[vector] = _plus(index(size - rest), Variable(lane) if rest > 1 else zero())
+            labels[vector] = plus(index(size - rest), Variable(lane) if rest > 1 else zero())
             tail = self._product(labels)
             statements.append(each(lambda at: Update(register, at, self.function, tail), rest))
         return loops(tuple(names), block(*statements))
@@ -278,12 +233,12 @@ class _Contraction:
             return lambda labels: block()
         moving, firsts = parts[stream.moving], {label: own.start for label, own in parts.items()}
         starts = [
-            _plus(moving.start, index(moving.vectors + number)) for number in range(moving.vectors)
+            plus(moving.start, index(moving.vectors + number)) for number in range(moving.vectors)
         ]
 
         def lines(labels: Mapping[int, Expr]) -> Stmt:
             there = [{**labels, **firsts, stream.moving: start} for start in starts]
-            where = [tuple(_affine(axis, own) for axis in stream.axes) for own in there]
+            where = [tuple(affine(axis, own) for axis in stream.axes) for own in there]
             packed = (zero(),) * (len(stream.buffer.shape) - len(stream.axes))
             ones = (1,) * len(stream.buffer.shape)
             regions = tuple(Region(stream.buffer, (*each, *packed), ones) for each in where)
@@ -302,32 +257,15 @@ class _Contraction:
         places = tuple(Variable(name) for name, _ in unrolled)
         values = [Load(register, (*places, index(lane))) for lane in range(lanes)]
         total = combined_lanes(self.function, values)
-        where = tuple(_affine(axis, labels) for axis in self.operator.output)
+        where = tuple(affine(axis, labels) for axis in self.operator.output)
         return loops(unrolled, self.result.store(where, total), LoopKind.UNROLLED)
 
     def _width(self, register: Buffer) -> int:
         return register.shape[-1]
 
-    def _summed(self) -> list[int]:
-        """Outermost first: by stride in the operand that has most of them; not the vector label."""
-
-        def stride(label: int) -> int:
-            strides = [0]
-            for axes, operand in zip(self.operator.operands, self.operands, strict=True):
-                shape = operand.type.shape
-                for place, axis in enumerate(axes):
-                    own = prod(shape[place + 1 :])
-                    strides += [step * own for other, step in axis if other == label]
-            return max(strides)
-
-        labels = [label for label in self.operator.summed if label != self.tiling.vector]
-        order = self.scope.decisions.order("summed", sorted(labels, key=stride, reverse=True))
-        self.scope.taken = replace(self.scope.taken, summed=tuple(order))
-        return order
-
     def _places(self, labels: Mapping[int, Expr]) -> list[Indices]:
         """The indices of each operand."""
-        return [tuple(_affine(axis, labels) for axis in axes) for axes in self.operator.operands]
+        return [tuple(affine(axis, labels) for axis in axes) for axes in self.operator.operands]
 
     def _product(self, labels: Mapping[int, Expr]) -> Expr:
         value: Expr | None = None
@@ -338,70 +276,4 @@ class _Contraction:
         return value
 
 
-def _affine(axis: Sequence[tuple[int, int]], labels: Mapping[int, Expr]) -> Expr:
-    total: Expr = zero()
-    for label, step in axis:
-        value = labels[label]
-        total = _plus(total, value * step if step != 1 else value)
-    return total
-
-
-def _is_costly(stmt: Stmt) -> bool:
-    """Whether it has functions of many instructions, which are not written out for a whole tile."""
-
-    def costly(node: Expr, below: tuple[bool, ...]) -> bool:
-        own = (isinstance(node, Unary) and node.function in COSTLY) or (
-            isinstance(node, Binary) and node.function == BinaryFunction.POW
-        )
-        return own or any(below)
-
-    return any(fold(own, costly) for each in walk(stmt) for own in own_expressions(each))
-
-
-def _plus(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, Constant) and a.value == 0:
-        return b
-    if isinstance(b, Constant) and b.value == 0:
-        return a
-    return a + b
-
-
-def convolution(
-    operator: Convolution, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
-) -> Stmt:
-    """One element of the output after the other; what lies outside the input is not read."""
-    x, w = operands
-    result, dtype = results[0], operator.dtype
-    rank, per_group = len(operator.strides), w.type.shape[1]
-    shape = result.type.shape
-    if 0 in shape:
-        return block()
-    outer, (batch, channel, *places) = over(shape, "o", scope)
-    group = Binary(BinaryFunction.FLOORDIV, channel, index(shape[1] // operator.groups))
-    inner, (depth, *taps) = over(w.type.shape[1:], "k", scope)
-    inside: Expr | None = None
-    where: list[Expr] = []
-    for i in range(rank):
-        at: Expr = places[i] * operator.strides[i] + taps[i] * operator.dilations[i]
-        at = at - operator.pads[i][0]
-        step, size = operator.expansions[i], x.type.shape[2 + i]
-        condition = (at >= 0) & (at < (size - 1) * step + 1)
-        if step > 1:
-            condition = condition & Binary(BinaryFunction.EQ, at % step, zero())
-        inside = condition if inside is None else inside & condition
-        where.append(at // step if step > 1 else at)
-    assert inside is not None
-    nought = Constant(0, dtype)
-    source = (batch, group * per_group + depth, *where)
-    value = converted(x.where(inside, source, Constant(0, x.type.dtype)), dtype)
-    product = Binary(BinaryFunction.MUL, value, converted(w[(channel, depth, *taps)], dtype))
-    total = Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER)
-    body = block(
-        Store(total, (), nought),
-        loops(inner, Update(total, (), BinaryFunction.ADD, product)),
-        result.store((batch, channel, *places), Load(total, ())),
-    )
-    return loops(outer, Allocate(total, body))
-
-
-CONTRACTIONS: Mapping[type[Any], Anchor] = {Contract: contract, Convolution: convolution}
+CONTRACTIONS: Mapping[type[Any], Anchor] = {Contract: contract}

@@ -18,8 +18,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, For, If, Let, LoopKind, Stmt, Store, Update, block, loops
-from .contractions import converted
-from .operand import Anchor, Operand, Result, Scope, index, over
+from .operand import Anchor, Operand, Result, Scope, converted, index, over
 
 __all__ = ["DETERMINANTS"]
 

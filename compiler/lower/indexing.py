@@ -23,8 +23,7 @@ from ..loops.expressions import (
     Variable,
 )
 from ..loops.ir import Let, Stmt, Store, Update, block, loops
-from .contractions import converted
-from .operand import Anchor, Element, Indices, Operand, Result, Scope, index, over, zero
+from .operand import Anchor, Element, Indices, Operand, Result, Scope, converted, index, over, zero
 
 __all__ = ["INDEXING", "INDEXING_ANCHORS", "inside"]
 

@@ -6,12 +6,23 @@ from typing import Any
 
 from ..dtypes import DType
 from ..graph.types import TensorType
-from ..loops.expressions import Buffer, Constant, Expr, Select, Variable
+from ..loops.expressions import Buffer, Cast, Constant, Expr, Select, Variable
 from ..loops.ir import Stmt
 from .decisions import Decisions
 from .tiling import Machine
 
-__all__ = ["Anchor", "Element", "Operand", "Result", "Scope", "index", "over", "zero"]
+__all__ = [
+    "Anchor",
+    "Element",
+    "Indices",
+    "Operand",
+    "Result",
+    "Scope",
+    "converted",
+    "index",
+    "over",
+    "zero",
+]
 
 Indices = tuple[Expr, ...]
 
@@ -103,6 +114,11 @@ def index(value: int) -> Constant:
 def zero() -> Constant:
     """Index 0."""
     return index(0)
+
+
+def converted(value: Expr, dtype: DType) -> Expr:
+    """``value`` as ``dtype``."""
+    return value if value.dtype == dtype else Cast(dtype, value)
 
 
 def over(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .contractions import CONTRACTIONS
+from .convolutions import CONVOLUTIONS
 from .determinants import DETERMINANTS
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
@@ -24,6 +25,7 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 
 ANCHORS: Mapping[type[Any], Anchor] = {
     **CONTRACTIONS,
+    **CONVOLUTIONS,
     **DETERMINANTS,
     **INDEXING_ANCHORS,
     **RECURRENT,

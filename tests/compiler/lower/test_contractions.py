@@ -1,6 +1,4 @@
-"""Loops of contractions, convolutions and determinants against their NumPy meaning."""
-
-from typing import Any
+"""Loops of contractions against their NumPy meaning."""
 
 import numpy as np
 import pytest
@@ -119,69 +117,6 @@ def test_packed_bytes_become_dot_products(dtype: type, swapped: bool) -> None:
     (found,) = interpreted(operator, *given)
     columns = w.transpose(0, 2, 1, 3).reshape(32, 12).astype(np.int32)
     np.testing.assert_array_equal(found, x.astype(np.int32) @ columns.T)
-
-
-@st.composite
-def convolutions(draw: st.DrawFn) -> tuple[Convolution, tuple[int, ...], tuple[int, ...]]:
-    """An operator, and shapes of its input and weights."""
-    rank = draw(st.integers(1, 2))
-    small = st.tuples(*(st.integers(1, 2) for _ in range(rank)))
-    strides, dilations, expansions = draw(small), draw(small), draw(small)
-    pads = tuple((draw(st.integers(-1, 2)), draw(st.integers(0, 2))) for _ in range(rank))
-    groups, outputs, inputs = (draw(st.integers(1, 3)) for _ in range(3))
-    kernel = draw(st.tuples(*(st.integers(1, 3) for _ in range(rank))))
-    sizes = tuple((k - 1) * 2 + 2 + draw(st.integers(0, 3)) for k in kernel)
-    operator = Convolution(strides, dilations, pads, expansions, groups, F32)
-    x = (draw(st.integers(1, 2)), groups * inputs, *sizes)
-    return operator, x, (groups * outputs, inputs, *kernel)
-
-
-def slow_convolution(
-    operator: Convolution, x: NDArray[Any], w: NDArray[Any], shape: tuple[int, ...]
-) -> NDArray[Any]:
-    """The definition, one product after the other."""
-    y = np.zeros(shape)
-    per_group = w.shape[1]
-    for n, o, *place in np.ndindex(*shape):
-        group = o // (shape[1] // operator.groups)
-        for c, *tap in np.ndindex(*w.shape[1:]):
-            at = [
-                p * s + t * d - pad[0]
-                for p, s, t, d, pad in zip(
-                    place, operator.strides, tap, operator.dilations, operator.pads, strict=True
-                )
-            ]
-            if all(i % e == 0 for i, e in zip(at, operator.expansions, strict=True)):
-                source = tuple(i // e for i, e in zip(at, operator.expansions, strict=True))
-                if all(0 <= i < size for i, size in zip(source, x.shape[2:], strict=True)):
-                    value = x[(n, group * per_group + c, *source)]
-                    y[(n, o, *place)] += value * w[(o, c, *tap)]
-    return y
-
-
-@settings(max_examples=25, deadline=None)
-@given(case=convolutions())
-def test_a_convolution_is_its_definition(
-    case: tuple[Convolution, tuple[int, ...], tuple[int, ...]],
-) -> None:
-    operator, x_shape, w_shape = case
-    x, w = numbers(*x_shape), numbers(*w_shape)
-    (kind,) = operator.result((TensorType(x_shape, F32), TensorType(w_shape, F32)))
-    expected = slow_convolution(operator, x, w, kind.shape)
-    np.testing.assert_array_equal(operator.evaluate((x, w))[0], expected)
-    np.testing.assert_array_equal(interpreted(operator, x, w)[0], expected)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3, 3), (4, 4), (3, 0, 0)])
-def test_determinants_are_numpys(shape: tuple[int, ...]) -> None:
-    x = RNG.standard_normal(shape).astype(np.float32)
-    (found,) = interpreted(Determinant(), x)
-    np.testing.assert_allclose(found, np.linalg.det(x), rtol=1e-4, atol=1e-6)
-
-
-def test_singular_matrices_have_determinant_0() -> None:
-    (found,) = interpreted(Determinant(), np.ones((2, 3, 3), np.float32))
-    np.testing.assert_array_equal(found, [0, 0])
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:
