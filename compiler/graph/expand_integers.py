@@ -1,14 +1,15 @@
 """Integer operators (NHWC, one meaning each) as general ones, byte for byte.
 
-    Requantize(acc, scale)  ->  Cast(int8, clip(rint(float32(acc) * scale) + zero_point))
+    Requantize(acc, scale)  ->  Cast(uint8, int32(rint(clip(float32(acc) * scale))) + zero_point)
 
-Dense layers become products of unsigned and signed bytes, summed in int32, as CPUs have them.
-Other sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
+Tensors of int8 are kept as uint8, *raised*: 128 more.  Dense layers and convolutions become
+products of unsigned and signed bytes, summed in int32, as CPUs have them.  Other sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
 exact in any order, and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it is
 computed in, and converted when an operator wants the other one.  Every node becomes nodes of other
 kinds, so the pass ends.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -58,6 +59,7 @@ DOT_LANES = 16
 """Results of a dot product of bytes."""
 PIXEL_CHANNELS = 4
 """An image's, at most, that dot products of bytes sum for a pixel at a time."""
+RAISE = 128
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 F32 = np.float32
 Number = float | np.floating[Any]
@@ -82,22 +84,27 @@ class _Expanding:
     graph: Graph
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     plain: dict[str, str] = field(default_factory=dict)
-    """Tensors of ``graph`` in the new one."""
+    """Tensors of ``graph`` in the new one, those of int8 raised."""
     images: dict[str, str] = field(default_factory=dict)
     """The same in NCHW."""
-    raised: dict[str, str] = field(default_factory=dict)
-    """Tensors of int8, by name in the new graph: 128 more, as uint8."""
+    summands: frozenset[str] = frozenset()
+    """Tensors of ``graph`` that are kept in float32: each is read by a sum alone."""
     origin: str = ""
 
     def __post_init__(self) -> None:
         for name in self.graph.inputs:
-            self.plain[name] = self.builder.input(name, self.graph.types[name])
+            self.builder.input(name, self.graph.types[name])
+        self.summands = _last_summands(self.graph)
 
     def build(self) -> Graph:
         """The new graph, its outputs called as before."""
         for name in self.graph.outputs:
             self.origin = name
-            self.builder.export(self.tensor(name), name)
+            result = self.tensor(name)
+            if self.graph.types[name].dtype == DType.INT8:
+                lowered = self.emit(Bitcast(DType.INT8), result)
+                result = self.binary(BinaryFunction.XOR, lowered, -128)
+            self.builder.export(result, name)
         return self.builder.build(self.graph.outputs)
 
     def emit(self, operator: TensorOperator, *inputs: str) -> str:
@@ -111,8 +118,14 @@ class _Expanding:
     def tensor(self, name: str) -> str:
         """A tensor of the old graph in its own order."""
         if name not in self.plain:
+            is_int8 = self.graph.types[name].dtype == DType.INT8
             if name in self.graph.constants:
-                self.plain[name] = self.builder.constant(name, self.graph.constants[name])
+                array = self.graph.constants[name]
+                if is_int8:
+                    array = (array ^ np.int8(-128)).view(np.uint8)
+                self.plain[name] = self.builder.constant(name, array)
+            elif name in self.graph.inputs:
+                self.plain[name] = self.raised(name) if is_int8 else name
             else:
                 self.plain[name] = self.emit(Transpose(TO_NHWC), self.images[name])
         return self.plain[name]
@@ -168,17 +181,15 @@ class _Expanding:
         x, is_image = self.any_order(node.inputs[0])
         match operator:
             case Requantize():
-                result = self.requantize(x, node.inputs[1], is_image, operator)
+                result = self.requantize(x, node, is_image, operator)
             case Add():
                 y = self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
                 result = self.add(x, y, operator)
             case Lookup():
-                place = self.binary(BinaryFunction.ADD, self.cast(x, DType.INT64), 128)
+                place = self.cast(x, DType.INT64)
                 result = self.emit(Gather(0), self.tensor(node.inputs[1]), place)
-            case Shift128(to=to):
-                offset = -128 if to == "int8" else 128
-                moved = self.binary(BinaryFunction.ADD, self.cast(x, DType.INT16), offset)
-                result = self.cast(moved, DType(to))
+            case Shift128():
+                result = x
             case Quantize(scale=scale, zero_point=zero_point):
                 quotient = self.binary(BinaryFunction.DIV, x, F32(scale))
                 result = self.saturated(quotient, zero_point, -128, 127)
@@ -201,16 +212,23 @@ class _Expanding:
         return self.emit(Cast(dtype), x)
 
     def centred(self, x: str, zero_point: int, dtype: DType) -> str:
-        """``x - zero_point`` in ``dtype``."""
-        wide = self.cast(x, dtype)
-        return self.binary(BinaryFunction.SUB, wide, zero_point) if zero_point else wide
+        """What raised bytes stand for, less ``zero_point``, in ``dtype``."""
+        return self.moved(self.cast(x, dtype), -(zero_point + RAISE))
+
+    def moved(self, x: str, offset: int) -> str:
+        """``x + offset``."""
+        return self.binary(BinaryFunction.ADD, x, offset) if offset else x
+
+    def rounded(self, x: str, zero_point: int, low: int, high: int) -> str:
+        """``clip(rint(x), low - zero_point, high - zero_point)``; limits first: they are whole."""
+        x = self.binary(BinaryFunction.MAX, x, low - zero_point)
+        x = self.binary(BinaryFunction.MIN, x, high - zero_point)
+        return self.emit(Unary(UnaryFunction.RINT), x)
 
     def saturated(self, x: str, zero_point: int, low: int, high: int) -> str:
-        """``clip(rint(x) + zero_point, low, high)`` as int8."""
-        x = self.emit(Unary(UnaryFunction.RINT), x)
-        x = self.binary(BinaryFunction.ADD, x, zero_point)
-        x = self.binary(BinaryFunction.MIN, self.binary(BinaryFunction.MAX, x, low), high)
-        return self.cast(x, DType.INT8)
+        """``clip(rint(x) + zero_point, low, high)``, raised."""
+        whole = self.cast(self.rounded(x, zero_point, low, high), DType.INT32)
+        return self.cast(self.moved(whole, zero_point + RAISE), DType.UINT8)
 
     def conv2d(self, node: Node, operator: Conv2d) -> str:
         """In NCHW, OIHW; padding is 0 once the zero point is subtracted."""
@@ -238,9 +256,9 @@ class _Expanding:
 
     def bytes_conv2d(self, node: Node, operator: Conv2d, weights: Array, bias: Array) -> str:
         """Products of unsigned bytes u = x + 128 and signed ones, less those of the offset."""
-        zero_point = operator.zero_point + 128
+        zero_point = operator.zero_point + RAISE
         top, left, bottom, right = operator.pads
-        x = self.unsigned(self.image(node.inputs[0]))
+        x = self.image(node.inputs[0])
         if any(operator.pads):
             fill = self.constant(np.asarray(zero_point, np.uint8))
             x = self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
@@ -252,20 +270,17 @@ class _Expanding:
         b = self.constant(offset.astype(np.int32).reshape(-1, 1, 1))
         return self.binary(BinaryFunction.ADD, self.emit(convolution, x, w), b)
 
-    def unsigned(self, x: str) -> str:
+    def raised(self, x: str) -> str:
         """int8 plus 128, as uint8."""
-        if x not in self.raised:
-            flipped = self.binary(BinaryFunction.XOR, x, -128)
-            self.raised[x] = self.emit(Bitcast(DType.UINT8), flipped)
-        return self.raised[x]
+        return self.emit(Bitcast(DType.UINT8), self.binary(BinaryFunction.XOR, x, -128))
 
     def dense(self, node: Node, operator: Dense) -> str:
         """A product with the transposed weights."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
         outputs, inputs = weights.shape
         if operator.weight_zero_point == 0 and inputs % 4 == 0 and outputs >= FEWEST_CHANNELS:
-            zero_point = operator.zero_point + 128
-            x = self.unsigned(self.tensor(node.inputs[0]))
+            zero_point = operator.zero_point + RAISE
+            x = self.tensor(node.inputs[0])
             offset = bias - zero_point * weights.astype(np.int64).sum(axis=1)
             more = -outputs % DOT_LANES
             total = self.product(x, np.pad(weights, ((0, more), (0, 0))), DType.INT32)
@@ -299,14 +314,17 @@ class _Expanding:
         bound = accumulator_bound(weights, bias, zero_point)
         return DType.FLOAT32 if bound < EXACT_IN_FLOAT32 else DType.INT32
 
-    def requantize(self, x: str, scale: str, is_image: bool, operator: Requantize) -> str:
-        """Scales belong to the channels."""
-        factors = self.graph.constants[scale]
+    def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
+        """Scales belong to the channels.  What is only added to is not made bytes before."""
+        factors = self.graph.constants[node.inputs[1]]
         aligned = self.constant(factors.reshape(-1, 1, 1) if is_image else factors)
         if self.builder.types[x].dtype != DType.FLOAT32:
             x = self.cast(x, DType.FLOAT32)
         product = self.binary(BinaryFunction.MUL, x, aligned)
-        return self.saturated(product, operator.zero_point, operator.low, operator.high)
+        limits = operator.zero_point, operator.low, operator.high
+        if node.output in self.summands:
+            return self.moved(self.rounded(product, *limits), operator.zero_point + RAISE)
+        return self.saturated(product, *limits)
 
     def add(self, a: str, b: str, operator: Add) -> str:
         """Two multiplications that add, each rounded once."""
@@ -324,17 +342,17 @@ class _Expanding:
         return self.saturated(total, -shift, operator.low, operator.high)
 
     def shifted(self, x: str, shift: int) -> str:
-        """``x + shift`` in float32, where it is exact."""
-        wide = self.cast(x, DType.INT32)
-        moved = self.binary(BinaryFunction.ADD, wide, shift) if shift else wide
-        return self.cast(moved, DType.FLOAT32)
+        """What raised bytes stand for, plus ``shift``, in float32, where it is exact."""
+        if self.builder.types[x].dtype != DType.FLOAT32:
+            x = self.cast(x, DType.FLOAT32)
+        return self.moved(x, shift - RAISE)
 
     def window(self, node: Node, operator: MaxPool2d | AveragePool2d | Pad | Upsample2d) -> str:
         """Pools, borders and repeated pixels of images."""
         x = self.image(node.inputs[0])
         match operator:
             case Pad(pads=(top, left, bottom, right), value=value):
-                fill = self.constant(np.asarray(value, np.int8))
+                fill = self.constant(np.asarray(value + RAISE, np.uint8))
                 return self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
             case Upsample2d(factors=(down, across)):
                 _, channels, height, width = self.builder.types[x].shape
@@ -413,6 +431,27 @@ class _Expanding:
             self.plain[node.output] = self.emit(Reshape(self.builder.types[x].shape), x)
         else:
             self.plain[node.output] = self.emit(Transpose(order), x)
+
+
+def _last_summands(graph: Graph) -> frozenset[str]:
+    """Of the operands of each sum the one requantised last, where nothing else reads it.
+
+    The sum then follows at once, in the same loops.
+    """
+    readers = Counter(name for node in graph.nodes for name in node.inputs)
+    readers.update(graph.outputs)
+    places = {
+        node.output: place
+        for place, node in enumerate(graph.nodes)
+        if isinstance(node.operator, Requantize)
+    }
+    found = set()
+    for node in graph.nodes:
+        if isinstance(node.operator, Add):
+            last = max(node.inputs, key=lambda name: places.get(name, -1))
+            if last in places and readers[last] == 1:
+                found.add(last)
+    return frozenset(found)
 
 
 def _in_nchw(operator: Concatenate | Slice) -> Concatenate | Slice:

@@ -13,6 +13,13 @@ __all__ = ["convert", "from_float32", "to_float32"]
 
 _NARROW_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
+_TO_INT32 = {
+    4: ("sse2.cvtps2dq", "sse2.cvttps2dq"),
+    8: ("avx.cvt.ps2dq.256", "avx.cvtt.ps2dq.256"),
+    16: ("avx512.mask.cvtps2dq.512", "avx512.mask.cvttps2dq.512"),
+}
+"""Intrinsics of as many float32: to nearest, truncating."""
+
 
 def convert(e: Emitter, a: Value, dtype: DType) -> Value:
     """``a`` as ``dtype``."""
@@ -110,7 +117,31 @@ def _from_wide_float(e: Emitter, a: Value, dtype: DType) -> Value:
         return _truncate_unsigned(e, a)
     if dtype is DType.UINT32:
         return _between_integers(e, _truncate(e, a, DType.INT64), dtype)
+    if a.dtype is DType.FLOAT32 and _one_vector(e, a.lanes):
+        return _between_integers(e, _to_int32(e, a), dtype)
     return _between_integers(e, _truncate(e, a, DType.INT32), dtype)
+
+
+def _to_int32(e: Emitter, a: Value) -> Value:
+    """float32 in one vector; what is a nearest whole number is rounded by the instruction.
+
+    It gives the lowest int32 where ``a`` is out of range or NaN.  Source: Intel SDM volume 2
+    (CVTPS2DQ, CVTTPS2DQ).
+    """
+    name = _TO_INT32[a.lanes][a.rounded is None]
+    operand = a if a.rounded is None else Value(a.rounded, a.dtype, a.lanes)
+    if a.lanes < 16:
+        return e.call(f"llvm.x86.{name}", DType.INT32, a.lanes, (operand,))
+    nought = constant(0, DType.INT32, a.lanes)
+    return e.call(f"llvm.x86.{name}", DType.INT32, a.lanes, (operand, nought), "i16 -1", "i32 4")
+
+
+def _one_vector(e: Emitter, lanes: int) -> bool:
+    """Whether a register holds as many float32."""
+    features = e.module.target.features
+    return (
+        lanes == 4 or (lanes == 8 and "avx" in features) or (lanes == 16 and "avx512f" in features)
+    )
 
 
 def _truncate(e: Emitter, a: Value, dtype: DType) -> Value:

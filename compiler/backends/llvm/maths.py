@@ -1,6 +1,7 @@
 """Elementary functions of float32 and float64, in any number of lanes, without a call of libm."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...dtypes import DType
 from ...loops.expressions import UnaryFunction as U
@@ -56,7 +57,8 @@ def power(e: Emitter, a: Value, b: Value) -> Value:
 def rounded(e: Emitter, rounding: str, a: Value) -> Value:
     """``floor``, ``ceil``, ``trunc`` or ``rint``; instructions from SSE4.1 on."""
     if "sse4.1" in e.module.target.features:
-        return e.intrinsic(rounding, a)
+        result = e.intrinsic(rounding, a)
+        return replace(result, rounded=a.ref) if rounding == "rint" else result
     magnitude = e.intrinsic("fabs", a)
     if rounding == "trunc":
         whole = _floor(e, magnitude)

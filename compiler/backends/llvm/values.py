@@ -42,7 +42,7 @@ class Value:
 
     lanes: 1 for a scalar, else the lanes of a vector.  constant: its value in every lane, if it is
     known.  low, high: bounds of an integer, where known.  multiple: what an integer is a multiple
-    of; 0 of 0.
+    of; 0 of 0.  rounded: names the float32 value that this is the nearest whole number of.
     """
 
     ref: str
@@ -52,6 +52,7 @@ class Value:
     low: int | None = None
     high: int | None = None
     multiple: int = 1
+    rounded: str | None = None
 
     @property
     def type(self) -> str:
