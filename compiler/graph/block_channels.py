@@ -243,7 +243,11 @@ class _Blocking:
         """Each channel by itself."""
         x = self.window_input(node, operator)
         packed = blocked_products.blocked_array(weights[:, 0], 0, self.block)
-        return self.product(blocked_products.depthwise, node, operator, x, packed)
+        near = weights.shape[-1] % blocked_products.SUMMED == 0 and operator.dilations[-1] == 1
+        kind = blocked_products.depthwise
+        if near and self.bytes_to_sum(node):
+            kind = blocked_products.depthwise_bytes
+        return self.product(kind, node, operator, x, packed)
 
     def product(
         self,

@@ -22,6 +22,7 @@ __all__ = [
     "dense",
     "dense_bytes",
     "depthwise",
+    "depthwise_bytes",
     "first",
     "first_bytes",
 ]
@@ -113,6 +114,20 @@ def depthwise(operator: Convolution, batch: int, positions: Sizes, packed: Array
     sizes |= _sized(taps, kernel)
     x = (_one("n"), _one("o"), *windows, _one("lane"))
     return _product(operator, sizes, x, ("o", *taps, "lane"), places, packed)
+
+
+def depthwise_bytes(operator: Convolution, batch: int, positions: Sizes, packed: Array) -> Product:
+    """As ``depthwise``; of the last dimension, groups of 4 neighbours are summed at a time."""
+    places, taps, windows = _spatial(operator)
+    outputs, *kernel, columns, lane = packed.shape
+    split = packed.reshape(*packed.shape[:-2], columns // SUMMED, SUMMED, lane)
+    sizes = {"n": batch, "o": outputs, **_sized(places, positions), "lane": lane}
+    sizes |= {**_sized(taps[:-1], kernel), "group": columns // SUMMED, "near": SUMMED}
+    row = ((places[-1], operator.strides[-1]), ("group", SUMMED), ("near", 1))
+    x = (_one("n"), _one("o"), *windows[:-1], row, _one("lane"))
+    weights = np.ascontiguousarray(np.moveaxis(split, -2, -1))
+    w = ("o", *taps[:-1], "group", "lane", "near")
+    return _product(operator, sizes, x, w, places, weights)
 
 
 def _product(

@@ -3,10 +3,11 @@
     Requantize(acc, scale)  ->  Cast(uint8, int32(rint(clip(float32(acc) * scale))) + zero_point)
 
 Tensors of int8 are kept as uint8, *raised*: 128 more.  Dense layers and convolutions become
-products of unsigned and signed bytes, summed in int32, as CPUs have them.  Other sums of products are computed in float32 where no partial sum can reach 2**24, so that all are
-exact in any order, and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it is
-computed in, and converted when an operator wants the other one.  Every node becomes nodes of other
-kinds, so the pass ends.
+products of unsigned and signed bytes, summed in int32, as CPUs have them.  Other sums of products
+are computed in float32 where no partial sum can reach 2**24, so that all are exact in any order,
+and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it is computed in, and
+converted when an operator wants the other one.  Every node becomes nodes of other kinds, so the
+pass ends.
 """
 
 from collections import Counter
@@ -57,6 +58,8 @@ FEWEST_CHANNELS = 8
 """For dot products of bytes, which fill up to 16 channels."""
 DOT_LANES = 16
 """Results of a dot product of bytes."""
+NEIGHBOURS = 4
+"""Products that a dot product of bytes sums."""
 PIXEL_CHANNELS = 4
 """An image's, at most, that dot products of bytes sum for a pixel at a time."""
 RAISE = 128
@@ -233,10 +236,11 @@ class _Expanding:
     def conv2d(self, node: Node, operator: Conv2d) -> str:
         """In NCHW, OIHW; padding is 0 once the zero point is subtracted."""
         weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
-        dense = operator.groups == 1 and operator.weight_zero_point == 0
         outputs, inputs = weights.shape[0], weights.shape[3]
         fill = inputs <= PIXEL_CHANNELS or inputs >= FEWEST_CHANNELS
-        if dense and outputs >= FEWEST_CHANNELS and fill:
+        dense = operator.groups == 1 and fill
+        depthwise = inputs == 1 and operator.groups == outputs and operator.dilations[1] == 1
+        if (dense or depthwise) and outputs >= FEWEST_CHANNELS and not operator.weight_zero_point:
             return self.bytes_conv2d(node, operator, weights, bias)
         weights = weights.astype(np.int32) - operator.weight_zero_point
         dtype = self.exact(weights, bias, operator.zero_point)
@@ -255,15 +259,20 @@ class _Expanding:
         return self.binary(BinaryFunction.ADD, self.emit(convolution, x, w), b)
 
     def bytes_conv2d(self, node: Node, operator: Conv2d, weights: Array, bias: Array) -> str:
-        """Products of unsigned bytes u = x + 128 and signed ones, less those of the offset."""
-        zero_point = operator.zero_point + RAISE
+        """Products of unsigned bytes u = x + 128 and signed ones, less those of the offset.
+
+        Kernels of single channels get columns of zeros: as many neighbours as are summed at a time.
+        """
+        zero_point, groups = operator.zero_point + RAISE, operator.groups
         top, left, bottom, right = operator.pads
+        more = -weights.shape[2] % NEIGHBOURS if groups > 1 else 0
+        weights, right = np.pad(weights, ((0, 0), (0, 0), (0, more), (0, 0))), right + more
         x = self.image(node.inputs[0])
-        if any(operator.pads):
+        if any((top, left, bottom, right)):
             fill = self.constant(np.asarray(zero_point, np.uint8))
             x = self.emit(PadTensor((0, 0, top, left), (0, 0, bottom, right)), x, fill)
         convolution = Convolution(
-            operator.strides, operator.dilations, ((0, 0), (0, 0)), (1, 1), 1, DType.INT32
+            operator.strides, operator.dilations, ((0, 0), (0, 0)), (1, 1), groups, DType.INT32
         )
         w = self.constant(weights.transpose(0, 3, 1, 2))
         offset = bias - zero_point * weights.astype(np.int64).sum(axis=(1, 2, 3))

@@ -36,7 +36,7 @@ from .operand import Anchor, Indices, Operand, Result, Scope, converted, index, 
 from .places import affine, plus
 from .rows import combined_lanes
 from .streams import find_stream
-from .tiling import Machine, Tiling, choose_tiling
+from .tiling import Machine, Tiling, choose_rows, choose_tiling
 
 __all__ = ["CONTRACTIONS", "combine"]
 
@@ -48,7 +48,8 @@ def contract(
     dots = find_dots(operator, operands)
     if dots is None:
         return combine(operator, operands, results[0], scope, BinaryFunction.ADD, 0)
-    tiling = _tiling(dots.packs, scope.machine.of_dots(), scope)
+    choose = choose_rows if dots.unrolled else choose_tiling
+    tiling = _tiling(dots.packs, scope.machine.of_dots(), scope, choose)
     nest = _Contraction(
         dots.packs, operands, results[0], scope, tiling, BinaryFunction.ADD, 0, dots
     )
@@ -68,9 +69,14 @@ def combine(
     return _Contraction(operator, operands, result, scope, tiling, function, neutral).nest()
 
 
-def _tiling(operator: Contract, machine: Machine, scope: Scope) -> Tiling:
+def _tiling(
+    operator: Contract,
+    machine: Machine,
+    scope: Scope,
+    choose: Callable[[Contract, Machine], Tiling] = choose_tiling,
+) -> Tiling:
     """The rule's, or what was decided."""
-    tiling = choose_tiling(operator, machine)
+    tiling = choose(operator, machine)
     tiles = scope.decisions.tiles_of(operator.kept)
     if tiles is not None:
         tiling = replace(tiling, tiles=tiles)
@@ -202,7 +208,8 @@ class _Contraction:
         if self.dots is not None:
             dots, starts = self.dots, self._places(labels)
             body = each(lambda at: dots.update(self.operands, starts, register, at), 1)
-            return loops(tuple(names), block(ahead(labels), body))
+            kind = LoopKind.UNROLLED if dots.unrolled else LoopKind.SERIAL
+            return loops(tuple(names), block(ahead(labels), body), kind)
         if summed_lanes == 1:
             product = self._product(labels)
             body = each(

@@ -3,10 +3,15 @@
     c[..., i] += sum(x[..., 4 k + j] * w[..., k, i, j] over j)
 
 becomes ``dot_uint8_int8_16`` where ``w`` is packed so; the four neighbours of ``x`` are broadcast.
+
+    c[..., i] += sum(x[..., 4 k + j, i] * w[..., k, i, j] over j)
+
+becomes ``columns_uint8_int8_16``: each of 16 neighbours in ``x`` is multiplied by itself.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..dtypes import DType
 from ..graph.operators.contractions import Axis, Contract
@@ -17,19 +22,27 @@ from .operand import Operand, index
 __all__ = ["LANES", "Dots", "find_dots"]
 
 LANES, NEIGHBOURS = 16, 4
+MOST_STEPS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Dots:
     """x, w: places of the operands.  packs: the contraction without the neighbours.
 
-    Its last label of ``w`` is the one that lies in lanes.
+    Its last label of ``w`` is the one that lies in lanes.  columns: and that of ``x`` too.
     """
 
     x: int
     w: int
     packs: Contract
     lane: int
+    columns: bool
+
+    @property
+    def unrolled(self) -> bool:
+        """Whether all steps are written out, so that neighbouring windows share their vectors."""
+        steps = prod(self.packs.sizes[label] for label in self.packs.summed)
+        return self.columns and steps <= MOST_STEPS
 
     def update(
         self,
@@ -42,12 +55,13 @@ class Dots:
         x, w = operands[self.x].buffer, operands[self.w].buffer
         assert x is not None
         assert w is not None
-        ones = (1,) * (len(x.shape) - 1)
+        near = (NEIGHBOURS, LANES) if self.columns else (NEIGHBOURS,)
+        ones = (1,) * (len(x.shape) - len(near))
         one_weight = (1,) * (len(w.shape) - 2)
         return Invoke(
-            f"dot_{x.dtype}_{w.dtype}_{LANES}",
+            f"{'columns' if self.columns else 'dot'}_{x.dtype}_{w.dtype}_{LANES}",
             (
-                Region(x, starts[self.x], (*ones, NEIGHBOURS)),
+                Region(x, starts[self.x], (*ones, *near)),
                 Region(w, (*starts[self.w], index(0)), (*one_weight, LANES, NEIGHBOURS)),
                 Region(register, at, (*(1,) * (len(register.shape) - 1), LANES)),
             ),
@@ -75,19 +89,21 @@ def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Do
     if len(w_axes) < 2 or not x_axes or len(w_axes[-1]) != 1 or len(w_axes[-2]) != 1:
         return None
     ((near, near_step),), ((lane, lane_step),) = w_axes[-1], w_axes[-2]
-    if (near_step, lane_step) != (1, 1) or (near, 1) not in x_axes[-1]:
+    columns = x_axes[-1] == ((lane, 1),) and kinds[0] is DType.UINT8 and len(x_axes) > 1
+    axis = len(x_axes) - (2 if columns else 1)
+    if (near_step, lane_step) != (1, 1) or (near, 1) not in x_axes[axis]:
         return None
     labels = [label for axes in operator.operands for axis in axes for label, _ in axis]
-    if labels.count(near) != 2 or labels.count(lane) != 1 or near in operator.kept:
+    if labels.count(near) != 2 or labels.count(lane) != 1 + columns or near in operator.kept:
+        return None
+    if columns and operands[x].type.shape[-1] != LANES:
         return None
     if operator.sizes[near] != NEIGHBOURS or operator.sizes[lane] % LANES:
         return None
     if operands[w].type.shape[-2] != operator.sizes[lane]:
         return None
-    last: Axis = tuple(each for each in x_axes[-1] if each[0] != near)
-    axes = [x_axes, w_axes]
-    axes[0] = (*x_axes[:-1], last)
-    axes[1] = w_axes[:-1]
+    rest: Axis = tuple(each for each in x_axes[axis] if each[0] != near)
+    axes = [(*x_axes[:axis], rest, *x_axes[axis + 1 :]), w_axes[:-1]]
     ordered = tuple(axes) if x == 0 else tuple(reversed(axes))
     sizes = tuple(1 if label == near else size for label, size in enumerate(operator.sizes))
-    return Dots(x, w, replace(operator, sizes=sizes, operands=ordered), lane)
+    return Dots(x, w, replace(operator, sizes=sizes, operands=ordered), lane, columns)

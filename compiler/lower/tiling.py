@@ -12,11 +12,17 @@ from math import prod
 from ..dtypes import DType
 from ..graph.operators.contractions import Axis, Contract
 
-__all__ = ["Machine", "Tiling", "choose_tiling"]
+__all__ = ["Machine", "Tiling", "choose_rows", "choose_tiling"]
 
 STREAMS = 12
 """Registers where lanes lie along the sum: each row is read from end to end, and too many rows at
 a time push each other out of the cache."""
+
+
+MOST_ROWS = 8
+"""Windows of a tile that are computed with all their taps unrolled."""
+EPILOGUE = 8
+"""Operations on a result, about: sums become bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,35 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
                 if time < best_time * 0.999:
                     best, best_time = chosen, time
     return Tiling(vector, lanes, best)
+
+
+def choose_rows(operator: Contract, machine: Machine) -> Tiling:
+    """A tile of neighbouring windows, whose common elements are read once; all taps are unrolled.
+
+    The tiled label is the one of the most distant windows, usually rows.
+    """
+    vector = _vector_label(operator)
+    assert vector is not None
+    lanes = machine.vector_bytes // _width(operator.dtype)
+    windows = [axis for axes in operator.operands for axis in axes if len(axis) > 1]
+    sliding = [(label, step, axis) for axis in windows for label, step in axis[:1]]
+    taps = prod(operator.sizes[label] for label in operator.summed)
+    if not sliding or operator.sizes[sliding[0][0]] < 2:
+        return Tiling(vector, lanes, {})
+    label, step, axis = sliding[0]
+    own = prod(operator.sizes[each] for each, _ in axis[1:])
+    reach = operator.extent(axis) - step * (operator.sizes[label] - 1)
+
+    def cycles(size: int) -> float:
+        read = min(own * size, reach + step * (size - 1)) * taps / own
+        return 2 * read + (taps + EPILOGUE) * size
+
+    def total(tile: int) -> float:
+        pieces = _pieces(operator.sizes[label], tile)
+        return sum(count * cycles(size) for size, count in pieces)
+
+    most = min(operator.sizes[label], MOST_ROWS)
+    return Tiling(vector, lanes, {label: min(range(2, most + 1), key=total)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Context:
                 return e.broadcast(a.base, lanes)
             steps = ", ".join(f"i64 {a.stride * lane}" for lane in range(lanes))
             ends = sorted((0, a.stride * (lanes - 1)))
-            offsets = Value(f"<{steps}>", a.dtype, lanes, None, *ends)
+            offsets = Value(f"<{steps}>", a.dtype, lanes, None, ends[0], ends[1])
             if a.base.constant == 0:
                 return offsets
             result = e.binary("add", e.broadcast(a.base, lanes), offsets)

@@ -13,11 +13,12 @@ __all__ = ["Dot", "emit_dot"]
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """``c[lanes] += a . b[lanes, ...]``."""
+    """``c[lanes] += a . b[lanes, ...]``; columns: ``a[..., lane]`` in place of ``a``."""
 
     a: DType
     b: DType
     lanes: int
+    columns: bool = False
 
 
 def emit_dot(e: Emitter, dot: Dot, a: Place, b: Place, c: Place) -> None:
@@ -25,8 +26,12 @@ def emit_dot(e: Emitter, dot: Dot, a: Place, b: Place, c: Place) -> None:
     count = 4 // dot.a.bytes
     total = DType.FLOAT32 if dot.a.is_float else DType.INT32
     before = _load(e, c, total, dot.lanes)
-    four = _load(e, a, DType.INT32, 1)
     vector = _load(e, b, dot.b, dot.lanes * count)
+    if dot.columns:
+        after = _columns(e, dot, before, _load(e, a, dot.a, dot.lanes * count), vector)
+        e.line(f"store {after.typed}, ptr {c.pointer}, align 4")
+        return
+    four = _load(e, a, DType.INT32, 1)
     match dot.a:
         case DType.UINT8 | DType.INT8:
             after = _bytes(e, dot, before, four, vector)
@@ -66,6 +71,22 @@ def _bytes(e: Emitter, dot: Dot, before: Value, four: Value, vector: Value) -> V
     offset = constant(-128, DType.INT8, vector.lanes)
     zero = constant(0, DType.INT32, dot.lanes)
     return e.binary("sub", sums, e.call(name, DType.INT32, dot.lanes, (zero, offset, vector)))
+
+
+def _columns(e: Emitter, dot: Dot, before: Value, rows: Value, vector: Value) -> Value:
+    """The four elements of each lane of ``rows`` brought together: a transposition."""
+    lanes = dot.lanes
+    name = _vnni(e, lanes)
+    if name is not None:
+        picked = _shuffled(e, rows, [lanes * (n % 4) + n // 4 for n in range(4 * lanes)])
+        return e.call(name, DType.INT32, lanes, (before, picked, vector))
+    total = before
+    for pair in (0, 2):
+        left = [lanes * (pair + n % 2) + n // 2 for n in range(2 * lanes)]
+        right = [4 * (n // 2) + pair + n % 2 for n in range(2 * lanes)]
+        both = (_shuffled(e, each, own) for each, own in ((rows, left), (vector, right)))
+        total = _pairs(e, total, *(convert(e, each, DType.INT16) for each in both))
+    return total
 
 
 def _vnni(e: Emitter, lanes: int) -> str | None:

@@ -9,6 +9,10 @@ runs over 4 elements of 8 bits or 2 of 16.
     dot_int16_int16_L     int32[L] += int16[2] . int16[L, 2]       vpmaddwd
     dot_bfloat16_bfloat16_L   float32[L] += bfloat16[2] . bfloat16[L, 2]   vdpbf16ps (AVX512-BF16)
 
+``columns_A_B_LANES`` is ``c[i] += sum over j of a[j, i] * b[i, j]``.
+
+    columns_uint8_int8_L  int32[L] += sum of uint8[4, L] * int8[L, 4]   the same, transposed first
+
 L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
 Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
 """
@@ -24,7 +28,7 @@ from .expressions import evaluate_scalar
 from .memory import locate
 from .values import Value, memory_type
 
-__all__ = ["INTRINSICS", "dot", "prepare"]
+__all__ = ["INTRINSICS", "columns", "dot", "prepare"]
 
 LANES = (4, 8, 16)
 
@@ -44,13 +48,30 @@ def dot(a: DType, b: DType, lanes: int) -> Intrinsic:
     )
 
 
+def columns(lanes: int) -> Intrinsic:
+    """The declaration of one of bytes."""
+    x, y = Buffer("a", (4, lanes), DType.UINT8), Buffer("b", (lanes, 4), DType.INT8)
+    c = Buffer("c", (lanes,), DType.INT32)
+    i, j = Variable("i"), Variable("j")
+    product = Cast(DType.INT32, x[j, i]) * Cast(DType.INT32, y[i, j])
+    body = loops((("i", lanes), ("j", 4)), Update(c, (i,), BinaryFunction.ADD, product))
+    name = f"columns_uint8_int8_{lanes}"
+    return Intrinsic(name, Function(name, (x, y), (c,), body))
+
+
 KINDS = (
     (DType.UINT8, DType.INT8),
     (DType.INT8, DType.INT8),
     (DType.INT16, DType.INT16),
     (DType.BFLOAT16, DType.BFLOAT16),
 )
-INTRINSICS = {each.name: each for each in (dot(a, b, lanes) for a, b in KINDS for lanes in LANES)}
+INTRINSICS = {
+    each.name: each
+    for each in (
+        *(dot(a, b, lanes) for a, b in KINDS for lanes in LANES),
+        *(columns(lanes) for lanes in LANES),
+    )
+}
 """All that code can be made for."""
 
 
@@ -76,7 +97,8 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
     if any(place.steps != Place(place.buffer, "").strides for place in places.values()):
         return intrinsic.meaning.body, places
     a, b, c = (places[parameter.name] for parameter in intrinsic.parameters)
-    emit_dot(context.e, Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements), a, b, c)
+    kind = Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements, len(a.buffer.shape) == 2)
+    emit_dot(context.e, kind, a, b, c)
     return None
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dovetail.compiler.dtypes import DType
@@ -119,6 +121,46 @@ def test_convolutions_of_pixels_are_dot_products_and_keep_their_bytes(channels: 
     )
     assert contraction.operator.dtype == DType.INT32
     assert EXACT_PASSES.run(graph).types[contraction.inputs[0]].shape[-1] == 4
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_layers_of_single_channels_are_dot_products_and_keep_their_bytes(
+    data: st.DataObject,
+) -> None:
+    kernel = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 6)))
+    strides = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    dilations = data.draw(st.tuples(st.integers(1, 2), st.just(1)))
+    pads = data.draw(st.tuples(*(st.integers(0, 2) for _ in range(4))))
+    height, width = (
+        (size - 1) * dilation + 1 + data.draw(st.integers(0, 9))
+        for size, dilation in zip(kernel, dilations, strict=True)
+    )
+    channels = data.draw(st.sampled_from((8, 16, 20, 32)))
+    zero_point = data.draw(st.integers(-128, 127))
+    builder = image_builder((1, height, width, channels))
+    w = RNG.integers(-128, 128, (channels, *kernel, 1)).astype(np.int8)
+    b = builder.constant("b", RNG.integers(-5000, 5000, channels).astype(np.int32))
+    s = builder.constant("s", RNG.uniform(0.001, 0.01, channels).astype(np.float32))
+    operator = Conv2d(strides, pads, channels, zero_point, 0, dilations)
+    total = builder.node(operator, ("x", builder.constant("w", w), b), "sum", "conv")
+    graph = builder.build((builder.node(Requantize(-4, -100, 127), (total, s), "y", "conv"),))
+    check(graph)
+    (contraction,) = (
+        node for node in EXACT_PASSES.run(graph).nodes if isinstance(node.operator, Contract)
+    )
+    assert contraction.operator.dtype == DType.INT32
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_sums_of_layers_keep_their_bytes(last: int, unsigned: bool) -> None:
+    builder = image_builder((1, 6, 5, 16))
+    layers = [convolution(builder, "x", 16) for _ in range(2)]
+    operator = Add(0.7, 1.3, 3, -9, 5, -120, 127, unsigned)
+    total = builder.node(operator, (layers[last], layers[1 - last]), "t", "add")
+    again = builder.node(operator, (total, convolution(builder, total, 16)), "u", "add")
+    check(builder.build((builder.node(operator, (again, again), "y", "add"),)))
 
 
 @pytest.mark.parametrize("bias", [100, 1 << 28])

@@ -34,17 +34,17 @@ STEPS = 9
 
 
 def product(name: str, *, spread: bool = False, register: bool = True) -> Function:
-    """``c[i] = sum over s and j of a[s, j] b[s, i, j]``; spread: b's elements lie apart."""
+    """The sum of ``STEPS`` dot products; spread: b's elements lie apart."""
     a, b, c = INTRINSICS[name].parameters
     lanes, count = b.shape
-    x = Buffer("x", (STEPS, count), a.dtype)
+    x = Buffer("x", (STEPS, *a.shape), a.dtype)
     y = Buffer("y", (STEPS, lanes, count + spread), b.dtype)
     z = Buffer("z", (lanes,), c.dtype)
     total = Buffer("total", (lanes,), c.dtype, Scope.REGISTER) if register else z
     s, i = Variable("s"), Variable("i")
     none = as_index(0)
     regions = (
-        Region(x, (s, none), (1, count)),
+        Region(x, (s, *(none for _ in a.shape)), (1, *a.shape)),
         Region(y, (s, none, none), (1, lanes, count)),
         Region(total, (none,), (lanes,)),
     )
@@ -87,6 +87,8 @@ def test_a_dot_product_equals_its_meaning(name: str, level: str) -> None:
         ("dot_int8_int8_16", "avx512vnni", "vpdpbusd"),
         ("dot_uint8_int8_16", "avx512", "vpmaddwd"),
         ("dot_uint8_int8_16", "avx2", "vpmaddwd"),
+        ("columns_uint8_int8_16", "native", "vpdpbusd"),
+        ("columns_uint8_int8_16", "avx512", "vpmaddwd"),
         ("dot_int16_int16_8", "avx2", "vpmaddwd"),
         ("dot_int16_int16_8", "x86-64", "pmaddwd"),
         ("dot_uint8_int8_8", "avx2+avxvnni", "{vex} vpdpbusd"),
