@@ -7,9 +7,12 @@ tile are all used before others come; the inner loop is a vector of what lies in
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ..loops.expressions import Expr, Load, Variable
-from ..loops.ir import LoopKind, Stmt, block, loops
+from ..dtypes import DType
+from ..loops.expressions import Buffer, Expr, Load, Variable
+from ..loops.expressions import Scope as Memory
+from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
 from ..loops.rewrite import fold, own_expressions, substitute, variables, walk
 from .operand import index
 
@@ -20,6 +23,9 @@ TILE = 16
 
 NARROW = 4
 """Elements of rows of the result: channels of an image.  Vectors of them would be mostly empty."""
+
+INTERLEAVE = "interleave_uint8_16"
+"""The intrinsic that makes rows of four bytes of four columns."""
 
 SMALLEST = 1 << 10
 """Elements; fewer fit the cache anyhow."""
@@ -38,7 +44,7 @@ def tile_transposed(nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt | None:
         return None
     sizes = dict(nest)
     if width <= NARROW:
-        return _along(nest, across, body)
+        return _interleaved(nest, across, body) or _along(nest, across, body)
     pieces = []
     for row_start, rows, row_tile in _cuts(sizes[across]):
         for start, count, tile in _cuts(width):
@@ -63,6 +69,55 @@ def _along(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> Stmt:
         pieces.append(loops(((f"{across}.o", count),), inner))
     rest = tuple(each for each in nest if each[0] not in (across, last))
     return loops(rest, block(*pieces))
+
+
+def _interleaved(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> Stmt | None:
+    """As ``_along``; rows of four bytes are brought together in registers, and stored at once.
+
+    The last tile reaches back over the one before it.
+    """
+    (last, width), size = nest[-1], dict(nest)[across]
+    store = body
+    while isinstance(store, Let):
+        store = store.body
+    if not isinstance(store, Store) or width != NARROW or size < TILE:
+        return None
+    target, places = store.buffer, tuple(map(Variable, (across, last)))
+    if target.dtype != DType.UINT8 or store.indices[-2:] != places:
+        return None
+    columns = [Buffer(f"{last}.{n}", (TILE,), target.dtype, Memory.REGISTER) for n in range(width)]
+    lane = f"{across}.i"
+    whole, rest = divmod(size, TILE)
+
+    def tile(start: Expr) -> Stmt:
+        statements: list[Stmt] = []
+        for number, column in enumerate(columns):
+            own = _stored_to(column, Variable(lane), body)
+            own = substitute(own, {across: start + Variable(lane), last: index(number)})
+            statements.append(loops(((lane, TILE),), own, LoopKind.VECTOR))
+        regions = [Region(column, (index(0),), (TILE,)) for column in columns]
+        outside = store.indices[:-2]
+        shape = (*(1 for _ in outside), TILE, width)
+        regions.append(Region(target, (*outside, start, index(0)), shape))
+        result = block(*statements, Invoke(INTERLEAVE, tuple(regions)))
+        for column in columns:
+            result = Allocate(column, result)
+        return result
+
+    name = f"{across}.o"
+    pieces = [loops(((name, whole),), tile(Variable(name) * TILE))]
+    if rest:
+        pieces.append(tile(index(size - TILE)))
+    others = tuple(each for each in nest if each[0] not in (across, last))
+    return loops(others, block(*pieces))
+
+
+def _stored_to(column: Buffer, place: Expr, body: Stmt) -> Stmt:
+    """``body``, whose only store goes to ``column``."""
+    if isinstance(body, Let):
+        return replace(body, body=_stored_to(column, place, body.body))
+    assert isinstance(body, Store)
+    return Store(column, (place,), body.value)
 
 
 def _cuts(size: int) -> list[tuple[int, int, int]]:

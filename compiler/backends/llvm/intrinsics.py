@@ -13,22 +13,25 @@ runs over 4 elements of 8 bits or 2 of 16.
 
     columns_uint8_int8_L  int32[L] += sum of uint8[4, L] * int8[L, 4]   the same, transposed first
 
+``interleave_uint8_16`` is ``e[i] = a[i], b[i], c[i], d[i]``.
+
 L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
 Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
 """
 
 from ...dtypes import DType
 from ...errors import GraphError
-from ...loops.expressions import BinaryFunction, Buffer, Cast, Variable
+from ...loops.expressions import BinaryFunction, Buffer, Cast, Variable, as_index
 from ...loops.intrinsic import PREFETCH, Intrinsic
-from ...loops.ir import Function, Invoke, Region, Stmt, Update, loops
+from ...loops.ir import Function, Invoke, Region, Stmt, Store, Update, block, loops
 from .context import Context, Place
 from .dots import Dot, emit_dot
 from .expressions import evaluate_scalar
+from .interleaving import emit_interleave
 from .memory import locate
 from .values import Value, memory_type
 
-__all__ = ["INTRINSICS", "columns", "dot", "prepare"]
+__all__ = ["INTRINSICS", "columns", "dot", "interleave", "prepare"]
 
 LANES = (4, 8, 16)
 
@@ -59,6 +62,16 @@ def columns(lanes: int) -> Intrinsic:
     return Intrinsic(name, Function(name, (x, y), (c,), body))
 
 
+def interleave() -> Intrinsic:
+    """The declaration of the one of bytes."""
+    columns = [Buffer(name, (16,), DType.UINT8) for name in "abcd"]
+    rows, i = Buffer("e", (16, 4), DType.UINT8), Variable("i")
+    stores = (Store(rows, (i, as_index(n)), each[i]) for n, each in enumerate(columns))
+    body = loops((("i", 16),), block(*stores))
+    name = "interleave_uint8_16"
+    return Intrinsic(name, Function(name, tuple(columns), (rows,), body))
+
+
 KINDS = (
     (DType.UINT8, DType.INT8),
     (DType.INT8, DType.INT8),
@@ -70,6 +83,7 @@ INTRINSICS = {
     for each in (
         *(dot(a, b, lanes) for a, b in KINDS for lanes in LANES),
         *(columns(lanes) for lanes in LANES),
+        interleave(),
     )
 }
 """All that code can be made for."""
@@ -96,7 +110,11 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
     }
     if any(place.steps != Place(place.buffer, "").strides for place in places.values()):
         return intrinsic.meaning.body, places
-    a, b, c = (places[parameter.name] for parameter in intrinsic.parameters)
+    ordered = [places[parameter.name] for parameter in intrinsic.parameters]
+    if len(ordered) > 3:
+        emit_interleave(context.e, *ordered)
+        return None
+    a, b, c = ordered
     kind = Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements, len(a.buffer.shape) == 2)
     emit_dot(context.e, kind, a, b, c)
     return None

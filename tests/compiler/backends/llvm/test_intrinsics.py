@@ -66,17 +66,43 @@ def operands(function: Function) -> dict[str, np.ndarray]:
     return arrays
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", sorted(INTRINSICS))
-def test_a_dot_product_equals_its_meaning(name: str, level: str) -> None:
+def require(level: str) -> None:
     missing = CpuTarget.at_level(level).features - host_cpu().features
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", sorted(INTRINSICS.keys() - {"interleave_uint8_16"}))
+def test_a_dot_product_equals_its_meaning(name: str, level: str) -> None:
+    require(level)
     for function in (product(name), product(name, register=False), product(name, spread=True)):
         arrays = operands(function)
         expected = interpret(function, arrays, intrinsics=INTRINSICS)["z"]
         found = compile_functions([function], LlvmOptions(level)).run("product", arrays)[0]
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("apart", [0, 1])
+def test_columns_become_rows(level: str, apart: int) -> None:
+    require(level)
+    *columns, rows = INTRINSICS["interleave_uint8_16"].parameters
+    y = Buffer("y", (rows.shape[0] + 1, rows.shape[1] + apart), rows.dtype)
+    none = as_index(0)
+    regions = [Region(each, (none,), each.shape) for each in columns]
+    regions.append(Region(y, (as_index(1), none), rows.shape))
+    i, j = Variable("i"), Variable("j")
+    body = block(
+        loops((("i", y.shape[0]), ("j", y.shape[1])), Store(y, (i, j), Constant(9, y.dtype))),
+        Invoke("interleave_uint8_16", tuple(regions)),
+    )
+    function = Function("rows", tuple(columns), (y,), body)
+    given = [values_of(each.dtype, each.elements, n) for n, each in enumerate(columns)]
+    (found,) = compile_functions([function], LlvmOptions(level)).run("rows", given)
+    np.testing.assert_array_equal(found[1:, :4], np.stack(given, 1))
+    assert np.all(found[0] == 9)
+    assert np.all(found[:, 4:] == 9)
 
 
 @pytest.mark.parametrize(
