@@ -22,6 +22,7 @@ from .graph.in_bodies import InBodies
 from .graph.ir import Graph
 from .graph.merge_common import MergeCommon
 from .graph.pack_weights import PackWeights
+from .graph.share_borders import ShareBorders
 from .graph.transpose_operands import TransposeOperands
 from .loops.expressions import Buffer
 from .loops.verify import verify
@@ -43,7 +44,13 @@ __all__ = [
 Array = NDArray[Any]
 
 EXACT_PASSES: Pipeline[Graph] = Pipeline(
-    (ExpandIntegers(), BlockChannels(winograd=False), ExpandConvolutions(), PackWeights())
+    (
+        ExpandIntegers(),
+        BlockChannels(winograd=False),
+        ExpandConvolutions(),
+        PackWeights(),
+        ShareBorders(),
+    )
 )
 """As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 

@@ -8,7 +8,9 @@ when all its consumers are in it and
 - or it is an anchor, the group has none, and all that depends on it works element by element on
   its shape.
 
-A contraction may also end in a padding with a constant: its results are written inside the border.
+A contraction, or windows, may also end in a padding with a constant: the results are written inside
+the border.
+Before a contraction only a part of a tensor of bytes joins, which is read where it lies.
 What ends the epilogue of a contraction that cannot join, in a smaller type, stays with that: it
 then writes less.
 
@@ -20,8 +22,9 @@ from dataclasses import dataclass, field
 
 from .ir import Graph, Node
 from .operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
-from .operators.movement import Concatenate, PadMode, PadTensor
+from .operators.movement import Concatenate, PadMode, PadTensor, Slice
 from .operators.protocol import Fusion, TensorOperator
+from .operators.windows import WindowReduce
 
 __all__ = ["group_nodes", "is_border"]
 
@@ -95,10 +98,19 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
             _leads_to(each, group) for each in readers
         )
         if before and _fusion(group.anchor) is not Fusion.REDUCTION:
-            return False
+            return _is_part_of_bytes(graph, node)
         if before and any(_depends(each, group) for each in readers):
             return False
     return _worth_repeating(graph, node, group, readers)
+
+
+def _is_part_of_bytes(graph: Graph, node: Node) -> bool:
+    """Whether dot products may read what ``node`` gives where it lies."""
+    return (
+        isinstance(node.operator, Slice)
+        and set(node.operator.steps) == {1}
+        and graph.types[node.output].dtype.bytes == 1
+    )
 
 
 def _narrows(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
@@ -119,14 +131,15 @@ def _narrows(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
 
 def _only_elementwise(graph: Graph, node: Node, group: _Group, kind: Fusion) -> bool:
     """Whether all that depends on ``node`` in the group is element by element on its shape, but for
-    a border around the results of a contraction.
+    a border around the results of a contraction or of windows.
     """
     shape, last = graph.types[node.output].shape, group.nodes[0]
     reached = {node.output}
     for each in reversed(group.nodes):
         if not reached.intersection(each.inputs):
             continue
-        if each is last and kind is Fusion.CONTRACTION and is_border(graph, each):
+        borders = kind is Fusion.CONTRACTION or isinstance(node.operator, WindowReduce)
+        if each is last and borders and is_border(graph, each):
             return graph.types[each.inputs[0]].shape == shape
         if _fusion(each) is not Fusion.ELEMENTWISE or graph.types[each.output].shape != shape:
             return False

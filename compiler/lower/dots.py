@@ -56,12 +56,15 @@ class Dots:
         assert x is not None
         assert w is not None
         near = (NEIGHBOURS, LANES) if self.columns else (NEIGHBOURS,)
-        ones = (1,) * (len(x.shape) - len(near))
+        ones, own = (1,) * (len(x.shape) - len(near)), starts[self.x]
+        if operands[self.x].start:
+            moved = zip(own, operands[self.x].start, strict=True)
+            own = tuple(each + before if before else each for each, before in moved)
         one_weight = (1,) * (len(w.shape) - 2)
         return Invoke(
             f"{'columns' if self.columns else 'dot'}_{x.dtype}_{w.dtype}_{LANES}",
             (
-                Region(x, starts[self.x], (*ones, *near)),
+                Region(x, own, (*ones, *near)),
                 Region(w, (*starts[self.w], index(0)), (*one_weight, LANES, NEIGHBOURS)),
                 Region(register, at, (*(1,) * (len(register.shape) - 1), LANES)),
             ),
@@ -83,7 +86,7 @@ def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Do
     kinds = operands[x].type.dtype, operands[w].type.dtype
     if kinds[0] not in (DType.UINT8, DType.INT8) or kinds[1] != DType.INT8:
         return None
-    if operands[x].buffer is None or operands[w].buffer is None:
+    if operands[x].buffer is None or operands[w].buffer is None or operands[w].start:
         return None
     x_axes, w_axes = operator.operands[x], operator.operands[w]
     if len(w_axes) < 2 or not x_axes or len(w_axes[-1]) != 1 or len(w_axes[-2]) != 1:

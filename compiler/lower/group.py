@@ -12,7 +12,7 @@ from functools import partial
 from ..errors import UnsupportedOperatorError
 from ..graph.groups import is_border
 from ..graph.ir import Graph, Node
-from ..graph.operators.movement import PadTensor
+from ..graph.operators.movement import PadTensor, Slice
 from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
 from .borders import border
@@ -184,8 +184,16 @@ class _Lowering:
             self.bindings = outer
             return result
 
-        kind = self.graph.types[name]
-        computed = name in self.producers or self.scalar(name) is not None
+        kind, node = self.graph.types[name], self.producers.get(name)
+        if (
+            node is not None
+            and isinstance(node.operator, Slice)
+            and set(node.operator.steps) == {1}
+        ):
+            (whole,) = node.inputs
+            if whole not in self.producers and self.scalar(whole) is None:
+                return Operand(kind, element, self.buffer(whole), node.operator.starts)
+        computed = node is not None or self.scalar(name) is not None
         return Operand(kind, element, None if computed else self.buffer(name))
 
     def buffer(self, name: str) -> Buffer:

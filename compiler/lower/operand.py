@@ -31,12 +31,14 @@ Indices = tuple[Expr, ...]
 class Operand:
     """A tensor that is read element by element: a buffer, or what computes it.
 
-    buffer: where it lies in memory; None when it is computed as it is read.
+    buffer: where it lies in memory; None when it is computed as it is read.  start: where in the
+    buffer it begins, when that is larger.
     """
 
     type: TensorType
     element: Callable[[Indices, bool], Expr]
     buffer: Buffer | None = None
+    start: tuple[int, ...] = ()
 
     def __getitem__(self, indices: Indices) -> Expr:
         """The element at ``indices``, which are within the tensor wherever this is evaluated."""

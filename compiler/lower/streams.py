@@ -42,7 +42,7 @@ def find_stream(
         own = used[number] - others
         moving = [label for label in operator.kept if label in own and label != vector]
         buffer = operand.buffer
-        if vector not in own or not moving or buffer is None:
+        if vector not in own or not moving or buffer is None or operand.start:
             continue
         if buffer.elements * buffer.dtype.bytes >= streamed_bytes:
             return Stream(buffer, tuple(axes), vector, moving[-1])

@@ -27,6 +27,9 @@ __all__ = ["WINDOWS"]
 ROW_VECTORS = 4
 """Registers that take the elements of a row together, as windows are reduced down to rows."""
 
+MOST_TAPS = 25
+"""Of windows whose taps are written out."""
+
 MOST_PADDING = 1024
 """Elements of a row that may lie outside of the tensor, and as many as are inside."""
 
@@ -35,7 +38,7 @@ class _Position:
     """The loops over one window: where its elements are, and which of them are in the tensor.
 
     Loops leave out what lies outside, but along the dimension that lies in ``lanes``, and where
-    there is dilation: there ``inside`` tells.
+    there is dilation: there ``inside`` tells.  Along dimensions ``whole`` nothing lies outside.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class _Position:
         place: Sequence[Expr],
         scope: Scope,
         lanes: int | None = None,
+        whole: frozenset[int] = frozenset(),
     ) -> None:
         self.loops: list[tuple[str, Expr | int]] = []
         where = list(place)
@@ -53,6 +57,10 @@ class _Position:
             size, name = x.type.shape[axis], scope.fresh("k")
             last = _windows(size, kernel, stride, dilation, pads) - 1
             beyond = last * stride + (kernel - 1) * dilation - pads[0] >= size
+            if axis in whole:
+                self.loops.append((name, kernel))
+                where[axis] = place[axis] * stride + Variable(name) * dilation - pads[0]
+                continue
             start = place[axis] * stride - pads[0] if pads[0] else place[axis] * stride
             if dilation == 1 and axis != lanes and (pads[0] > 0 or beyond):
                 begin = Binary(BinaryFunction.MAX, start, zero())
@@ -93,6 +101,8 @@ def window_reduce(
         function = BinaryFunction.OR
     if _worth_rows(operator, x.type.shape):
         return _by_rows(operator, x, result, scope, function, first)
+    if len(shape) - 1 not in operator.axes and shape[-1] > 1:
+        return _by_parts(operator, x, result, scope, function, first)
 
     def piece(place: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
         position = _Position(operator, x, place, scope, len(shape) - 1)
@@ -109,6 +119,70 @@ def window_reduce(
     return _by_lanes(shape, max(64 // max(dtype.bytes, 1), 1), piece, scope)
 
 
+def _by_parts(
+    operator: WindowReduce,
+    x: Operand,
+    result: Result,
+    scope: Scope,
+    function: BinaryFunction,
+    first: Constant,
+) -> Stmt:
+    """Vectors along the last dimension; windows inside of the tensor by themselves.
+
+    Their taps are written out, where they are few.
+    """
+    shape = result.type.shape
+    spans = {axis: [(0, size, False)] for axis, size in enumerate(shape[:-1])}
+    for axis, kernel, stride, dilation, pads in operator.each():
+        spans[axis] = _spans(shape[axis], x.type.shape[axis], kernel, stride, dilation, pads)
+
+    def nest(place: tuple[Expr, ...], whole: frozenset[int]) -> Stmt:
+        axis = len(place)
+        if axis < len(shape) - 1:
+            return block(*(part(place, whole, span) for span in spans[axis]))
+        inside = whole >= frozenset(operator.axes)
+        kind = LoopKind.SERIAL
+        if inside and prod(operator.kernel) <= MOST_TAPS:
+            kind = LoopKind.UNROLLED
+
+        def piece(last: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
+            everything = (*place, *last)
+            position = _Position(operator, x, everything, scope, None, whole)
+            value = x[position.where]
+            if position.inside is not None:
+                value = x.where(position.inside, position.where, first)
+
+            def store(total: Expr) -> Stmt:
+                return result.store(everything, total)
+
+            return _reduced(function, first, position.loops, value, store, lane, lanes, scope, kind)
+
+        return _by_lanes(shape[-1:], max(64 // max(first.dtype.bytes, 1), 1), piece, scope)
+
+    def part(place: tuple[Expr, ...], whole: frozenset[int], span: tuple[int, int, bool]) -> Stmt:
+        start, count, inside = span
+        name = scope.fresh("o")
+        own: Expr = Variable(name) + start if start else Variable(name)
+        body = nest(
+            (*place, own if count > 1 else index(start)),
+            whole | ({len(place)} if inside else set()),
+        )
+        return loops(((name, count),), body) if count > 1 else body
+
+    return nest((), frozenset())
+
+
+def _spans(
+    count: int, size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]
+) -> list[tuple[int, int, bool]]:
+    """First window, number of windows and whether they are inside, along one dimension."""
+    reach = (kernel - 1) * dilation
+    start = min(max(-(-pads[0] // stride), 0), count)
+    end = min(max((size - 1 - reach + pads[0]) // stride + 1, start), count)
+    spans = [(0, start, False), (start, end - start, True), (end, count - end, False)]
+    return [each for each in spans if each[1]]
+
+
 def _reduced(
     function: BinaryFunction,
     first: Constant,
@@ -118,8 +192,12 @@ def _reduced(
     lane: str,
     lanes: int,
     scope: Scope,
+    kind: LoopKind = LoopKind.SERIAL,
 ) -> Stmt:
-    """``value`` of all taps combined in a register for each lane, then stored."""
+    """``value`` of all taps combined in a register for each lane, then stored.
+
+    kind: of the loops over the taps.
+    """
     total = Buffer(scope.fresh("acc"), (lanes,), first.dtype, Memory.REGISTER)
     at = (Variable(lane),) if lanes > 1 else (zero(),)
 
@@ -130,7 +208,7 @@ def _reduced(
         total,
         block(
             wide(Store(total, at, first)),
-            loops(tuple(taps), wide(Update(total, at, function, value))),
+            loops(tuple(taps), wide(Update(total, at, function, value)), kind),
             wide(store(Load(total, at))),
         ),
     )

@@ -16,8 +16,8 @@ def emit_interleave(e: Emitter, a: Place, b: Place, c: Place, d: Place, rows: Pl
         e.op(f"load {kind}, ptr {each.pointer}, align 1", DType.UINT8, lanes)
         for each in (a, b, c, d)
     ]
-    pairs = [_woven(e, columns[n], columns[n + 1], 1) for n in (0, 2)]
-    result = _woven(e, *pairs, 2)
+    left, right = _woven(e, columns[0], columns[1], 1), _woven(e, columns[2], columns[3], 1)
+    result = _woven(e, left, right, 2)
     e.line(f"store {result.typed}, ptr {rows.pointer}, align 1")
 
 
