@@ -12,8 +12,9 @@ import numpy as np
 from dovetail.compiler.backends.vta.check import check
 from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.launch import Launch
 from dovetail.isa.memories import Memory
 

@@ -28,20 +28,11 @@ from dataclasses import MISSING, Field, dataclass, fields
 from typing import TypeVar
 
 from .config import HardwareConfig
+from .encoding import encode
 from .errors import AssemblyError, EncodingError
 from .footprint import with_bank_masks
 from .instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from .instructions import (
-    Finish,
-    Fold,
-    Gemm,
-    Instruction,
-    Load,
-    Multiplier,
-    Store,
-    Vector,
-    encode,
-)
+from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
 from .memories import Memory, Unit
 
 __all__ = ["assemble", "disassemble"]

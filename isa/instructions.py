@@ -1,19 +1,16 @@
-"""The four instructions: one frozen class each, its fields and its legality.
+"""The four instructions: one frozen class each, its fields and what they mean.
 
-Owns which values an instruction may have.  What an instruction does is in ``semantics``; which
-addresses it touches is in ``footprint``; where its bits lie is in ``instruction_formats``.
+Which values an instruction may have is in ``legality``; what it does in ``semantics``; which
+addresses it touches in ``footprint``; where its bits lie in ``instruction_formats``.
 
 Loop levels count from the innermost: level 0 varies fastest.  Every scratchpad address is taken
 modulo the depth of its memory.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
-from .config import INSTRUCTION_BYTES, HardwareConfig
-from .errors import EncodingError
 from .formats import Format
 from .instruction_formats import (
     GEMM_FORMAT,
@@ -25,6 +22,7 @@ from .instruction_formats import (
 from .memories import Memory, Unit
 
 __all__ = [
+    "CLASSES",
     "FORMATS",
     "Finish",
     "Fold",
@@ -33,10 +31,8 @@ __all__ = [
     "Load",
     "Multiplier",
     "Store",
+    "Units",
     "Vector",
-    "decode",
-    "encode",
-    "legality_problem",
 ]
 
 Units = frozenset[Unit]
@@ -261,180 +257,3 @@ Instruction = Load | Gemm | Vector | Store
 
 CLASSES: tuple[type[Instruction], ...] = (Load, Gemm, Vector, Store)
 FORMATS: tuple[Format, ...] = tuple(cls.format for cls in CLASSES)
-
-
-def _mask(units: Iterable[Unit]) -> int:
-    return sum(1 << unit for unit in units)
-
-
-def _units(mask: int) -> Units:
-    return frozenset(unit for unit in Unit if mask >> unit & 1)
-
-
-def field_values(instruction: Instruction) -> dict[str, int]:
-    """The value of every field of the instruction's format, in the format's order."""
-    values: dict[str, int] = {"opcode": instruction.unit + 1}
-    for field in fields(instruction):
-        value = getattr(instruction, field.name)
-        if isinstance(value, frozenset):
-            values[field.name] = _mask(value)
-        elif isinstance(value, Memory):
-            values[field.name] = (
-                value.code if instruction.unit is Unit.LOAD else _SIDES.index(value)
-            )
-        elif isinstance(value, tuple):
-            levels = _level_names(instruction.format, field.name)
-            if len(value) != len(levels):
-                raise EncodingError(
-                    f"{instruction.format.name}: {field.name} has {len(value)} levels; "
-                    f"required {len(levels)}"
-                )
-            values.update(zip(levels, value, strict=True))
-        else:
-            values[field.name] = int(value)
-    return {field.name: values[field.name] for field in instruction.format.fields}
-
-
-_SIDES = (Memory.ACT, Memory.ACC)
-
-
-def _level_names(layout: Format, stem: str) -> list[str]:
-    return [f.name for f in layout.fields if f.name[:-1] == stem and f.name[-1].isdigit()]
-
-
-def encode(instruction: Instruction) -> bytes:
-    """The 64 bytes of ``instruction``, little-endian.
-
-    Raises EncodingError when a value does not fit its field or the word is illegal in every
-    configuration.
-    """
-    word = instruction.format.encode(field_values(instruction))
-    problem = _problem(instruction)
-    if problem:
-        raise EncodingError(f"{instruction.format.name}: {problem}")
-    return word.to_bytes(INSTRUCTION_BYTES, "little")
-
-
-def decode(data: bytes) -> Instruction:
-    """The instruction in 64 bytes.
-
-    Raises EncodingError, naming the field, when they are not a legal instruction.
-    """
-    if len(data) != INSTRUCTION_BYTES:
-        raise EncodingError(f"an instruction has {INSTRUCTION_BYTES} bytes; found {len(data)}")
-    word = int.from_bytes(data, "little")
-    opcode = word & 15
-    if not 1 <= opcode <= len(CLASSES):
-        raise EncodingError(f"opcode {opcode}; required 1 to {len(CLASSES)}")
-    cls = CLASSES[opcode - 1]
-    values = cls.format.decode(word)
-    arguments: dict[str, object] = {}
-    for field in fields(cls):
-        name = field.name
-        if name not in values:
-            arguments[name] = tuple(values[level] for level in _level_names(cls.format, name))
-        elif name in ("wait", "post"):
-            arguments[name] = _units(values[name])
-        else:
-            arguments[name] = values[name]
-    _decode_enums(cls, arguments)
-    instruction: Instruction = cls(**arguments)  # type: ignore[arg-type]
-    problem = _problem(instruction)
-    if problem:
-        raise EncodingError(f"{cls.format.name}: {problem}")
-    return instruction
-
-
-def _decode_enums(cls: type[Instruction], arguments: dict[str, object]) -> None:
-    choices: dict[str, tuple[object, ...]] = {}
-    if cls is Load:
-        choices = {"memory": tuple(Memory)}
-    elif cls is Gemm:
-        choices = {"accumulate": (False, True)}
-    elif cls is Vector:
-        choices = {
-            "source": _SIDES,
-            "destination": _SIDES,
-            "fold": tuple(Fold),
-            "multiplier": tuple(Multiplier),
-            "finish": tuple(Finish),
-            "lookup": (False, True),
-        }
-    for name, values in choices.items():
-        code = arguments[name]
-        assert isinstance(code, int)
-        if code >= len(values):
-            raise EncodingError(
-                f"{cls.format.name}: {name} = {code}; required 0 to {len(values) - 1}"
-            )
-        arguments[name] = values[code]
-
-
-def _problem(instruction: Instruction) -> str | None:
-    """What makes the instruction illegal in every configuration."""
-    if instruction.unit in instruction.wait | instruction.post:
-        return "a unit can neither wait for nor post to itself"
-    match instruction:
-        case Load():
-            if not instruction.count_z * instruction.columns * instruction.rows:
-                return "the block has no cells"
-            if instruction.step and instruction.memory is not Memory.ACT:
-                return f"step = {instruction.step} needs memory act"
-            if instruction.step and instruction.columns != instruction.count_x:
-                return f"step = {instruction.step} needs pad_x_before and pad_x_after 0"
-        case Store():
-            if not instruction.count_z * instruction.count_y * instruction.count_x:
-                return "the block has no words"
-        case Gemm():
-            if 0 in instruction.extent:
-                return f"extent = {instruction.extent}; required 1 and up"
-        case Vector():
-            if 0 in instruction.extent:
-                return f"extent = {instruction.extent}; required 1 and up"
-            if instruction.rounding:
-                return f"rounding = {instruction.rounding}; only 0 (half to even) is defined"
-            if not 1 <= instruction.reduction_levels <= VECTOR_LEVELS:
-                return (
-                    f"reduction_levels = {instruction.reduction_levels}; "
-                    f"required 1 to {VECTOR_LEVELS}"
-                )
-            if instruction.lookup and instruction.destination is not Memory.ACT:
-                return "lookup needs destination act"
-            if instruction.tab_address % 256:
-                return f"tab_address = {instruction.tab_address}; required a multiple of 256"
-            if instruction.low > instruction.high:
-                return f"low = {instruction.low} is above high = {instruction.high}"
-    return None
-
-
-def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | None:
-    """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
-
-    Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
-    with a step, strides of the bus only, and a step of at least a beat.
-    """
-    problem = _problem(instruction)
-    if problem is None and isinstance(instruction, Load | Store):
-        if isinstance(instruction, Load) and instruction.step:
-            return _window_problem(instruction, config)
-        memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
-        size = config.word_bytes(memory)
-        for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
-            value = getattr(instruction, name)
-            if value % size:
-                return (
-                    f"{name} = {value}; required a multiple of {size}, "
-                    f"the bytes of a {memory.value} word"
-                )
-    return problem
-
-
-def _window_problem(load: Load, config: HardwareConfig) -> str | None:
-    """What makes the hardware refuse a LOAD with a step."""
-    if load.step < config.bus_bytes:
-        return f"step = {load.step}; required 0, or {config.bus_bytes} and up, the bytes of a beat"
-    for name in ("dram_stride_y", "dram_stride_z"):
-        value = getattr(load, name)
-        if value % config.bus_bytes:
-            return f"{name} = {value}; required a multiple of {config.bus_bytes} with a step"
-    return None

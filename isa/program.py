@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .config import INSTRUCTION_BYTES, HardwareConfig
+from .encoding import decode, encode
 from .errors import EncodingError, ProgramError
 from .footprint import (
     dram_rows,
@@ -13,7 +14,8 @@ from .footprint import (
     scratchpad_writes,
     with_bank_masks,
 )
-from .instructions import Instruction, Load, Store, Vector, decode, encode, legality_problem
+from .instructions import Instruction, Load, Store, Vector
+from .legality import legality_problem
 
 __all__ = ["Program", "check_program", "program_from_bytes", "program_to_bytes"]
 

@@ -1,6 +1,6 @@
 """The fields of many instruction words at once, as columns of integers.
 
-The same bits and the same legality as ``instructions.decode`` and ``legality_problem``, for
+The same bits and the same legality as ``encoding.decode`` and ``legality.legality_problem``, for
 programs of thousands of words; a test holds the two together.
 """
 
@@ -10,17 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import INSTRUCTION_BYTES, HardwareConfig
+from .encoding import SIDES
 from .formats import Format
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import FORMATS, Finish, Fold, Multiplier
 from .memories import Memory, Unit
 
-__all__ = ["SIDES", "InstructionTable", "decode_table"]
+__all__ = ["InstructionTable", "decode_table"]
 
 Columns = NDArray[np.int64]
-
-SIDES = (Memory.ACT, Memory.ACC)
-"""The memories that VECTOR's ``source`` and ``destination`` number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def _nothing_above(parts: NDArray[np.uint64], used: int) -> NDArray[np.bool_]:
 
 
 def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
-    """As ``instructions.decode`` and ``legality_problem`` judge."""
+    """As ``encoding.decode`` and ``legality.legality_problem`` judge."""
     legal: NDArray[np.bool_] = ((field["wait"] | field["post"]) >> int(unit) & 1) == 0
     match unit:
         case Unit.LOAD:

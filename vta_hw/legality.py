@@ -1,4 +1,4 @@
-"""Which instruction words the hardware refuses; the same as ``dovetail.isa.instructions``."""
+"""Which instruction words the hardware refuses; the same as ``dovetail.isa.legality``."""
 
 from collections.abc import Iterable
 

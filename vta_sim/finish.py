@@ -3,9 +3,9 @@
 Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at their first index.
 """
 
+from dovetail.isa.encoding import SIDES
 from dovetail.isa.instructions import Finish, Vector
 from dovetail.isa.memories import Memory
-from dovetail.isa.table import SIDES
 
 from .memories import Memories
 from .native.language import (

@@ -4,11 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.encoding import SIDES
 from dovetail.isa.formats import Format
 from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import BY_BEATS, Memory, Unit
-from dovetail.isa.table import SIDES, InstructionTable
+from dovetail.isa.table import InstructionTable
 
 from .native.language import Int64s, Record
 

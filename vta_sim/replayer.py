@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.encoding import decode
 from dovetail.isa.footprint import block_bytes, nest
-from dovetail.isa.instructions import Store, decode
+from dovetail.isa.instructions import Store
 from dovetail.isa.launch import Launch
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState

@@ -6,15 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.encoding import decode, encode
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import (
-    Instruction,
-    Load,
-    Store,
-    decode,
-    encode,
-    legality_problem,
-)
+from dovetail.isa.instructions import Instruction, Load, Store
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dovetail.isa.config import DramTiming, HardwareConfig
-from dovetail.isa.instructions import Instruction, encode
+from dovetail.isa.encoding import encode
+from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import decode
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import decode, legality_problem
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.registers import ErrorCode
 from tests.differential.compare import compare
 from tests.differential.faults import FAULTS, Fault

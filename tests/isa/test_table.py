@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.isa.encoding import decode, field_values
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import FORMATS, decode, field_values, legality_problem
+from dovetail.isa.instructions import FORMATS
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.table import decode_table
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from cocotb.triggers import FallingEdge
 
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import load_cells
-from dovetail.isa.instructions import Load, Store, encode
+from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw import layouts

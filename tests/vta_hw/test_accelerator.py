@@ -13,8 +13,9 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from dovetail.isa import semantics
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, encode
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import REGISTERS, Control, ErrorCode, Status
 from dovetail.isa.state import MachineState

@@ -11,8 +11,10 @@ from cocotb.triggers import FallingEdge, ReadOnly
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import decode
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import FORMATS, decode, legality_problem
+from dovetail.isa.instructions import FORMATS
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Unit
 from dovetail.vta_hw.legality import Legality
 

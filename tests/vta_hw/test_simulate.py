@@ -9,8 +9,9 @@ import pytest
 from dovetail.isa import semantics
 from dovetail.isa.config import DramTiming
 from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Memory, Unit

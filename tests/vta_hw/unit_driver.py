@@ -13,8 +13,9 @@ from cocotb.triggers import FallingEdge
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import Touch, scratchpad_reads, scratchpad_writes
-from dovetail.isa.instructions import Gemm, Instruction, Vector, encode
+from dovetail.isa.instructions import Gemm, Instruction, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.semantics import execute

@@ -6,7 +6,8 @@ import numpy as np
 
 from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Gemm, Instruction, Vector, encode
+from dovetail.isa.encoding import encode
+from dovetail.isa.instructions import Gemm, Instruction, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
 from dovetail.vta_sim.machine import SimResult, simulate

@@ -14,18 +14,12 @@ from numpy.typing import NDArray
 
 from dovetail.isa import semantics
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
+from dovetail.isa.encoding import decode
 from dovetail.isa.errors import EncodingError
 from dovetail.isa.footprint import scratchpad_reads
-from dovetail.isa.instructions import (
-    Gemm,
-    Instruction,
-    Load,
-    Store,
-    Vector,
-    decode,
-    legality_problem,
-)
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import BY_BEATS, Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import CONFIGS, find_config
-from dovetail.isa.instructions import encode
+from dovetail.isa.encoding import encode
 from dovetail.isa.memories import Memory
 from dovetail.vta_sim.machine import simulate, time_program
 from tests.differential.generate import generate

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.isa.instructions import Load, Store, encode
+from dovetail.isa.encoding import encode
+from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 

@@ -10,7 +10,8 @@ import pytest
 from dovetail.isa import semantics
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, encode
+from dovetail.isa.encoding import encode
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
 from dovetail.isa.table import decode_table

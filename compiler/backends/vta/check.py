@@ -21,7 +21,8 @@ from dovetail.isa.footprint import (
     scratchpad_writes,
     with_bank_masks,
 )
-from dovetail.isa.instructions import Instruction, Load, Vector, legality_problem
+from dovetail.isa.instructions import Instruction, Load, Vector
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory, Unit
 
 from ...errors import CompilerError

@@ -13,8 +13,9 @@ from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.debugger import Debugger
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Instruction, encode
+from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 from dovetail.runtime.executor import config_of
 from dovetail.runtime.module import Module

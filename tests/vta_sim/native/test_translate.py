@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import encode
+from dovetail.isa.encoding import encode
 from dovetail.isa.table import decode_table
 from dovetail.vta_sim.native.errors import TranslationError
 from dovetail.vta_sim.native.language import Native

@@ -24,6 +24,7 @@ from dovetail.compiler.graph.fuse import fuse
 from dovetail.compiler.graph.simplify import simplify
 from dovetail.compiler.importers.onnx import import_onnx
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import (
     Finish,
@@ -34,7 +35,6 @@ from dovetail.isa.instructions import (
     Multiplier,
     Store,
     Vector,
-    encode,
 )
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState

@@ -6,8 +6,9 @@ import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Load, Store, Vector, encode
+from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState

@@ -10,7 +10,8 @@ from dovetail.compiler.backends.vta.image import load_windows
 from dovetail.compiler.backends.vta.layers.activation import Activation
 from dovetail.compiler.backends.vta.layers.image import Image
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import encode, legality_problem
+from dovetail.isa.encoding import encode
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.semantics import load
 from dovetail.isa.state import MachineState
 from dovetail.runtime.host import pack_rows

@@ -9,8 +9,9 @@ import pytest
 from dovetail.compiler.backends.vta.predict import predict
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, encode
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.vta_sim.machine import time_program
 from tests.differential.configs import VARIANTS

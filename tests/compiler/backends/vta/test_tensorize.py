@@ -14,7 +14,8 @@ from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function, LoopKind
 from dovetail.compiler.loops.parse import parse
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Gemm, encode
+from dovetail.isa.encoding import encode
+from dovetail.isa.instructions import Gemm
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState

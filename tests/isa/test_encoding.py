@@ -1,20 +1,13 @@
+"""Instructions come back from their bytes; illegal ones are refused."""
+
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from dovetail.isa.configs import find_config
+from dovetail.isa.encoding import decode, encode
 from dovetail.isa.errors import EncodingError
-from dovetail.isa.instructions import (
-    Gemm,
-    Instruction,
-    Load,
-    Store,
-    Vector,
-    decode,
-    encode,
-    legality_problem,
-)
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 
 from .strategies import instructions
@@ -82,9 +75,3 @@ def test_enumerations_beyond_their_last_value_are_refused() -> None:
     word = int.from_bytes(encode(VECTOR), "little") | 7 << Vector.format.offset("fold")
     with pytest.raises(EncodingError, match="fold = 7; required 0 to 4"):
         decode(word.to_bytes(64, "little"))
-
-
-def test_dram_addresses_are_whole_words_of_the_configuration() -> None:
-    load = replace(LOAD, dram_address=8)
-    assert legality_problem(load, find_config("tiny")) is None
-    assert "required a multiple of 16" in str(legality_problem(load, find_config("zynq7020")))

@@ -1,0 +1,78 @@
+"""Which instructions the hardware takes."""
+
+from .config import HardwareConfig
+from .instruction_formats import VECTOR_LEVELS
+from .instructions import Gemm, Instruction, Load, Store, Vector
+from .memories import Memory
+
+__all__ = ["legality_problem", "word_problem"]
+
+
+def word_problem(instruction: Instruction) -> str | None:
+    """What makes the instruction illegal in every configuration."""
+    if instruction.unit in instruction.wait | instruction.post:
+        return "a unit can neither wait for nor post to itself"
+    match instruction:
+        case Load():
+            if not instruction.count_z * instruction.columns * instruction.rows:
+                return "the block has no cells"
+            if instruction.step and instruction.memory is not Memory.ACT:
+                return f"step = {instruction.step} needs memory act"
+            if instruction.step and instruction.columns != instruction.count_x:
+                return f"step = {instruction.step} needs pad_x_before and pad_x_after 0"
+        case Store():
+            if not instruction.count_z * instruction.count_y * instruction.count_x:
+                return "the block has no words"
+        case Gemm():
+            if 0 in instruction.extent:
+                return f"extent = {instruction.extent}; required 1 and up"
+        case Vector():
+            if 0 in instruction.extent:
+                return f"extent = {instruction.extent}; required 1 and up"
+            if instruction.rounding:
+                return f"rounding = {instruction.rounding}; only 0 (half to even) is defined"
+            if not 1 <= instruction.reduction_levels <= VECTOR_LEVELS:
+                return (
+                    f"reduction_levels = {instruction.reduction_levels}; "
+                    f"required 1 to {VECTOR_LEVELS}"
+                )
+            if instruction.lookup and instruction.destination is not Memory.ACT:
+                return "lookup needs destination act"
+            if instruction.tab_address % 256:
+                return f"tab_address = {instruction.tab_address}; required a multiple of 256"
+            if instruction.low > instruction.high:
+                return f"low = {instruction.low} is above high = {instruction.high}"
+    return None
+
+
+def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | None:
+    """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
+
+    Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
+    with a step, strides of the bus only, and a step of at least a beat.
+    """
+    problem = word_problem(instruction)
+    if problem is None and isinstance(instruction, Load | Store):
+        if isinstance(instruction, Load) and instruction.step:
+            return _window_problem(instruction, config)
+        memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
+        size = config.word_bytes(memory)
+        for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
+            value = getattr(instruction, name)
+            if value % size:
+                return (
+                    f"{name} = {value}; required a multiple of {size}, "
+                    f"the bytes of a {memory.value} word"
+                )
+    return problem
+
+
+def _window_problem(load: Load, config: HardwareConfig) -> str | None:
+    """What makes the hardware refuse a LOAD with a step."""
+    if load.step < config.bus_bytes:
+        return f"step = {load.step}; required 0, or {config.bus_bytes} and up, the bytes of a beat"
+    for name in ("dram_stride_y", "dram_stride_z"):
+        value = getattr(load, name)
+        if value % config.bus_bytes:
+            return f"{name} = {value}; required a multiple of {config.bus_bytes} with a step"
+    return None
