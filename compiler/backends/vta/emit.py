@@ -24,7 +24,7 @@ from .dependence import dependences, drained, permuted, serial
 from .layers.activation import Activation, plan_activations
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
-from .operations import Builder, UnitOperation, with_acc_bank
+from .operations import Builder
 from .order import Ordered, order
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
@@ -33,6 +33,7 @@ from .predict import predict
 from .record import record
 from .size import require_size
 from .tokens import insert_tokens
+from .unit_operation import UnitOperation, with_acc_bank
 
 __all__ = ["CompiledProgram", "compile_partition"]
 

@@ -1,0 +1,134 @@
+"""Activations that are on chip as a whole: how the model's input comes, its result goes, and halos
+are filled.
+"""
+
+from collections.abc import Iterator
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
+
+from .image import image_reads, load_windows
+from .layers.activation import Activation
+from .model import row_cycles
+from .record import Frame
+
+__all__ = ["halo_loads", "input_loads", "result_store"]
+
+INPUT_CHUNKS = 8
+"""Pieces in which the input is loaded, so that the first layer starts before all of it has come;
+but each is so large that LOAD moves data for at least as long as it waits for the first.
+"""
+
+MOST_PADDING = 510
+"""Words of padding in a row of one LOAD."""
+
+
+def input_loads(
+    source: Activation, place: int, address: int, config: HardwareConfig
+) -> Iterator[tuple[Load, Frame | None]]:
+    """Load the model's input from DRAM, row after row, with its halo; the halo's place where that
+    alone is loaded.
+
+    place: its first word in ACT.  address: in DRAM.
+    """
+    size = config.block
+    row = image_reads(source.image, config)[1] if source.image else source.width * size
+    cycles, _ = row_cycles(row, config)
+    fewest = -(-config.dram.latency_cycles // int(cycles))
+    rows = max(-(-source.height // INPUT_CHUNKS), min(fewest, source.height))
+    if source.image:
+        yield from _image_loads(source, place, address, rows, config)
+        return
+    top, left, bottom, right = source.halo
+    for first in range(0, source.height, rows):
+        count = min(rows, source.height - first)
+        above = top if first == 0 else 0
+        below = bottom if first + count == source.height else 0
+        load = Load(
+            memory=Memory.ACT,
+            sram_address=place + (first + top - above) * source.columns,
+            dram_address=address + first * source.width * size,
+            count_x=source.width,
+            count_y=count,
+            count_z=source.blocks,
+            dram_stride_y=source.width * size,
+            dram_stride_z=source.height * source.width * size,
+            sram_stride_y=source.columns,
+            sram_stride_z=source.rows * source.columns,
+            pad_x_before=left,
+            pad_x_after=right,
+            pad_y_before=above,
+            pad_y_after=below,
+            pad_value=source.fill or 0,
+        )
+        yield load, None
+
+
+def _image_loads(
+    source: Activation, place: int, address: int, rows: int, config: HardwareConfig
+) -> Iterator[tuple[Load, Frame | None]]:
+    """Load the windows of an image, some rows at a time."""
+    strides = (source.rows * source.columns, source.columns)
+    for first in range(0, source.rows, rows):
+        part = ((0, source.blocks), (first, min(rows, source.rows - first)))
+        word = place + first * source.columns
+        for load in load_windows(
+            source, (*part, (0, source.columns)), strides, word, address, config.bus_bytes
+        ):
+            yield load, None if load.words else _halo_frame(source, place)
+
+
+def result_store(result: Activation, place: int, address: int, config: HardwareConfig) -> Store:
+    """Store the model's result to DRAM, without its halo."""
+    size = config.block
+    return Store(
+        dram_address=address,
+        sram_address=place + result.halo[0] * result.columns + result.halo[1],
+        count_x=result.width,
+        count_y=result.height,
+        count_z=result.blocks,
+        dram_stride_y=result.width * size,
+        dram_stride_z=result.height * result.width * size,
+        sram_stride_y=result.columns,
+        sram_stride_z=result.rows * result.columns,
+    )
+
+
+def halo_loads(output: Activation, place: int) -> Iterator[tuple[Load, Frame]]:
+    """Fill the halo: what lies before the first data row, between rows, and after the last.
+
+    Of a tensor whose pixels come from several layers, by the one that makes the first pixel.
+    """
+    if output.fill is None or (output.grid and any(output.grid.start)):
+        return
+    height, width = output.full_size
+    top, left, bottom, right = output.halo
+    columns = output.columns
+    base = place + output.first_block * output.rows * columns
+    runs = (
+        (0, top * columns + left, 1),
+        (top * columns + left + width, left + right, height - 1),
+        ((top + height) * columns - right, right + bottom * columns, 1),
+    )
+    for start, words, rows in runs:
+        for begin in range(0, words if rows else 0, MOST_PADDING):
+            count = min(MOST_PADDING, words - begin)
+            load = Load(
+                memory=Memory.ACT,
+                sram_address=base + start + begin,
+                count_x=0,
+                count_y=rows,
+                count_z=output.blocks,
+                sram_stride_y=columns,
+                sram_stride_z=output.rows * columns,
+                pad_x_before=count // 2,
+                pad_x_after=count - count // 2,
+                pad_value=output.fill,
+            )
+            yield load, _halo_frame(output, place)
+
+
+def _halo_frame(output: Activation, place: int) -> Frame:
+    columns = output.columns
+    return Frame(place, columns, output.rows * columns, halo_of=output.name)

@@ -1,0 +1,105 @@
+"""Constants on chip: which memory each lies in, what a tile needs of it, and the LOADs of that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory
+
+from .constants import DramMap
+from .layers.definition import LoweredLayer
+from .nest import Nest
+from .place import Grant, Ring
+
+__all__ = ["SCALES", "ConstantLoader", "ConstantPiece", "constant_piece", "layer_constants"]
+
+CONSTANTS = {
+    "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
+    "taps": (Memory.TAP, ("c",)),
+    "bias": (Memory.PAR, ("c",)),
+    "add_bias": (Memory.PAR, ()),
+    "table": (Memory.TAB, ()),
+}
+"""Memory of each constant, and the loops over the blocks of its first axes."""
+
+SCALES = {"bias": "scale", "add_bias": "add_scale"}
+"""Biases to the scales that lie in one word with them."""
+
+MOST_WORDS = 4095
+"""Words in a row of one LOAD."""
+
+
+class ConstantLoader:
+    """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
+
+    def __init__(self, config: HardwareConfig, dram: DramMap) -> None:
+        self._config, self._dram = config, dram
+        self._rings = {
+            memory: Ring(config, memory)
+            for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
+        }
+
+    def holds(self, name: str, grant: Grant) -> bool:
+        """Whether what was loaded there, of the constant ``name``, is still there."""
+        return self._rings[CONSTANTS[name][0]].holds(grant)
+
+    def load(
+        self, name: str, array: NDArray[np.generic], layer: LoweredLayer
+    ) -> tuple[Grant, list[Load]]:
+        """Where ``array``, of the layer's constant ``name``, will lie, and what brings it there.
+
+        Raises DoesNotFitError when the memory is too small.
+        """
+        memory = CONSTANTS[name][0]
+        size = self._config.word_bytes(memory)
+        words = array.nbytes // size
+        grant = self._rings[memory].take(words, layer.name)
+        address = self._dram.add(array)
+        loads = [
+            Load(
+                memory=memory,
+                sram_address=(grant.start + start) % self._config.depth(memory),
+                dram_address=address + start * size,
+                count_x=min(MOST_WORDS, words - start),
+            )
+            for start in range(0, words, MOST_WORDS)
+        ]
+        return grant, loads
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantPiece:
+    """What one iteration reads of a constant; an equal ``key`` means an equal array.
+
+    place: of it along each axis that is cut.
+    """
+
+    key: tuple[object, ...]
+    array: NDArray[np.generic]
+    place: tuple[int, ...]
+
+
+def constant_piece(
+    name: str, array: NDArray[np.generic], nest: Nest, at: Mapping[str, int]
+) -> ConstantPiece:
+    """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
+    places: list[int] = []
+    for axis, loop in enumerate(CONSTANTS[name][1]):
+        place = at.get(f"{loop}.outer", 0)
+        array = np.split(array, nest.extents.get(f"{loop}.outer", 1), axis)[place]
+        places.append(place)
+    return ConstantPiece((name, *places), array, tuple(places))
+
+
+def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
+    """What a layer loads: its constants, biases and scales together as words of PAR."""
+    found = {name: array for name, array in layer.constants.items() if name not in SCALES.values()}
+    for name in SCALES.keys() & found.keys():
+        bias = layer.constants[name].astype(np.int32)
+        scale = layer.constants[SCALES[name]].astype(np.float32)
+        found[name] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
+    return found
