@@ -77,6 +77,9 @@ class HardwareConfig:
         no wire goes to all of them.
     vector_cycles: cycles for a word of the vector unit, which has ``block / vector_cycles`` lanes
         (1..4).
+    core_clock_ratio: cycles of the matrix core's own clock in one of the accelerator's (1, 2).  With
+        2 its multipliers make half of a part's rows in each: half as many do the same; needs
+        ``deep_pipelines``.
     deep_pipelines: more registers behind memories and adders, for FPGAs where these are slow.
     clock_hz: clock the timing figures are quoted at.
     """
@@ -101,6 +104,7 @@ class HardwareConfig:
     tile_cycles: int = 1
     lane_groups: int = 1
     vector_cycles: int = 1
+    core_clock_ratio: int = 1
     deep_pipelines: bool = False
     clock_hz: int = 100_000_000
     dram: DramTiming = DramTiming()
@@ -109,7 +113,7 @@ class HardwareConfig:
         powers: tuple[str, ...] = (
             *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead"),
             *("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory)),
-            *("tile_cycles", "lane_groups", "vector_cycles"),
+            *("tile_cycles", "lane_groups", "vector_cycles", "core_clock_ratio"),
         )
         for name in powers:
             value = getattr(self, name)
@@ -132,15 +136,22 @@ class HardwareConfig:
             "store_slots": (2, 16),
             "token_max": (1, 255),
             "multiplier_bits": (18, 32),
-            "tile_cycles": (1, 4),
+            "tile_cycles": (1, min(4, self.block // self.core_clock_ratio)),
             "vector_cycles": (1, 4),
-            # Two products in one multiplier are of two rows of a group.
-            "lane_groups": (1, self.block // self.tile_cycles // (1 + (self.multiplier_bits > 24))),
+            "core_clock_ratio": (1, 2),
+            # Two products in one multiplier are of two rows of a group, in one cycle of its clock.
+            "lane_groups": (1, self.multiplier_rows // (1 + (self.multiplier_bits > 24))),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"{self.name}: {name} = {value}; required {low} to {high}")
+        if self.core_clock_ratio > 1 and not self.deep_pipelines:
+            raise ConfigError(
+                f"{self.name}: core_clock_ratio = {self.core_clock_ratio} without deep_pipelines; "
+                "the matrix core has a clock of its own only between the registers of deep "
+                "pipelines: set deep_pipelines, or core_clock_ratio = 1"
+            )
         if self.block % self.bus_bytes:
             raise ConfigError(
                 f"{self.name}: bus_bytes = {self.bus_bytes} does not divide block = {self.block}; "
@@ -153,6 +164,11 @@ class HardwareConfig:
     def macs_per_cycle(self) -> int:
         """int8 multiply-accumulates of the matrix core in one cycle."""
         return self.block * self.block // self.tile_cycles
+
+    @property
+    def multiplier_rows(self) -> int:
+        """Rows of ``block`` multipliers in the matrix core."""
+        return self.block // self.tile_cycles // self.core_clock_ratio
 
     @property
     def burst_bytes(self) -> int:
@@ -190,7 +206,7 @@ class HardwareConfig:
         """
         skip = {"name", "clock_hz", "dram"}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
-        skip |= {"deep_pipelines"}
+        skip |= {"core_clock_ratio", "deep_pipelines"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

@@ -49,5 +49,7 @@ def issue_cycles(config: HardwareConfig) -> dict[Unit, int]:
 def compute_latency(config: HardwareConfig) -> dict[Unit, int]:
     """Of GEMM and VECTOR: cycles from an instruction's last issue to its last write."""
     gemm = 11 if config.deep_pipelines else 5
+    if config.core_clock_ratio > 1:
+        gemm = 10
     vector = 32 if config.deep_pipelines else 14
     return {Unit.GEMM: gemm + config.lane_groups - 1, Unit.VECTOR: vector}

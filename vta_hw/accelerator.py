@@ -188,7 +188,9 @@ class Accelerator(wiring.Component):
         wgt_beats, par_beats = (
             config.word_bytes(memory) // config.bus_bytes for memory in (Memory.WGT, Memory.PAR)
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT, parts, wgt_beats)
+        m.submodules.wgt = wgt = SimpleScratchpad(
+            config, Memory.WGT, parts, wgt_beats, config.core_clock_ratio
+        )
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, 1, par_beats)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)

@@ -143,9 +143,10 @@ def _isa_folder() -> Path:
 
 
 def _constants(config: HardwareConfig) -> str:
-    """Register offsets for the harness."""
+    """Register offsets and clocks for the harness."""
     offsets = {register.name: register.offset for register in REGISTERS}
     lines = [f"constexpr int kMemoryBytes = {memory_bytes(config)};"]
+    lines.append(f"#define CORE_CLOCK {int(config.core_clock_ratio > 1)}")
     for name in (
         *("CONTROL", "STATUS", "ERROR_CODE", "ERROR_INDEX", "PROGRAM_ADDRESS", "PROGRAM_COUNT"),
         *("WINDOW_BASE", "WINDOW_LIMIT", "WATCHDOG"),

@@ -11,7 +11,8 @@ from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
-from .lane_group import LaneGroup, addend_bits, grouped_sum, slot_layout
+from .dot_products import grouped_sum
+from .lane_group import LaneGroup, addend_bits, slot_layout
 from .paired_products import MULTIPLIER_BITS, high_excess, low_excess
 from .pipeline import delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
@@ -42,12 +43,13 @@ class Gemm(wiring.Component):
     By cycle, for the first group: t reads ACT and WGT; t+1 words arrive; t+2 products; t+3 partial
     sums, ACC is read; t+4 dot products complete, the ACC word arrives; t+5 adds and writes.  Deep
     pipelines: t+1 reads ACT, t+2 WGT, t+5 products, t+7 partial sums, ACC is read; t+9 the ACC word
-    arrives, t+10 adds, t+11 writes.
+    arrives, t+10 adds, t+11 writes.  Multipliers with a clock of their own: t+3 WGT, t+5.5 and t+6
+    products, t+6 ACC is read, t+9 adds, t+10 writes.
 
     The weight offset costs no cycle: the inputs are added up beside the products, their sum is
     multiplied by the offset and added to every lane's dot product.
 
-    Resources: ``block**2 / tile_cycles`` 8x8 multipliers, and one for the weight offset; or, with
+    Resources: ``block * multiplier_rows`` 8x8 multipliers, and one for the weight offset; or, with
     paired products, half as many 25x8 multipliers and two.
 
     Members
@@ -56,6 +58,7 @@ class Gemm(wiring.Component):
     act : Out(ReadPort)
         Deep pipelines: data follow two cycles after the address.
     wgt_<part> : Out(ReadPort)
+        Of the part, or of half of it (``SimpleScratchpad``).
     acc_read_<part> : Out(ReadPort), acc_write_<part> : Out(WritePort)
         Reads as for ``act``.
     """
@@ -70,7 +73,10 @@ class Gemm(wiring.Component):
         for name, memory in PARTED.items():
             signature = WritePort if name == "acc_write" else ReadPort
             for part in range(parts):
-                ports[f"{name}_{part}"] = Out(signature(8 * config.word_bytes(memory) // parts))
+                width = 8 * config.word_bytes(memory) // parts
+                if memory is Memory.WGT:
+                    width //= config.core_clock_ratio
+                ports[f"{name}_{part}"] = Out(signature(width))
         super().__init__(
             {
                 "control": In(UnitControl(layouts.GEMM)),
@@ -100,7 +106,8 @@ class Gemm(wiring.Component):
         even, odd = self._addends(m, act, offset)
         if self._deep:
             # As much later as the products, for the registers of multipliers.
-            even, odd = delays(m, even, "even", 2)[-1], delays(m, odd, "odd", 2)[-1]
+            later = 2 if config.core_clock_ratio == 1 else 1
+            even, odd = delays(m, even, "even", later)[-1], delays(m, odd, "odd", later)[-1]
         for group in range(config.lane_groups):
             if group:
                 slot = self._next(m, slot, group)

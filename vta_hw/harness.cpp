@@ -221,8 +221,12 @@ class Machine {
     }
 
     // One clock period: the rising edge, then memory's answer to the new address, then the falling edge.
+    // The core's own clock, twice as fast, rises with the other and where that falls.
     void tick() {
         top_->clk = 1;
+#if CORE_CLOCK
+        top_->core_clk = 1;
+#endif
         top_->eval();
         draw(0);
         const uint64_t offset = uint64_t(top_->address) - base_;
@@ -231,9 +235,20 @@ class Machine {
         } else {
             std::memset(&top_->read_data, 0, kMemoryBytes);
         }
+#if CORE_CLOCK
+        top_->core_clk = 0;
+        top_->eval();
+        draw(kCycleTime / 4);
+        top_->core_clk = 1;
+#endif
         top_->clk = 0;
         top_->eval();
         draw(kCycleTime / 2);
+#if CORE_CLOCK
+        top_->core_clk = 0;
+        top_->eval();
+        draw(3 * kCycleTime / 4);
+#endif
         if (top_->write) store(offset);
         if (top_->trace_cycle) trace();
         if (top_->violation) fail("SDRAM violation " + std::to_string(int(top_->violation)));

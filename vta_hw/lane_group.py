@@ -8,17 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 
-from .paired_products import MULTIPLIER_BITS, paired_operand, split_product
+from .dot_products import dot_products, dot_products_of_halves
 from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
-__all__ = ["ADDENDS", "LaneGroup", "Stages", "addend_bits", "grouped_sum", "slot_layout"]
+__all__ = ["ADDENDS", "LaneGroup", "Stages", "addend_bits", "slot_layout"]
 
 ADDENDS = 2
 """What lanes add to their products: one value for even lanes, one for odd ones."""
-
-TERMS = 4
-"""Values that one cycle adds up; the next one adds all those sums."""
 
 COMPARED = 4
 """Bits of addresses compared at once in deep pipelines."""
@@ -43,6 +40,8 @@ class Stages:
     @classmethod
     def of(cls, config: HardwareConfig) -> "Stages":
         """The stages of a configuration."""
+        if config.core_clock_ratio > 1:
+            return cls(weights=2, operands=3, read=5, choose=7, add=8, write=9)
         if config.deep_pipelines:
             return cls(weights=1, operands=3, read=6, choose=8, add=9, write=10)
         return cls(weights=0, operands=2, read=3, choose=4, add=5, write=5)
@@ -70,10 +69,8 @@ class LaneGroup(wiring.Component):
     """Of ``rows`` of each part of a tile: ``ACC[o] (+)= WGT[w] @ ACT[a]``.
 
     By cycle, from that in which a slot enters: see ``Stages``.  Between operands and add are
-    products, sums of four, and the whole.  Deep pipelines have two registers on each side of a
-    multiplier, of which an FPGA's multipliers have the inner ones; they add what all lanes add in a
-    cycle of its own, and ACC writes a cycle later.  The sums of slots that have not written when a
-    slot reads replace what it reads.
+    products, sums of four, and the whole (``dot_products``).  With deep pipelines ACC writes a
+    cycle later.  The sums of slots that have not written when a slot reads replace what it reads.
 
     Members
     -------
@@ -81,23 +78,23 @@ class LaneGroup(wiring.Component):
     act : In(8 * block)
         The inputs, in cycle ``operands``.
     addends : In(array of signed)
-        What even and odd lanes add, in the cycle before ``add``; deep: in the one before that.
+        What even and odd lanes add, in the cycle before ``add``.
     wgt_<turn> : Out(ReadPort)
+        With ``core_clock_ratio`` 2 half a part, as ``SimpleScratchpad`` with halves gives it.
     acc_read_<turn> : Out(ReadPort), acc_write_<turn> : Out(WritePort)
         This group's rows of each turn's part of a tile.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
+        self._config = config
         self._stages = Stages.of(config)
         self._deep = config.deep_pipelines
         self._turns = config.tile_cycles
-        self._inputs = config.block
         self._lanes = config.block // config.tile_cycles // config.lane_groups
-        self._paired = config.multiplier_bits >= MULTIPLIER_BITS
         row, sums = 8 * config.block, 32 * self._lanes
         ports: dict[str, wiring.Member] = {}
         for turn in range(self._turns):
-            ports[f"wgt_{turn}"] = Out(ReadPort(row * self._lanes))
+            ports[f"wgt_{turn}"] = Out(ReadPort(row * self._lanes // config.core_clock_ratio))
             ports[f"acc_read_{turn}"] = Out(ReadPort(sums))
             ports[f"acc_write_{turn}"] = Out(WritePort(sums))
         super().__init__(
@@ -130,10 +127,13 @@ class LaneGroup(wiring.Component):
                 write.enable.eq(valid[stages.add] & turn[stages.add][k]),
                 write.address.eq(address[stages.add]),
             ]
-        weights = self._of_turn("wgt", turn[stages.operands - 1])
+        weights = self._of_turn("wgt", turn[stages.weights + 1])
         words = self._of_turn("acc_read", turn[stages.choose])
         places = [Cat(a, t) for a, t in zip(address, turn, strict=True)]
-        totals = self._accumulate(m, self._dot_products(m, weights), words, valid, places, keep)
+        multiply = dot_products if self._config.core_clock_ratio == 1 else dot_products_of_halves
+        addends = [self.addends[k] for k in range(ADDENDS)]
+        dots = multiply(m, self._config, weights, self.act, self._lanes, addends)
+        totals = self._accumulate(m, dots, words, valid, places, keep)
         for k in range(self._turns):
             m.d.comb += getattr(self, f"acc_write_{k}").data.eq(Cat(*totals))
         return m
@@ -144,51 +144,6 @@ class LaneGroup(wiring.Component):
         for k in range(1, self._turns):
             found = Mux(turn[k], getattr(self, f"{name}_{k}").data, found)
         return found
-
-    def _dot_products(self, m: Module, weights: Value) -> list[Value]:
-        """The dot product of each lane, in cycle ``add``."""
-        size = self._inputs
-        wgt, act = delayed(m, weights, "weights"), self.act
-        if self._deep:
-            wgt, act = delayed(m, wgt, "weights_in"), delayed(m, act, "act_in")
-        inputs = [act.word_select(i, 8).as_signed() for i in range(size)]
-        rows = [
-            [wgt.word_select(o * size + i, 8).as_signed() for i in range(size)]
-            for o in range(self._lanes)
-        ]
-        sums: list[Value] = []
-        for o, products in enumerate(self._products(m, rows, inputs)):
-            addend = self.addends[o % ADDENDS]
-            if self._deep:
-                products = [
-                    delayed(m, product, f"product_out{o}_{i}") for i, product in enumerate(products)
-                ]
-                whole = grouped_sum(m, products, f"sum{o}")
-                sums.append(delayed(m, whole + addend, f"dot{o}"))
-            else:
-                sums.append(grouped_sum(m, products, f"sum{o}", addend))
-        return sums
-
-    def _products(
-        self, m: Module, rows: list[list[Value]], inputs: list[Value]
-    ) -> list[list[Value]]:
-        """Of each row of weights its products with the inputs, or halves of paired products."""
-        if not self._paired:
-            return [
-                [
-                    delayed(m, weight * act, f"product{o}_{i}")
-                    for i, (weight, act) in enumerate(zip(row, inputs, strict=True))
-                ]
-                for o, row in enumerate(rows)
-            ]
-        products: list[list[Value]] = [[] for _ in rows]
-        for o in range(0, len(rows), 2):
-            for i, act in enumerate(inputs):
-                operand = paired_operand(rows[o][i], rows[o + 1][i])
-                halves = split_product(delayed(m, operand * act, f"product{o}_{i}"))
-                for lane, half in enumerate(halves, o):
-                    products[lane].append(half)
-        return products
 
     def _accumulate(
         self,
@@ -235,11 +190,3 @@ class LaneGroup(wiring.Component):
             m.d.comb += total.eq(Mux(one_before, history[1], held) + dot)
             written.append(total)
         return written
-
-
-def grouped_sum(m: Module, values: list[Value], name: str, addend: Value | int = 0) -> Signal:
-    """The sum of ``values`` two cycles later; of ``addend`` one cycle later."""
-    groups = [
-        delayed(m, sum(values[k : k + TERMS]), f"{name}_{k}") for k in range(0, len(values), TERMS)
-    ]
-    return delayed(m, sum(groups) + addend, name)

@@ -2,16 +2,23 @@
 
 from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
 
-__all__ = ["COPIES", "copies", "delayed", "delays"]
+__all__ = ["COPIES", "CORE", "copies", "delayed", "delays"]
+
+CORE = "core"
+"""The matrix core's own clock domain, where ``core_clock_ratio`` is 2: two cycles in each of
+``sync``, the first of which begins with it.  Nothing in it has a reset.
+"""
 
 COPIES = 4
 """Copies of a register that synthesis can be kept from merging."""
 
 
-def delayed(m: Module, value: ValueLike, name: str, *, reset: bool = False) -> Signal:
+def delayed(
+    m: Module, value: ValueLike, name: str, *, reset: bool = False, domain: str = "sync"
+) -> Signal:
     """``value``, one cycle later; data needs no ``reset``, what starts an action does."""
     register = Signal(Value.cast(value).shape(), name=name, reset_less=not reset)
-    m.d.sync += register.eq(value)
+    m.d[domain] += register.eq(value)
     return register
 
 

@@ -118,6 +118,9 @@ def _blocks(config: HardwareConfig) -> list[_Block]:
             continue
         parts = _parts(config, memory)
         size, words = config.word_bytes(memory) // parts, config.bank_words(memory)
+        if memory is Memory.WGT:
+            # Halves of a part are words one after the other.
+            size, words = size // config.core_clock_ratio, words * config.core_clock_ratio
         for bank in range(config.banks(memory)):
             for part in range(parts):
                 name = part_name(f"{memory.value}_bank{bank}", part, parts)

@@ -51,7 +51,19 @@ DEEP = replace(
 )
 """Tiles in two cycles, words of VECTOR in four, groups of lanes, deep pipelines."""
 
-VARIANTS = {config.name: config for config in (NARROW, MIXED, DEEP)}
+FAST_CORE = replace(
+    find_config("tiny"), name="fast_core", lane_groups=2, core_clock_ratio=2, deep_pipelines=True
+)
+"""Tiles in one cycle, by multipliers with a clock of their own; a row a group."""
+
+FAST_CORE_TURNS = replace(
+    DEEP, name="fast_core_turns", lane_groups=1, core_clock_ratio=2, multiplier_bits=25
+)
+"""Tiles in two cycles and four of the multipliers' own, in pairs of rows."""
+
+VARIANTS = {
+    config.name: config for config in (NARROW, MIXED, DEEP, FAST_CORE, FAST_CORE_TURNS)
+}
 
 
 def differential_config(name: str) -> HardwareConfig:
