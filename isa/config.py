@@ -77,9 +77,9 @@ class HardwareConfig:
         no wire goes to all of them.
     vector_cycles: cycles for a word of the vector unit, which has ``block / vector_cycles`` lanes
         (1..4).
-    core_clock_ratio: cycles of the matrix core's own clock in one of the accelerator's (1, 2).  With
-        2 its multipliers make half of a part's rows in each: half as many do the same; needs
-        ``deep_pipelines``.
+    core_clock_ratio: cycles of the matrix core's multipliers in one of the accelerator (1, 2).
+        With 2 they have a clock of their own, and each makes two products in a cycle of the
+        accelerator: half as many do.  Needs ``deep_pipelines``.
     deep_pipelines: more registers behind memories and adders, for FPGAs where these are slow.
     clock_hz: clock the timing figures are quoted at.
     """

@@ -77,6 +77,9 @@ ECP5_85 = HardwareConfig(
 )
 """16x16 in two cycles, for a ULX3S-85F: 128 multipliers for the matrix core leave 28 of 156."""
 
+ECP5_85_FAST = replace(ECP5_85, name="ecp5_85_fast", tile_cycles=1, core_clock_ratio=2)
+"""16x16 in a cycle by the same 128 multipliers, whose clock has twice the rate."""
+
 ECP5_85_8X8 = replace(ECP5_85, name="ecp5_85_8x8", block=8, tile_cycles=1, vector_cycles=2)
 """8x8 in a cycle, for a ULX3S-85F: what nextpnr finds ways for."""
 
@@ -115,7 +118,10 @@ LARGE = HardwareConfig(
 )
 """32x32 with a 128-bit AXI port."""
 
-CONFIGS = {config.name: config for config in (TINY, ZYNQ7020, ECP5_85, ECP5_85_8X8, ECP5_25, LARGE)}
+CONFIGS = {
+    config.name: config
+    for config in (TINY, ZYNQ7020, ECP5_85, ECP5_85_FAST, ECP5_85_8X8, ECP5_25, LARGE)
+}
 
 
 def find_config(name: str) -> HardwareConfig:

@@ -28,6 +28,7 @@ FOLLOWS = {
     "dram": "its values are in the table [dram]",
     "clock_hz": "the clock is estimated from the rest",
     "multiplier_bits": "it follows from the FPGA family",
+    "core_clock_ratio": "areas and clocks are estimated for one clock",
 }
 """Fields of a configuration that are no choice here, and why."""
 
@@ -165,6 +166,12 @@ def parse_space(content: Mapping[str, Any], where: str = "space") -> Space:
         if not isinstance(table, Mapping):
             raise SpaceError(f"{where}: {name} = {table!r}; required a table [{name}]")
     base = _base(content.get("base", {}), where)
+    if base.core_clock_ratio > 1:
+        raise SpaceError(
+            f"{where}: [base] {base.name!r} has two clocks (core_clock_ratio = "
+            f"{base.core_clock_ratio}), and areas and clocks are estimated for one; choose another "
+            "base"
+        )
     hardware = content.get("hardware", {})
     for name, reason in FOLLOWS.items():
         if name in hardware:

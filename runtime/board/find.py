@@ -59,7 +59,8 @@ def _ask(model: str, port: str, baud: int) -> FoundBoard:
         return FoundBoard(
             name, None, f"another bitstream: identity {identity:#010x}, version {version}"
         )
-    for config in CONFIGS.values():
-        if config.fingerprint == fingerprint:
-            return FoundBoard(name, config.name, f"ready, for modules of vta:{config.name}")
+    names = [config.name for config in CONFIGS.values() if config.fingerprint == fingerprint]
+    if names:
+        targets = ", ".join(f"vta:{each}" for each in names)
+        return FoundBoard(name, names[0], f"ready, for modules of {targets}")
     return FoundBoard(name, None, f"of a configuration without a name, {fingerprint:#010x}")

@@ -61,9 +61,7 @@ FAST_CORE_TURNS = replace(
 )
 """Tiles in two cycles and four of the multipliers' own, in pairs of rows."""
 
-VARIANTS = {
-    config.name: config for config in (NARROW, MIXED, DEEP, FAST_CORE, FAST_CORE_TURNS)
-}
+VARIANTS = {config.name: config for config in (NARROW, MIXED, DEEP, FAST_CORE, FAST_CORE_TURNS)}
 
 
 def differential_config(name: str) -> HardwareConfig:

@@ -25,7 +25,8 @@ STORE = Store(sram_address=0, dram_address=0x1000, act_read_banks=1)
 
 
 @pytest.mark.parametrize(
-    ("config", "programs", "seed"), [("tiny", 40, 1), ("tiny", 30, TODAY), ("narrow", 15, 1)]
+    ("config", "programs", "seed"),
+    [("tiny", 40, 1), ("tiny", 30, TODAY), ("narrow", 15, 1), ("fast_core", 15, 1)],
 )
 def test_semantics_simulator_and_rtl_agree(config: str, programs: int, seed: int) -> None:
     hardware = differential_config(config)

@@ -33,6 +33,7 @@ BUILDS = {
     "deep_turns": replace(
         CONFIG, tile_cycles=2, lane_groups=2, vector_cycles=2, deep_pipelines=True
     ),
+    "fast_core": replace(CONFIG, lane_groups=2, core_clock_ratio=2, deep_pipelines=True),
 }
 """Ways to build the same units."""
 REQUANTIZE_LANES = 8
@@ -93,7 +94,9 @@ class ComputeTop(wiring.Component):
             parted=("gemm",),
             parts=parts,
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(config, Memory.WGT, parts)
+        m.submodules.wgt = wgt = SimpleScratchpad(
+            config, Memory.WGT, parts, halves=config.core_clock_ratio
+        )
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
@@ -168,6 +171,11 @@ def make_deep_turns_top() -> ComputeTop:
     return ComputeTop(BUILDS["deep_turns"])
 
 
+def make_fast_core_top() -> ComputeTop:
+    """With multipliers that have a clock of their own."""
+    return ComputeTop(BUILDS["fast_core"])
+
+
 TOPS = {
     "plain": make_compute_top,
     "paired": make_paired_top,
@@ -175,5 +183,6 @@ TOPS = {
     "paired_turns": make_paired_turns_top,
     "deep": make_deep_top,
     "deep_turns": make_deep_turns_top,
+    "fast_core": make_fast_core_top,
 }
 """What makes each build."""

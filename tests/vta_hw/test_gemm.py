@@ -87,7 +87,7 @@ def test_random_instruction_sequences_equal_the_semantics_in_every_cycle(build: 
     simulate(TOPS[build], random_sequences, seed=1, build=build)
 
 
-@pytest.mark.parametrize("build", ["plain", "deep", "deep_turns"])
+@pytest.mark.parametrize("build", ["plain", "deep", "deep_turns", "fast_core"])
 def test_single_tiles_back_to_back_see_every_earlier_sum(build: str) -> None:
     simulate(TOPS[build], single_tiles, seed=3, build=build)
 
