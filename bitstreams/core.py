@@ -21,7 +21,8 @@ FROM_MEMORY = tuple(name for name, member in Axi4(GRAIN).members.items() if memb
 
 
 class BoardCore(wiring.Component):
-    """Accelerator, host bridge and SDRAM controller, all on one clock.
+    """Accelerator, host bridge and SDRAM controller, all on one clock; multipliers of the matrix
+    core may have one of their own.
 
     Memory belongs to the accelerator while a program runs, and to the host otherwise.  A register
     is written, and with it a run started, when the memory has settled, and a refresh falls due in

@@ -4,6 +4,7 @@ from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 
+from dovetail.vta_hw.pipeline import CORE
 from dovetail.vta_hw.sdram import SdramCommand
 
 from .boards import Board
@@ -22,7 +23,7 @@ class Ecp5Top(Elaboratable):
     """``BoardCore`` on the pins of a platform with ``uart`` and ``sdram``.
 
     The outputs of the SDRAM are registered in the cells of the pins, and its data on their way in;
-    its clock comes from the second output of the PLL.
+    its clock comes from the second output of the PLL, that of the matrix core from the third.
     """
 
     def __init__(self, board: Board) -> None:
@@ -46,12 +47,18 @@ class Ecp5Top(Elaboratable):
         board = self._board
         hertz = board.config.clock_hz
         source = platform.request(platform.default_clk, 0)  # type: ignore[attr-defined]
-        pll = find_pll(board.oscillator_hz, hertz, lag=0.5 if hertz <= SLOW_CLOCK else 0.25)
+        ratio = board.config.core_clock_ratio
+        lag = 0.5 if hertz <= SLOW_CLOCK else 0.25
+        pll = find_pll(board.oscillator_hz, hertz, lag, ratio)
         locked = Signal()
         m.domains.sync = ClockDomain()
         m.domains.memory = ClockDomain(reset_less=True)
+        fast = None
+        if ratio > 1:
+            m.domains += ClockDomain(CORE, reset_less=True)
+            fast = ClockSignal(CORE)
         m.submodules.pll = pll_instance(
-            pll, source.i, ClockSignal("sync"), ClockSignal("memory"), locked
+            pll, source.i, ClockSignal("sync"), ClockSignal("memory"), locked, fast
         )
         m.submodules.reset = ResetSynchronizer(~locked, domain="sync")
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "Vemulation_top.h"
+#include "clocks.inc"
 #include "verilated.h"
 
 namespace {
@@ -73,14 +74,26 @@ class Board {
         top_->rst = 0;
     }
 
-    // One clock period.
+    // One clock period, two of the core's own clock.
     void tick() {
         top_->clk = 1;
+#if CORE_CLOCK
+        top_->core_clk = 1;
+#endif
         top_->eval();
         const size_t place = top_->address % memory_.size();
         top_->read_data = memory_[place] | memory_[place + 1] << 8;
+#if CORE_CLOCK
+        top_->core_clk = 0;
+        top_->eval();
+        top_->core_clk = 1;
+#endif
         top_->clk = 0;
         top_->eval();
+#if CORE_CLOCK
+        top_->core_clk = 0;
+        top_->eval();
+#endif
         if (top_->write) {
             if (top_->write_strobe & 1) memory_[place] = top_->write_data & 255;
             if (top_->write_strobe & 2) memory_[place + 1] = top_->write_data >> 8;

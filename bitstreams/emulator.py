@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from dovetail.vta_hw.build import build_executable
+from dovetail.vta_hw.build import build_executable, core_clock
 from dovetail.vta_hw.verilog import HardwareError, to_verilog
 
 from .boards import Board
@@ -83,5 +83,6 @@ def build_emulator(board: Board) -> Path:
     files = {
         f"{TOP}.v": to_verilog(top, TOP),
         "emulator.cpp": (Path(__file__).parent / "emulator.cpp").read_text(),
+        "clocks.inc": core_clock(board.config),
     }
     return build_executable(f"board-{board.name}", TOP, files)

@@ -20,7 +20,8 @@ MOST_DIVISOR = 128
 class Pll:
     """``source / reference * feedback`` Hz, by an oscillator at ``divisor`` times that.
 
-    shift: the second output rises this many eighths of an oscillator period later.
+    shift: the second output rises this many eighths of an oscillator period later.  multiple: of
+    that frequency, what the third output has; every rising edge of the first is one of it.
     """
 
     source: int
@@ -28,15 +29,17 @@ class Pll:
     feedback: int
     divisor: int
     shift: int
+    multiple: int
 
     @property
     def clock_hz(self) -> float:
-        """Of both outputs."""
+        """Of the first two outputs."""
         return self.source / self.reference * self.feedback
 
 
-def find_pll(source: int, wanted: int, lag: float) -> Pll:
-    """The PLL for ``wanted`` Hz, exact, whose second output lags by ``lag`` of a period.
+def find_pll(source: int, wanted: int, lag: float, multiple: int = 1) -> Pll:
+    """The PLL for ``wanted`` Hz, exact, whose second output lags by ``lag`` of a period, and whose
+    third has ``multiple`` times the frequency.
 
     Raises ConfigError when there is none.
     """
@@ -47,18 +50,39 @@ def find_pll(source: int, wanted: int, lag: float) -> Pll:
         if not PHASE_DETECTOR[0] <= source // reference <= PHASE_DETECTOR[1]:
             continue
         for divisor in range(MOST_DIVISOR, 0, -1):
-            if VCO[0] <= wanted * divisor <= VCO[1]:
-                return Pll(source, reference, feedback, divisor, round(8 * divisor * lag))
+            if VCO[0] <= wanted * divisor <= VCO[1] and divisor % multiple == 0:
+                shift = round(8 * divisor * lag)
+                return Pll(source, reference, feedback, divisor, shift, multiple)
     raise ConfigError(
         f"no PLL setting gives {wanted / 1e6:g} MHz from {source / 1e6:g} MHz; choose a clock that "
         "is a ratio of small numbers of it"
     )
 
 
-def pll_instance(pll: Pll, source: Signal, clock: Signal, late: Signal, locked: Signal) -> Instance:
-    """The cell: ``clock`` is its first output, ``late`` the second."""
+def pll_instance(
+    pll: Pll,
+    source: Signal,
+    clock: Signal,
+    late: Signal,
+    locked: Signal,
+    fast: Signal | None = None,
+) -> Instance:
+    """The cell: ``clock`` is its first output, ``late`` the second, ``fast`` the third if given."""
     middle = pll.divisor - 1
     whole, eighths = divmod(pll.shift, 8)
+    third: dict[str, object] = {}
+    if fast is not None:
+        divisor = pll.divisor // pll.multiple
+        third = {
+            "a_FREQUENCY_PIN_CLKOS2": f"{pll.multiple * pll.clock_hz / 1e6:g}",
+            "p_OUTDIVIDER_MUXC": "DIVC",
+            "p_CLKOS2_ENABLE": "ENABLED",
+            "p_CLKOS2_DIV": divisor,
+            "p_CLKOS2_CPHASE": divisor - 1,
+            "p_CLKOS2_FPHASE": 0,
+            "i_ENCLKOS2": Const(0),
+            "o_CLKOS2": fast,
+        }
     return Instance(
         "EHXPLLL",
         a_FREQUENCY_PIN_CLKI=f"{pll.source / 1e6:g}",
@@ -96,4 +120,5 @@ def pll_instance(pll: Pll, source: Signal, clock: Signal, late: Signal, locked: 
         o_CLKOP=clock,
         o_CLKOS=late,
         o_LOCK=locked,
+        **third,
     )

@@ -29,12 +29,19 @@ CACHE = 0b0011
 
 
 def require_ports(config: HardwareConfig) -> None:
-    """Raises ConfigError unless bus and bursts are those of a high-performance port."""
+    """Raises ConfigError unless bus and bursts are those of a high-performance port, and there is
+    one clock.
+    """
     if config.bus_bytes != MEMORY_BYTES or config.burst_beats > MEMORY_BEATS:
         raise ConfigError(
             f"{config.name}: a bus of {config.bus_bytes} bytes and bursts of "
             f"{config.burst_beats}; required {MEMORY_BYTES} bytes and at most {MEMORY_BEATS} beats "
             "on a Zynq-7000"
+        )
+    if config.core_clock_ratio > 1:
+        raise ConfigError(
+            f"{config.name}: core_clock_ratio = {config.core_clock_ratio}; required 1 on a "
+            "Zynq-7000, whose top level has one clock; tile_cycles = 2 takes as few multipliers"
         )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "build_executable",
     "build_harness",
     "cache_directory",
+    "core_clock",
     "harness_files",
     "verilator_directory",
 ]
@@ -80,8 +81,14 @@ def harness_files(config: HardwareConfig) -> dict[str, str]:
         f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
         "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
         "registers.inc": _constants(config),
+        "clocks.inc": core_clock(config),
         "public.vlt": PUBLIC_MEMORIES,
     }
+
+
+def core_clock(config: HardwareConfig) -> str:
+    """What C++ is told of the Verilog's clocks: whether there is ``core_clk``."""
+    return f"#define CORE_CLOCK {int(config.core_clock_ratio > 1)}\n"
 
 
 def _require_headers(waves: str) -> None:
@@ -143,10 +150,9 @@ def _isa_folder() -> Path:
 
 
 def _constants(config: HardwareConfig) -> str:
-    """Register offsets and clocks for the harness."""
+    """Register offsets for the harness."""
     offsets = {register.name: register.offset for register in REGISTERS}
     lines = [f"constexpr int kMemoryBytes = {memory_bytes(config)};"]
-    lines.append(f"#define CORE_CLOCK {int(config.core_clock_ratio > 1)}")
     for name in (
         *("CONTROL", "STATUS", "ERROR_CODE", "ERROR_INDEX", "PROGRAM_ADDRESS", "PROGRAM_COUNT"),
         *("WINDOW_BASE", "WINDOW_LIMIT", "WATCHDOG"),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "Vsimulation_top.h"
+#include "clocks.inc"
 #include "registers.inc"
 #include "verilated.h"
 #include "verilated_sym_props.h"

@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from amaranth.hdl import Signal
 
 from dovetail.bitstreams.boards import find_board
 from dovetail.bitstreams.document import read_records, write_page
 from dovetail.bitstreams.flow import Placement
-from dovetail.bitstreams.pll import find_pll
+from dovetail.bitstreams.pll import find_pll, pll_instance
 from dovetail.bitstreams.record import Record, make_record, read_record
 from dovetail.isa.errors import ConfigError
 
@@ -67,6 +68,22 @@ def test_a_pll_gives_the_clock_within_its_limits(megahertz: float) -> None:
 def test_a_clock_without_a_pll_setting_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"no PLL setting gives 33\.3333 MHz"):
         find_pll(25_000_000, 33_333_333, 0.5)
+
+
+@pytest.mark.parametrize("megahertz", [40, 50, 62.5, 75])
+def test_a_second_clock_of_twice_the_rate_rises_with_the_first(megahertz: float) -> None:
+    pll = find_pll(25_000_000, int(megahertz * 1e6), 0.5, multiple=2)
+    cell = pll_instance(pll, *(Signal() for _ in range(4)), Signal())
+    periods, edges = {}, {}
+    for output in ("CLKOP", "CLKOS2"):
+        divisor, phase = (cell.parameters[f"{output}_{each}"] for each in ("DIV", "CPHASE"))
+        assert cell.parameters[f"{output}_FPHASE"] == 0
+        periods[output] = divisor
+        # In periods of the oscillator: an output first rises one after its phase.
+        edges[output] = {phase + 1 + k * divisor for k in range(64)}
+    assert periods["CLKOP"] == 2 * periods["CLKOS2"]
+    assert min(edges["CLKOP"]) in edges["CLKOS2"]
+    assert pll.clock_hz * periods["CLKOP"] <= 800e6
 
 
 def test_an_unknown_board_is_refused() -> None:
