@@ -118,10 +118,8 @@ LARGE = HardwareConfig(
 )
 """32x32 with a 128-bit AXI port."""
 
-CONFIGS = {
-    config.name: config
-    for config in (TINY, ZYNQ7020, ECP5_85, ECP5_85_FAST, ECP5_85_8X8, ECP5_25, LARGE)
-}
+NAMED = (TINY, ZYNQ7020, ECP5_85, ECP5_85_FAST, ECP5_85_8X8, ECP5_25, LARGE)
+CONFIGS = {config.name: config for config in NAMED}
 
 
 def find_config(name: str) -> HardwareConfig:

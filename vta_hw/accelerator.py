@@ -20,6 +20,7 @@ from .registers import ADDRESS_BITS, HostRegisters
 from .scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad, TapScratchpad
 from .store import Store
 from .vector import Vector
+from .weight_scratchpad import weight_scratchpad
 
 __all__ = ["Accelerator"]
 
@@ -188,9 +189,7 @@ class Accelerator(wiring.Component):
         wgt_beats, par_beats = (
             config.word_bytes(memory) // config.bus_bytes for memory in (Memory.WGT, Memory.PAR)
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(
-            config, Memory.WGT, parts, wgt_beats, config.core_clock_ratio
-        )
+        m.submodules.wgt = wgt = weight_scratchpad(config, parts, wgt_beats)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, 1, par_beats)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)

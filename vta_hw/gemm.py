@@ -58,7 +58,7 @@ class Gemm(wiring.Component):
     act : Out(ReadPort)
         Deep pipelines: data follow two cycles after the address.
     wgt_<part> : Out(ReadPort)
-        Of the part, or of half of it (``SimpleScratchpad``).
+        Of the part, or of half of it (``HalvedScratchpad``).
     acc_read_<part> : Out(ReadPort), acc_write_<part> : Out(WritePort)
         Reads as for ``act``.
     """

@@ -80,7 +80,7 @@ class LaneGroup(wiring.Component):
     addends : In(array of signed)
         What even and odd lanes add, in the cycle before ``add``.
     wgt_<turn> : Out(ReadPort)
-        With ``core_clock_ratio`` 2 half a part, as ``SimpleScratchpad`` with halves gives it.
+        With ``core_clock_ratio`` 2 half of them, as ``HalvedScratchpad`` gives it.
     acc_read_<turn> : Out(ReadPort), acc_write_<turn> : Out(WritePort)
         This group's rows of each turn's part of a tile.
     """

@@ -10,7 +10,7 @@ replaces the one word it may read so, and tokens and banks keep all others apart
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory as BlockMemory
 from amaranth.lib.wiring import In, Member, Out
@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Member, Out
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
-from .pipeline import CORE, delayed, delays
+from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
 __all__ = [
@@ -186,44 +186,36 @@ class SimpleScratchpad(wiring.Component):
     parts : int
         Equal parts of a word, each read by a port of its own.
     pieces : int
-        Equal pieces of a word, each written or not: 1, or a multiple of ``parts * halves``.
-    halves : int
-        1; or 2, to read each part in halves, in the domain ``CORE``: the lower in the first half of
-        the cycle after the address, the upper in the second.
+        Equal pieces of a word, each written or not: 1, or a multiple of ``parts``.
 
     Members
     -------
-    read_<part> : In(ReadPort(width / parts / halves))
+    read_<part> : In(ReadPort(width / parts))
     write : In(WritePort(width / pieces, pieces))
     """
 
     def __init__(
-        self,
-        config: HardwareConfig,
-        memory: Memory,
-        parts: int = 1,
-        pieces: int = 1,
-        halves: int = 1,
+        self, config: HardwareConfig, memory: Memory, parts: int = 1, pieces: int = 1
     ) -> None:
         self._name = memory.value
-        self._parts, self._pieces, self._halves = parts, pieces, halves
+        self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(memory) // parts
         self._depth = config.depth(memory)
-        reads = {f"read_{part}": In(ReadPort(self._width // halves)) for part in range(parts)}
+        reads = {f"read_{part}": In(ReadPort(self._width)) for part in range(parts)}
         port = WritePort(self._width * parts // pieces, pieces)
         super().__init__({**reads, "write": In(port)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self._halves > 1:
-            self._read_in_halves(m)
-            return m
         for part in range(self._parts):
             block = _block_memory(self._width, self._depth)
             m.submodules[part_name(f"{self._name}_bank0", part, self._parts)] = block
             reader = getattr(self, f"read_{part}")
-            enable, data = self._written(part, self._parts)
+            enable, data = self.write.enable, self.write.data.word_select(part, self._width)
             pieces = self._pieces // self._parts
+            if self._pieces > 1:
+                enable = enable.word_select(part, pieces)
+                data = self.write.data.replicate(pieces)
             read = block.read_port()
             write = block.write_port(granularity=self._width // max(1, pieces))
             m.d.comb += [
@@ -235,48 +227,6 @@ class SimpleScratchpad(wiring.Component):
                 write.data.eq(data),
             ]
         return m
-
-    def _written(self, place: int, places: int) -> tuple[Value, Value]:
-        """Whether (of its pieces, which) one of ``places`` equal parts of a word is written, and
-        what it gets.
-        """
-        pieces = self._pieces // places
-        if self._pieces == 1:
-            width = self._width * self._parts // places
-            return self.write.enable, self.write.data.word_select(place, width)
-        return self.write.enable.word_select(place, pieces), self.write.data.replicate(pieces)
-
-    def _read_in_halves(self, m: Module) -> None:
-        """Memories of twice as many words, half as wide; a word's two are written together."""
-        width, parts = self._width // 2, self._parts
-        address_bits = (self._depth - 1).bit_length()
-        cycle = Signal(name="odd_cycle0", reset_less=True)
-        m.d.sync += cycle.eq(~cycle)
-        for part in range(parts):
-            block = BlockMemory(shape=unsigned(width), depth=2 * self._depth, init=[])
-            m.submodules[part_name(f"{self._name}_bank0", part, parts)] = block
-            for half in range(2):
-                pieces = max(1, self._pieces // parts // 2)
-                write = block.write_port(granularity=width // pieces)
-                enable, data = self._written(2 * part + half, 2 * parts)
-                m.d.comb += [
-                    write.addr.eq(Cat(Const(half, 1), self.write.address[:address_bits])),
-                    write.en.eq(enable),
-                    write.data.eq(data),
-                ]
-            if part:
-                # Beside each part is a register that says which half of a cycle it is.
-                cycle = delayed(m, cycle, f"odd_cycle{part}")
-            before = delayed(m, cycle, f"odd_cycle_before{part}", domain=CORE)
-            second = delayed(m, cycle ^ before, f"second_half{part}", domain=CORE)
-            reader = getattr(self, f"read_{part}")
-            place = Cat(second, reader.address[:address_bits])
-            read = block.read_port(domain=CORE)
-            m.d.comb += [
-                read.addr.eq(delayed(m, place, f"address{part}", domain=CORE)),
-                read.en.eq(delayed(m, reader.enable, f"enable{part}", domain=CORE)),
-                reader.data.eq(read.data),
-            ]
 
 
 class TapScratchpad(wiring.Component):

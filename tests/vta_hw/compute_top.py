@@ -20,6 +20,7 @@ from dovetail.vta_hw.scratchpad import (
     TapScratchpad,
 )
 from dovetail.vta_hw.vector import Vector
+from dovetail.vta_hw.weight_scratchpad import weight_scratchpad
 
 __all__ = ["BUILDS", "CONFIG", "REQUANTIZE_LANES", "TOPS", "ComputeTop", "make_compute_top"]
 
@@ -94,9 +95,7 @@ class ComputeTop(wiring.Component):
             parted=("gemm",),
             parts=parts,
         )
-        m.submodules.wgt = wgt = SimpleScratchpad(
-            config, Memory.WGT, parts, halves=config.core_clock_ratio
-        )
+        m.submodules.wgt = wgt = weight_scratchpad(config, parts)
         m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
