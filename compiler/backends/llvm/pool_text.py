@@ -1,46 +1,63 @@
 """The thread pool, a small program in LLVM's assembly.
 
 A pool is a block of memory, and ``dovetail_pool_run`` does ``extent`` iterations on its threads:
-each takes the next chunk until none is left.  Threads wait for work by spinning for a bounded time,
-then in the kernel.  A pool that is busy, or none, makes the caller do all itself.  The caller waits
-for the threads that entered the gate, not for those that woke too late to find it open.
+each has a range of its own, takes it piece by piece, and then pieces of the others' ranges.
+Threads wait for work by spinning for a bounded time, then in the kernel; only those that have a
+range are called.  A pool that is busy, or none, makes the caller do all itself.  The caller waits
+for the threads that are inside, not for those that woke too late to find the pool open.
 
-    fields: generation i32 at 0 | gate i32 at 64: threads inside, plus 2**30 while it is open
-            next i64 at 128 | extent i64 at 192 | chunk i64 at 200 | function ptr at 208
-            closure ptr at 216 | limit i64 at 224
-            busy i32 at 256 | sleepers i32 at 320 | stop i32 at 384 | threads i64 at 392
-            from 448 on, for each thread: pool ptr, number i64, handle i64, unused
+    fields: open i32 at 0 | calls i32 at 4 | extent i64 at 8 | function ptr at 16
+            closure ptr at 24 | limit i64 at 32
+            busy i32 at 64
+            stop i32 at 128 | home i32 at 132: the CPU that the others keep off, or -1
+            threads i64 at 136 | cpus i64 at 144: that they may run on
+    from 192 on, for each thread:
+            pool ptr at 0 | number i64 at 8 | handle i64 at 16 | asleep i32 at 24 | id i32 at 28
+            call i32 at 64: changes when there is work | inside i32 at 68: 1, or 2 when the caller
+                sleeps until it is 0 | taken i64 at 72: iterations of its range
 """
+
+from .pool_places import PLACES_TEXT
 
 __all__ = ["FIELD_BYTES", "POOL_TEXT", "RUN", "START", "STOP", "THREAD_BYTES"]
 
 RUN = "dovetail_pool_run"
 START, STOP = "dovetail_pool_start", "dovetail_pool_stop"
-FIELD_BYTES, THREAD_BYTES = 448, 32
+FIELD_BYTES, THREAD_BYTES = 192, 128
 _SPINS = 4000
-_ALL = (1 << 31) - 1
-_OPEN = 1 << 30
+_PIECES = 16
+"""Of each thread's range."""
 
-_GENERATED = {
-    "generation": 0,
-    "gate": 64,
-    "next": 128,
-    "extent": 192,
-    "chunk": 200,
-    "function": 208,
-    "closure": 216,
-    "limit": 224,
-    "busy": 256,
-    "sleepers": 320,
-    "stop": 384,
-    "threads": 392,
+_FIELDS = {
+    "open": 0,
+    "calls": 4,
+    "extent": 8,
+    "function": 16,
+    "closure": 24,
+    "limit": 32,
+    "busy": 64,
+    "stop": 128,
+    "home": 132,
+    "threads": 136,
+    "cpus": 144,
 }
+_OWN = {"number": 8, "handle": 16, "asleep": 24, "id": 28, "call": 64, "inside": 68, "taken": 72}
 
 
 def _fields(*names: str) -> str:
     return "\n".join(
-        f"  %{name} = getelementptr i8, ptr %pool, i64 {_GENERATED[name]}" for name in names
+        f"  %{name} = getelementptr i8, ptr %pool, i64 {_FIELDS[name]}" for name in names
     )
+
+
+def _own(number: str, *names: str) -> str:
+    """Addresses of what the thread of this number has."""
+    lines = [f"  %own.offset = mul i64 %{number}, {THREAD_BYTES}"]
+    lines.append("  %record = getelementptr i8, ptr %pool, i64 %own.offset")
+    lines += [
+        f"  %{name} = getelementptr i8, ptr %record, i64 {FIELD_BYTES + _OWN[name]}" for name in names
+    ]
+    return "\n".join(lines)
 
 
 POOL_TEXT = f"""
@@ -48,6 +65,8 @@ declare void @llvm.x86.sse2.pause()
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
+declare i32 @sched_getcpu()
+{PLACES_TEXT}
 
 define internal void @dovetail.pool.wait(ptr %word, i32 %value) {{
   call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 128, i32 %value, ptr null, ptr null, i32 0)
@@ -55,32 +74,86 @@ define internal void @dovetail.pool.wait(ptr %word, i32 %value) {{
 }}
 
 define internal void @dovetail.pool.wake(ptr %word) {{
-  call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 129, i32 {_ALL}, ptr null, ptr null, i32 0)
+  call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 129, i32 1, ptr null, ptr null, i32 0)
+  ret void
+}}
+
+define internal ptr @dovetail.pool.call(ptr %pool, i64 %number) alwaysinline {{
+{_own("number", "call")}
+  ret ptr %call
+}}
+
+define internal ptr @dovetail.pool.inside(ptr %pool, i64 %number) alwaysinline {{
+{_own("number", "inside")}
+  ret ptr %inside
+}}
+
+define internal ptr @dovetail.pool.taken(ptr %pool, i64 %number) alwaysinline {{
+{_own("number", "taken")}
+  ret ptr %taken
+}}
+
+define internal void @dovetail.pool.rouse(ptr %pool, i64 %thread) {{
+entry:
+{_own("thread", "call", "asleep")}
+  %sleeping = load atomic i32, ptr %asleep seq_cst, align 4
+  %any = icmp ne i32 %sleeping, 0
+  br i1 %any, label %rouse, label %end
+rouse:
+  call void @dovetail.pool.wake(ptr %call)
+  br label %end
+end:
   ret void
 }}
 
 define internal void @dovetail.pool.work(ptr %pool, i64 %thread) {{
 entry:
-{_fields("next", "extent", "chunk", "function", "closure", "limit")}
-  %most = load i64, ptr %limit
-  %wanted = icmp slt i64 %thread, %most
+{_fields("extent", "function", "closure", "limit")}
+  %parts = load i64, ptr %limit
+  %wanted = icmp slt i64 %thread, %parts
   br i1 %wanted, label %start, label %end
 start:
   %count = load i64, ptr %extent
-  %step = load i64, ptr %chunk
   %code = load ptr, ptr %function
   %data = load ptr, ptr %closure
-  br label %take
+  br label %range
+range:
+  %visited = phi i64 [ 0, %start ], [ %more, %following ]
+  %sum = add i64 %thread, %visited
+  %past = icmp sge i64 %sum, %parts
+  %back = select i1 %past, i64 %parts, i64 0
+  %owner = sub i64 %sum, %back
+  %next.owner = add i64 %owner, 1
+  %low.1 = mul i64 %count, %owner
+  %low = sdiv i64 %low.1, %parts
+  %high.1 = mul i64 %count, %next.owner
+  %high = sdiv i64 %high.1, %parts
+  %size = sub i64 %high, %low
+  %piece.1 = sdiv i64 %size, {_PIECES}
+  %piece.2 = icmp slt i64 %piece.1, 1
+  %piece = select i1 %piece.2, i64 1, i64 %piece.1
+{_own("owner", "taken")}
+  br label %look
+look:
+  %seen = load atomic i64, ptr %taken monotonic, align 8
+  %some = icmp slt i64 %seen, %size
+  br i1 %some, label %take, label %following
 take:
-  %first = atomicrmw add ptr %next, i64 %step seq_cst
-  %left = icmp slt i64 %first, %count
-  br i1 %left, label %run, label %end
+  %begin = atomicrmw add ptr %taken, i64 %piece seq_cst
+  %left = icmp slt i64 %begin, %size
+  br i1 %left, label %run, label %following
 run:
-  %after = add i64 %first, %step
-  %inside = icmp slt i64 %after, %count
-  %last = select i1 %inside, i64 %after, i64 %count
+  %after = add i64 %begin, %piece
+  %inside = icmp slt i64 %after, %size
+  %stop = select i1 %inside, i64 %after, i64 %size
+  %first = add i64 %low, %begin
+  %last = add i64 %low, %stop
   call void %code(ptr %data, i64 %first, i64 %last, i64 %thread)
-  br label %take
+  br label %look
+following:
+  %more = add i64 %visited, 1
+  %others = icmp slt i64 %more, %parts
+  br i1 %others, label %range, label %end
 end:
   ret void
 }}
@@ -88,16 +161,20 @@ end:
 define internal ptr @dovetail.pool.thread(ptr %argument) {{
 entry:
   %pool = load ptr, ptr %argument
-  %number.at = getelementptr i8, ptr %argument, i64 8
+  %number.at = getelementptr i8, ptr %argument, i64 {_OWN["number"]}
   %thread = load i64, ptr %number.at
-{_fields("generation", "gate", "sleepers", "stop")}
+{_own("thread", "call", "inside", "asleep", "id")}
+{_fields("open", "stop")}
+  %id.1 = call i64 (i64, ...) @syscall(i64 186)
+  %id.2 = trunc i64 %id.1 to i32
+  store atomic i32 %id.2, ptr %id seq_cst, align 4
   br label %idle
 idle:
   %seen = phi i32 [ 0, %entry ], [ %now, %leave ], [ %now, %last ]
   br label %spin
 spin:
   %spins = phi i32 [ 0, %idle ], [ %more, %again ], [ 0, %sleep ]
-  %now = load atomic i32, ptr %generation seq_cst, align 4
+  %now = load atomic i32, ptr %call seq_cst, align 4
   %changed = icmp ne i32 %now, %seen
   br i1 %changed, label %go, label %still
 still:
@@ -108,28 +185,28 @@ again:
   call void @llvm.x86.sse2.pause()
   br label %spin
 sleep:
-  %slept = atomicrmw add ptr %sleepers, i32 1 seq_cst
-  call void @dovetail.pool.wait(ptr %generation, i32 %seen)
-  %woken = atomicrmw sub ptr %sleepers, i32 1 seq_cst
+  %slept = atomicrmw xchg ptr %asleep, i32 1 seq_cst
+  call void @dovetail.pool.wait(ptr %call, i32 %seen)
+  %woken = atomicrmw xchg ptr %asleep, i32 0 seq_cst
   br label %spin
 go:
   %stopped = load atomic i32, ptr %stop seq_cst, align 4
   %over = icmp ne i32 %stopped, 0
   br i1 %over, label %end, label %enter
 enter:
-  %inside = atomicrmw add ptr %gate, i32 1 seq_cst
-  %open.bit = and i32 %inside, {_OPEN}
-  %open = icmp ne i32 %open.bit, 0
-  br i1 %open, label %work, label %leave
+  %entered = atomicrmw xchg ptr %inside, i32 1 seq_cst
+  %state = load atomic i32, ptr %open seq_cst, align 4
+  %opened = icmp ne i32 %state, 0
+  br i1 %opened, label %work, label %leave
 work:
   call void @dovetail.pool.work(ptr %pool, i64 %thread)
   br label %leave
 leave:
-  %before = atomicrmw sub ptr %gate, i32 1 seq_cst
-  %final = icmp eq i32 %before, 1
-  br i1 %final, label %last, label %idle
+  %before = atomicrmw xchg ptr %inside, i32 0 seq_cst
+  %awaited = icmp eq i32 %before, 2
+  br i1 %awaited, label %last, label %idle
 last:
-  call void @dovetail.pool.wake(ptr %gate)
+  call void @dovetail.pool.wake(ptr %inside)
   br label %idle
 end:
   ret ptr null
@@ -144,60 +221,101 @@ entry:
 ask:
 {
     _fields(
-        *("generation", "gate", "next", "extent", "chunk", "function", "closure", "limit"),
-        *("busy", "sleepers", "threads"),
+        *("open", "calls", "extent", "function", "closure", "limit"),
+        *("busy", "home", "threads", "cpus"),
     )
 }
-  %all = load i64, ptr %threads
-  %single = icmp slt i64 %all, 2
-  br i1 %single, label %serial, label %lock
-lock:
   %pair = cmpxchg ptr %busy, i32 0, i32 1 seq_cst seq_cst
   %got = extractvalue {{ i32, i1 }} %pair, 1
-  br i1 %got, label %share, label %serial
+  br i1 %got, label %place, label %serial
 serial:
   call void %code(ptr %data, i64 0, i64 %count, i64 0)
   ret void
-share:
+place:
+  %here = call i32 @sched_getcpu()
+  %before = load i32, ptr %home
+  %moved = icmp ne i32 %here, %before
+  br i1 %moved, label %settle, label %choose
+settle:
+  call void @dovetail.pool.settle(ptr %pool, i32 %here)
+  br label %choose
+choose:
+  %all = load i64, ptr %threads
+  %room = load i64, ptr %cpus
   %fewer = icmp slt i64 %most, %all
-  %used = select i1 %fewer, i64 %most, i64 %all
-  %parts = shl i64 %used, 2
-  %size = sdiv i64 %count, %parts
-  %tiny = icmp slt i64 %size, 1
-  %step = select i1 %tiny, i64 1, i64 %size
+  %used.1 = select i1 %fewer, i64 %most, i64 %all
+  %crowded = icmp slt i64 %room, %used.1
+  %used = select i1 %crowded, i64 %room, i64 %used.1
+  %single = icmp slt i64 %used, 2
+  br i1 %single, label %own, label %share
+own:
+  store atomic i32 0, ptr %busy seq_cst, align 4
+  br label %serial
+share:
   store i64 %count, ptr %extent
-  store i64 %step, ptr %chunk
   store ptr %code, ptr %function
   store ptr %data, ptr %closure
   store i64 %used, ptr %limit
-  store atomic i64 0, ptr %next seq_cst, align 8
-  %opened = atomicrmw or ptr %gate, i32 {_OPEN} seq_cst
-  %old = atomicrmw add ptr %generation, i32 1 seq_cst
-  %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
-  %any = icmp ne i32 %asleep, 0
-  br i1 %any, label %rouse, label %work
+  %calls.before = load i32, ptr %calls
+  %number.of.call = add i32 %calls.before, 1
+  store i32 %number.of.call, ptr %calls
+  br label %reset
+reset:
+  %fresh = phi i64 [ 0, %share ], [ %fresh.next, %reset ]
+  %taken.at = call ptr @dovetail.pool.taken(ptr %pool, i64 %fresh)
+  store atomic i64 0, ptr %taken.at monotonic, align 8
+  %fresh.next = add i64 %fresh, 1
+  %unset = icmp slt i64 %fresh.next, %used
+  br i1 %unset, label %reset, label %begin
+begin:
+  store atomic i32 1, ptr %open release, align 4
+  br label %notify
+notify:
+  %other = phi i64 [ 1, %begin ], [ %other.next, %notify ]
+  %call.at = call ptr @dovetail.pool.call(ptr %pool, i64 %other)
+  store atomic i32 %number.of.call, ptr %call.at release, align 4
+  %other.next = add i64 %other, 1
+  %uncalled = icmp slt i64 %other.next, %used
+  br i1 %uncalled, label %notify, label %called
+called:
+  fence seq_cst
+  br label %rouse
 rouse:
-  call void @dovetail.pool.wake(ptr %generation)
-  br label %work
+  %sleeper = phi i64 [ 1, %called ], [ %sleeper.next, %rouse ]
+  call void @dovetail.pool.rouse(ptr %pool, i64 %sleeper)
+  %sleeper.next = add i64 %sleeper, 1
+  %unseen = icmp slt i64 %sleeper.next, %used
+  br i1 %unseen, label %rouse, label %work
 work:
   call void @dovetail.pool.work(ptr %pool, i64 0)
-  %closed = atomicrmw and ptr %gate, i32 {_OPEN - 1} seq_cst
+  %closed = atomicrmw xchg ptr %open, i32 0 seq_cst
+  br label %next
+next:
+  %awaited = phi i64 [ 1, %work ], [ %awaited.next, %gone ]
+  %inside = call ptr @dovetail.pool.inside(ptr %pool, i64 %awaited)
   br label %join
 join:
-  %spins = phi i32 [ 0, %work ], [ %more, %again ], [ 0, %sleep ]
-  %rest = load atomic i32, ptr %gate seq_cst, align 4
+  %spins = phi i32 [ 0, %next ], [ %more, %again ], [ 0, %sleep ]
+  %rest = load atomic i32, ptr %inside seq_cst, align 4
   %done = icmp eq i32 %rest, 0
-  br i1 %done, label %free, label %wait
+  br i1 %done, label %gone, label %wait
 wait:
   %tired = icmp sgt i32 %spins, {_SPINS}
-  br i1 %tired, label %sleep, label %again
+  br i1 %tired, label %tell, label %again
 again:
   %more = add i32 %spins, 1
   call void @llvm.x86.sse2.pause()
   br label %join
+tell:
+  %told = cmpxchg ptr %inside, i32 1, i32 2 seq_cst seq_cst
+  br label %sleep
 sleep:
-  call void @dovetail.pool.wait(ptr %gate, i32 %rest)
+  call void @dovetail.pool.wait(ptr %inside, i32 2)
   br label %join
+gone:
+  %awaited.next = add i64 %awaited, 1
+  %left = icmp slt i64 %awaited.next, %all
+  br i1 %left, label %next, label %free
 free:
   store atomic i32 0, ptr %busy seq_cst, align 4
   ret void
@@ -205,37 +323,34 @@ free:
 
 define i64 @{START}(ptr %pool, i64 %wanted) {{
 entry:
-{_fields("threads")}
+{_fields("threads", "home")}
+  store i32 -1, ptr %home
   br label %next
 next:
-  %number = phi i64 [ 1, %entry ], [ %following, %made ]
-  %more = icmp slt i64 %number, %wanted
+  %number.new = phi i64 [ 1, %entry ], [ %following, %made ]
+  %more = icmp slt i64 %number.new, %wanted
   br i1 %more, label %make, label %end
 make:
-  %offset.1 = mul i64 %number, {THREAD_BYTES}
-  %offset = add i64 %offset.1, {FIELD_BYTES}
-  %argument = getelementptr i8, ptr %pool, i64 %offset
-  %number.at = getelementptr i8, ptr %argument, i64 8
-  %handle = getelementptr i8, ptr %argument, i64 16
+{_own("number.new", "number", "handle")}
+  %argument = getelementptr i8, ptr %record, i64 {FIELD_BYTES}
   store ptr %pool, ptr %argument
-  store i64 %number, ptr %number.at
+  store i64 %number.new, ptr %number
   %error = call i32 @pthread_create(ptr %handle, ptr null, ptr @dovetail.pool.thread, ptr %argument)
   %failed = icmp ne i32 %error, 0
   br i1 %failed, label %end, label %made
 made:
-  %following = add i64 %number, 1
+  %following = add i64 %number.new, 1
   br label %next
 end:
-  store i64 %number, ptr %threads
-  ret i64 %number
+  store i64 %number.new, ptr %threads
+  call void @dovetail.pool.places(ptr %pool)
+  ret i64 %number.new
 }}
 
 define void @{STOP}(ptr %pool) {{
 entry:
-{_fields("generation", "stop", "threads")}
+{_fields("stop", "threads")}
   store atomic i32 1, ptr %stop seq_cst, align 4
-  %old = atomicrmw add ptr %generation, i32 1 seq_cst
-  call void @dovetail.pool.wake(ptr %generation)
   %all = load i64, ptr %threads
   br label %next
 next:
@@ -243,11 +358,11 @@ next:
   %more = icmp slt i64 %number, %all
   br i1 %more, label %join, label %end
 join:
-  %offset.1 = mul i64 %number, {THREAD_BYTES}
-  %offset = add i64 %offset.1, {FIELD_BYTES + 16}
-  %handle.at = getelementptr i8, ptr %pool, i64 %offset
-  %handle = load i64, ptr %handle.at
-  %error = call i32 @pthread_join(i64 %handle, ptr null)
+{_own("number", "handle", "call")}
+  %old = atomicrmw add ptr %call, i32 1 seq_cst
+  call void @dovetail.pool.rouse(ptr %pool, i64 %number)
+  %thread = load i64, ptr %handle
+  %error = call i32 @pthread_join(i64 %thread, ptr null)
   %following = add i64 %number, 1
   br label %next
 end:

@@ -1,0 +1,187 @@
+"""Time of each call of a network's program, at several numbers of threads.
+
+    python benchmarks/kernels.py resnet18 --threads 1 --threads 2
+
+The program reads the clock after each of its calls.  Each number of threads is measured in fresh
+processes that take turns; times are lower quartiles of all runs, in microseconds.
+"""
+
+import ctypes
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import onnx
+from cpu_models import model_file, random_inputs
+from numpy.typing import NDArray
+
+from dovetail.compiler.backends.llvm.build import LlvmOptions, build_functions
+from dovetail.compiler.backends.llvm.link import link
+from dovetail.compiler.backends.llvm.main import main_text
+from dovetail.compiler.backends.llvm.optimize import Effort, to_object
+from dovetail.compiler.backends.llvm.pool import POOL_SYMBOLS, pool_code, pool_object
+from dovetail.compiler.backends.llvm.program import Program, memory_bytes
+from dovetail.compiler.backends.llvm.target import CpuTarget
+from dovetail.compiler.native import prepared_graph
+from dovetail.compiler.options import cache_directory
+from dovetail.compiler.segment import build_program
+from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.native.content import load_program, to_content
+from dovetail.runtime.native.program import ProgramCode
+
+WARMUP = 3
+CALL = re.compile(r"^  call void @(?!dovetail_pool)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A module whose program writes the clock's value before its first call and after each to the
+    end of its memory.  names: of its calls.
+    """
+
+    module: Module
+    names: list[str]
+
+
+def timed(path: Path, threads: int) -> Timed:
+    """The network of a model file."""
+    graph, passes = prepared_graph(onnx.load(path), {})
+    options = LlvmOptions(threads=threads, cache=cache_directory())
+    steps, program = build_program(passes.run(graph), options)
+    code, count = _code(program, options)
+    target = CpuTarget.at_level(options.level)
+    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
+    inputs, outputs = (
+        tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
+        for buffers in (program.inputs, program.outputs)
+    )
+    names = [f"{step.function} {', '.join(step.origins)}" for step in steps]
+    names = (names + ["copies"] * count)[:count]
+    return Timed(Module("cpu", inputs, outputs, content, sections), names)
+
+
+def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
+    """Machine code with clocks, and the number of calls."""
+    target, main = CpuTarget.at_level(options.level), "dovetail_main"
+    built = build_functions(program.functions, target, options)
+    memory = memory_bytes(program, built)
+    lines = main_text(program, built, target, main).splitlines()
+    found, count = [], 0
+    for line in lines:
+        if line.startswith("  %rest = alloca"):
+            found.append(_stamp(0, memory))
+        found.append(line)
+        if CALL.match(line):
+            count += 1
+            found.append(_stamp(count, memory))
+    text = "\n".join([*found, "declare i64 @llvm.readcyclecounter()"])
+    objects = [*(each.code for each in built), to_object(text, target, Effort.LIGHT)]
+    symbols = [main]
+    if options.threads > 1:
+        objects, symbols = [*objects, pool_object()], [*symbols, *POOL_SYMBOLS]
+    size = memory + 8 * (count + 1)
+    pool = pool_code(options.threads)
+    image = link(objects, symbols)
+    return ProgramCode(
+        image, main, size, options.threads, pool, program.most_work, program.stops
+    ), count
+
+
+def _stamp(number: int, memory: int) -> str:
+    return (
+        f"  %stamp.{number} = call i64 @llvm.readcyclecounter()\n"
+        f"  %stamp.at.{number} = getelementptr i8, ptr %memory, i64 {memory + 8 * number}\n"
+        f"  store i64 %stamp.{number}, ptr %stamp.at.{number}"
+    )
+
+
+def measure(module: Module, inputs: dict[str, NDArray[Any]], runs: int) -> NDArray[np.int64]:
+    """Ticks of each call in each run: int64[runs, calls]."""
+    program = load_program(module)
+    count = int(module.details["calls"])
+    given = [inputs[each.name] for each in module.inputs]
+    results = [np.empty(each.shape, each.dtype) for each in module.outputs]
+    start = program._memory_address + program.code.memory_bytes - 8 * (count + 1)
+    stamps = np.ctypeslib.as_array((ctypes.c_int64 * (count + 1)).from_address(start))
+    found = []
+    for _ in range(WARMUP + runs):
+        program.run(given, results)
+        found.append(np.diff(stamps))
+    return np.array(found[WARMUP:])
+
+
+def _ticks() -> float:
+    """Of the clock in a microsecond."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("bogomips"):
+            return float(line.split(":")[1]) / 2
+    return 1e3
+
+
+def _child(module: str, inputs: str, outputs: str, runs: int) -> None:
+    np.save(outputs, measure(Module.load(Path(module)), dict(np.load(inputs)), runs))
+
+
+@click.command()
+@click.argument("network")
+@click.option("--threads", multiple=True, default=(1, 2), show_default=True)
+@click.option("--rounds", default=3, show_default=True)
+@click.option("--runs", default=20, show_default=True, help="In each round.")
+@click.option("--least", default=0.0, help="Microseconds at one thread of calls that are shown.")
+@click.option("--folder", type=click.Path(path_type=Path), default=Path("build/networks"))
+@click.option("--json", "json_path", type=click.Path(path_type=Path))
+def main(
+    network: str,
+    threads: tuple[int, ...],
+    rounds: int,
+    runs: int,
+    least: float,
+    folder: Path,
+    json_path: Path | None,
+) -> None:
+    """Measure NETWORK, as of cpu.py."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = model_file(network, folder)
+    names: list[str] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        np.savez(place / "inputs.npz", **random_inputs(onnx.load(path)))
+        for count in threads:
+            found = timed(path, count)
+            names = found.names
+            found.module.details["calls"] = len(names)
+            found.module.save(place / f"{count}.dvt")
+        ticks: dict[int, list[NDArray[np.int64]]] = {count: [] for count in threads}
+        for _ in range(rounds):
+            for count in threads:
+                given = [place / f"{count}.dvt", place / "inputs.npz", place / "ticks.npy", runs]
+                command = [sys.executable, __file__, "--child", *map(str, given)]
+                subprocess.run(command, check=True)
+                ticks[count].append(np.load(place / "ticks.npy"))
+    rate = _ticks()
+    times = {n: np.quantile(np.concatenate(each), 0.25, axis=0) / rate for n, each in ticks.items()}
+    first = times[threads[0]]
+    for number, name in enumerate(names):
+        if first[number] >= least:
+            row = " ".join(f"{times[count][number]:9.1f}" for count in threads)
+            gain = " ".join(f"{first[number] / times[n][number]:5.2f}" for n in threads[1:])
+            print(f"{row}  {gain}  {number:3d} {name[:80]}")
+    row = " ".join(f"{times[count].sum():9.1f}" for count in threads)
+    gain = " ".join(f"{first.sum() / times[n].sum():5.2f}" for n in threads[1:])
+    print(f"{row}  {gain}  all")
+    if json_path:
+        json_path.write_text(json.dumps({n: list(each) for n, each in times.items()}) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        _child(*sys.argv[2:5], int(sys.argv[5]))
+    else:
+        main()
