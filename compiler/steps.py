@@ -53,7 +53,7 @@ class Shared:
             name = f"kernel{len(self.functions)}"
             self.works[name] = work(function)
             if self.threads > 1:
-                function = over_threads(function).function
+                function = over_threads(function)
             self.functions[text] = replace(function, name=name)
         return self.functions[text].name
 

@@ -88,7 +88,7 @@ class Kernel:
         Raises ScheduleError for a record that does not suit.
         """
         function = replace(self.lowered(setting, record).function, name="kernel")
-        return over_threads(function).function if setting.threads > 1 else function
+        return over_threads(function) if setting.threads > 1 else function
 
 
 def _unpacked(parts: tuple[Any, ...], key: str, title: str, cold: frozenset[str]) -> Kernel:

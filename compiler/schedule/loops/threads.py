@@ -2,16 +2,21 @@
 
 Of each nest at the top of the function, the outermost loops become one parallel loop:
 
-    for i in N: for j in M: S   ->   for i.j in N * M parallel: S
+    for i in N: for j in M: S   ->
+        for i.all in N * M parallel: let i = i.all // M: let j = i.all % M: S
 
 as long as they are nested in each other directly, until there are enough iterations for all
 threads; where iterations depend on each other the nest stays as it is.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
 from ...errors import ScheduleError
-from ...loops.expressions import Constant
+from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable, as_index
 from ...loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt, While
-from ...loops.rewrite import bodies
+from ...loops.rewrite import bodies, with_bodies
 from .schedule import Schedule
 
 __all__ = ["over_threads"]
@@ -23,15 +28,11 @@ LEAST_WORK = 1 << 15
 """Executions of innermost statements; waking threads takes longer than fewer."""
 
 
-def over_threads(function: Function) -> Schedule:
+def over_threads(function: Function) -> Function:
     """The function with parallel loops, where that is legal and pays."""
-    schedule = Schedule.of(function)
-    for name in _roots(schedule.function.body):
-        try:
-            schedule = _spread(schedule, name)
-        except ScheduleError:
-            continue
-    return schedule
+    for name in _roots(function.body):
+        function = _spread(function, name)
+    return function
 
 
 def _roots(body: Stmt) -> list[str]:
@@ -63,28 +64,45 @@ def _work(stmt: Stmt) -> int:
             return 1
 
 
-def _spread(schedule: Schedule, name: str) -> Schedule:
-    """Raises ScheduleError when iterations depend on each other."""
-    result = schedule.parallel(name)
-    chain = _chain(schedule.function.body, name)
-    count, names = 1, []
+def _spread(function: Function, name: str) -> Function:
+    """As many loops as are wanted in one, or fewer where iterations depend on each other."""
+    extents: list[int] = []
+    chain = _chain(function.body, name)
     for loop in chain:
-        if not isinstance(loop.extent, Constant):
+        if not isinstance(loop.extent, Constant) or prod(extents) >= ITERATIONS:
             break
-        names.append(loop.variable)
-        count *= int(loop.extent.value)
-        if count >= ITERATIONS:
-            break
-    fused = schedule
-    current = name
-    for inner in names[1:]:
+        extents.append(int(loop.extent.value))
+    for count in range(len(extents), 1, -1):
+        whole = _fused(chain[:count], extents[:count])
+        fused = replace(function, body=_replaced(function.body, chain[0], whole))
         try:
-            fused = fused.fuse(current, inner, name=f"{name}.all")
-            current = f"{name}.all"
-            result = fused.parallel(current)
+            return Schedule.of(fused).parallel(whole.variable).function
         except ScheduleError:
-            break
-    return result
+            continue
+    try:
+        return Schedule.of(function).parallel(name).function
+    except ScheduleError:
+        return function
+
+
+def _fused(chain: Sequence[For], extents: Sequence[int]) -> For:
+    """One loop in the place of ``chain``; its body is that of the innermost."""
+    whole = Variable(f"{chain[0].variable}.all")
+    body = chain[-1].body
+    for number in reversed(range(len(chain))):
+        after = prod(extents[number + 1 :])
+        value: Expr = whole // after if after > 1 else whole
+        if number:
+            value = Binary(BinaryFunction.MOD, value, as_index(extents[number]))
+        body = Let(Variable(chain[number].variable), value, body)
+    return For(whole.name, as_index(prod(extents)), LoopKind.SERIAL, body)
+
+
+def _replaced(body: Stmt, old: For, new: For) -> Stmt:
+    """``body`` with one loop in the place of another, which is in no loop."""
+    if isinstance(body, For):
+        return new if body is old else body
+    return with_bodies(body, tuple(_replaced(each, old, new) for each in bodies(body)))
 
 
 def _chain(body: Stmt, name: str) -> list[For]:

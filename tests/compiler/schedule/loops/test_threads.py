@@ -37,7 +37,7 @@ def parallel_extents(body: Stmt) -> list[int]:
 def check(body: Stmt, expected: list[int]) -> None:
     """The parallel loops, and the results."""
     function = Function("test", (X,), (Y,), body)
-    spread = over_threads(function).function
+    spread = over_threads(function)
     assert parallel_extents(spread.body) == expected
     x = np.random.default_rng(0).standard_normal(X.shape).astype(np.float32)
     for seed in range(3):
