@@ -10,6 +10,12 @@ from .operand import Operand, Scope
 __all__ = ["order_output", "order_summed", "order_unrolled"]
 
 
+WRITTEN = 3
+"""Reading what another core has written, over reading weights, by time."""
+LEAST_POSITIONS = 100
+"""Of an image, from which on most of its layers are shared by rows."""
+
+
 def order_output(operator: Contract, vector: int | None, scope: Scope) -> list[int]:
     """The labels of the output, the outermost first, noted in ``scope``.
 
@@ -22,9 +28,40 @@ def order_output(operator: Contract, vector: int | None, scope: Scope) -> list[i
     only = [label for label in operator.kept if label in strong - weak]
     batch = [label for label in operator.kept if label in strong & weak]
     rest = [x for x in operator.kept if x not in only and x not in batch]
-    order = scope.decisions.order("outer", [*batch, *only, *rest])
+    found = [*batch, *only, *rest]
+    if scope.machine.threads > 1 and not batch:
+        found = _shared_order(operator, vector, only, rest)
+    order = scope.decisions.order("outer", found)
     scope.taken = replace(scope.taken, outer=tuple(order))
     return order
+
+
+def _shared_order(
+    operator: Contract, vector: int | None, only: Sequence[int], rest: Sequence[int]
+) -> list[int]:
+    """The same for threads, which share the outermost loop: the first of ``rest``, rows of an
+    image, or else ``only``, channels.
+
+    Of rows each thread needs all weights; of channels all of the other operand, most of which
+    another thread has just written.  Where an operand has both, by channels neither is read twice,
+    but what is written by channels is read by rows.
+    """
+    rows = next((label for label in rest if operator.sizes[label] > 1), None)
+    if rows is None:
+        return [*only, *rest]
+    weights, others = 0, 0
+    for axes in operator.operands:
+        used = {label for axis in axes for label, _ in axis}
+        elements = prod(sum(n * (operator.sizes[x] - 1) for x, n in axis) + 1 for axis in axes)
+        if rows not in used:
+            weights += elements
+        elif vector not in used:
+            others += elements
+    positions = prod(operator.sizes[label] for label in rest)
+    by_rows = WRITTEN * others >= weights if others else positions >= LEAST_POSITIONS
+    if not by_rows:
+        return [*only, *rest]
+    return [rows, *only, *(label for label in rest if label != rows)]
 
 
 def order_summed(

@@ -44,11 +44,13 @@ class Machine:
     """That come from memory in a cycle, when they are asked for early."""
     streamed_bytes: int = 1 << 20
     """Of operands that do not stay in the second-level cache: they are asked for early."""
+    threads: int = 1
+    """That share the outer loops; each has a core."""
 
     @staticmethod
-    def of_vectors(vector_bytes: int) -> "Machine":
+    def of_vectors(vector_bytes: int, threads: int = 1) -> "Machine":
         """An x86-64 CPU with vectors of 64, 32 or 16 bytes: AVX-512 has 32 registers, others 16."""
-        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16)
+        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16, threads=threads)
 
     def of_dots(self) -> "Machine":
         """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
