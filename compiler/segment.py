@@ -115,9 +115,7 @@ def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...],
 
     Raises as ``compile_segment``.
     """
-    machine = Machine.of_vectors(
-        CpuTarget.at_level(options.level).vector_bytes, options.threads
-    )
+    machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes, options.threads)
     shared = Shared(machine, options.threads, options.records)
     calls = Calls(graph, shared)
     _require_work(calls, options.most_work)

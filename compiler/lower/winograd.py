@@ -4,12 +4,14 @@
     by place; y = A^T M A, finished and stored
 
 The rows are as many as move least data: each block reads all weights, and what V and M have beyond
-the second-level cache is written to the next one and read back.
+the second-level cache is written to the next one and read back.  Threads share the blocks, if the
+weights are few enough for each of them to read them all, or else the steps of one block.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from ..dtypes import DType
@@ -18,7 +20,7 @@ from ..graph.operators.winograd import Matrix, Winograd, transforms
 from ..graph.types import TensorType
 from ..loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, block, loops
+from ..loops.ir import Allocate, If, Let, LoopKind, Stmt, Store, block, loops
 from .contractions import combine
 from .operand import Anchor, Operand, Result, Scope, index
 
@@ -26,6 +28,9 @@ __all__ = ["WINOGRAD", "products"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 """Of V and M together: what the second-level cache holds of them, and what the next one may."""
+
+PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 8
+"""In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
 
 Grid = list[list[Expr]]
 
@@ -51,7 +56,11 @@ class _Winograd:
         batch, blocks, lanes = self.x.type.shape[0], self.x.type.shape[1], self.x.type.shape[4]
         both = blocks * lanes + self.u.type.shape[1] * self.u.type.shape[4]
         row_bytes = 4 * self.operator.size**2 * across * both
-        rows = _rows_at_a_time(down, row_bytes, 4 * self.u.type.elements)
+        weight_bytes, threads = 4 * self.u.type.elements, self.scope.machine.threads
+        rows = _rows_at_a_time(down, row_bytes, weight_bytes)
+        if threads > 1:
+            row_work = self.operator.size**2 * across * prod(self.u.type.shape[1:]) / PRODUCTS
+            rows = _rows_of_threads(down, row_bytes, weight_bytes, row_work, threads)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
         self.scope.taken = replace(self.scope.taken, rows=rows)
@@ -59,6 +68,11 @@ class _Winograd:
         image: Expr = Variable(name) if batch > 1 else index(0)
         count = (down - 1) // rows
         statements = []
+        if count and threads > 1:
+            first = self._rows(image, Variable(number) * rows, rows, cut=False)
+            last = self._rows(image, index(count * rows), down - count * rows, cut=True)
+            either = If(Variable(number) < index(count), first, last)
+            return loops(((name, batch), (number, count + 1)), either)
         if count:
             start = Variable(number) * rows if count > 1 else index(0)
             piece = self._rows(image, start, rows, cut=False)
@@ -178,6 +192,36 @@ def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
 
     least = min(rows, -(-rows * row_bytes // MOST_BYTES))
     blocks = min(range(least, rows + 1), key=moved)
+    return -(-rows // blocks)
+
+
+def _rows_of_threads(
+    rows: int, row_bytes: int, weight_bytes: int, row_work: float, threads: int
+) -> int:
+    """The same for blocks that threads share, or all rows, for threads that share the steps.
+
+    row_work: cycles of the products of one row.  Counts the cycles of the thread with most work.
+    """
+
+    def beyond(own_bytes: float) -> float:
+        return 2 * max(0.0, own_bytes - CACHE_BYTES)
+
+    def apart(blocks: int) -> float:
+        each = -(-rows // blocks)
+        whole, rest = divmod(rows, each)
+        own = each * -(-whole // threads)
+        if rest and whole % threads == 0:
+            own += rest
+        moved = -(-own // each) * (weight_bytes + beyond(each * row_bytes))
+        return own * row_work + moved / NEAR_BYTES
+
+    both = rows * row_bytes / threads
+    together = (rows * row_work + weight_bytes / NEAR_BYTES) / threads
+    together += beyond(both) / NEAR_BYTES + both / 2 / WRITTEN_BYTES
+    least = max(2, -(-rows * row_bytes // MOST_BYTES))
+    blocks = min(range(least, rows + 1), key=apart, default=rows)
+    if rows == 1 or (both <= MOST_BYTES and together < apart(blocks)):
+        return rows
     return -(-rows // blocks)
 
 

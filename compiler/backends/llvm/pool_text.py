@@ -55,7 +55,8 @@ def _own(number: str, *names: str) -> str:
     lines = [f"  %own.offset = mul i64 %{number}, {THREAD_BYTES}"]
     lines.append("  %record = getelementptr i8, ptr %pool, i64 %own.offset")
     lines += [
-        f"  %{name} = getelementptr i8, ptr %record, i64 {FIELD_BYTES + _OWN[name]}" for name in names
+        f"  %{name} = getelementptr i8, ptr %record, i64 {FIELD_BYTES + _OWN[name]}"
+        for name in names
     ]
     return "\n".join(lines)
 

@@ -15,8 +15,8 @@ from math import prod
 
 from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable, as_index
-from ...loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt, While
-from ...loops.rewrite import bodies, with_bodies
+from ...loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt, Store, While
+from ...loops.rewrite import bodies, variables, walk, with_bodies
 from .schedule import Schedule
 
 __all__ = ["over_threads"]
@@ -26,6 +26,9 @@ ITERATIONS = 64
 
 LEAST_WORK = 1 << 15
 """Executions of innermost statements; waking threads takes longer than fewer."""
+
+IMAGE_RANK, LEAST_POSITIONS = 5, 100
+"""Of images in blocks of channels: dimensions, and places from which on rows are shared."""
 
 
 def over_threads(function: Function) -> Function:
@@ -67,14 +70,15 @@ def _work(stmt: Stmt) -> int:
 def _spread(function: Function, name: str) -> Function:
     """As many loops as are wanted in one, or fewer where iterations depend on each other."""
     extents: list[int] = []
-    chain = _chain(function.body, name)
+    nest = _chain(function.body, name)
+    chain = _rows_first(nest)
     for loop in chain:
         if not isinstance(loop.extent, Constant) or prod(extents) >= ITERATIONS:
             break
         extents.append(int(loop.extent.value))
     for count in range(len(extents), 1, -1):
         whole = _fused(chain[:count], extents[:count])
-        fused = replace(function, body=_replaced(function.body, chain[0], whole))
+        fused = replace(function, body=_replaced(function.body, nest[0], whole))
         try:
             return Schedule.of(fused).parallel(whole.variable).function
         except ScheduleError:
@@ -83,6 +87,23 @@ def _spread(function: Function, name: str) -> Function:
         return Schedule.of(function).parallel(name).function
     except ScheduleError:
         return function
+
+
+def _rows_first(chain: list[For]) -> list[For]:
+    """``chain`` with the rows of images outside of their blocks of channels.
+
+    The images are float[N, C / B, H, W, B], large enough for layers to be shared by rows.
+    """
+    if len(chain) < 2:
+        return chain
+    first, second = chain[0].variable, chain[1].variable
+    for stmt in walk(chain[1].body):
+        if isinstance(stmt, Store) and len(stmt.indices) == IMAGE_RANK:
+            _, channels, rows, _, _ = (variables(each) for each in stmt.indices)
+            large = prod(stmt.buffer.shape[2:4]) >= LEAST_POSITIONS
+            if large and first in channels and second in rows:
+                return [chain[1], chain[0], *chain[2:]]
+    return chain
 
 
 def _fused(chain: Sequence[For], extents: Sequence[int]) -> For:
