@@ -14,13 +14,19 @@ Native code is plain Python with a fixed meaning for every name, checked by mypy
   ``return``; calls of other native functions and of the functions below.
 
 What is not in this list is refused when it is translated.
+
+The functions below are declarations: they have no body in Python.  ``expressions`` writes
+instructions in the place of their calls.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from functools import wraps
+from typing import Annotated, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .errors import TranslationError
 
 __all__ = [
     "AnyArray",
@@ -116,68 +122,86 @@ class Record:
         return int(self.__dict__["slots"].__array_interface__["data"][0])
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def word(declared: Callable[P, R]) -> Callable[P, R]:
+    """A function of the language; Python that calls it gets a TranslationError."""
+
+    @wraps(declared)
+    def refuse(*arguments: P.args, **named: P.kwargs) -> NoReturn:
+        name = declared.__name__
+        raise TranslationError(
+            f"{name} was called from Python; required a call in native code; give the function "
+            f"that calls {name} to machine_code.build, and run what that returns"
+        )
+
+    return refuse
+
+
+@word
 def load_word(memory: Int8s | Int32s, index: int) -> Lanes:
     """Word ``index`` of a scratchpad."""
-    raise NotImplementedError
 
 
+@word
 def store_word(memory: Int8s | Int32s, index: int, word: Lanes) -> None:
     """Write word ``index`` of a scratchpad; int8 keeps the low bits."""
-    raise NotImplementedError
 
 
+@word
 def sum_word(memory: Int8s | Int32s, index: int) -> int:
     """The sum of the lanes of word ``index``."""
-    raise NotImplementedError
 
 
+@word
 def splat(value: int) -> Lanes:
     """``value`` in every lane."""
-    raise NotImplementedError
 
 
+@word
 def smallest(left: Lanes, right: Lanes) -> Lanes:
     """Lane by lane."""
-    raise NotImplementedError
 
 
+@word
 def largest(left: Lanes, right: Lanes) -> Lanes:
     """Lane by lane."""
-    raise NotImplementedError
 
 
+@word
 def multiply_round_clip(value: Lanes, scale: Float32s, index: int, low: int, high: int) -> Lanes:
     """``clip(rint(float32(value) * scale[index]), low, high)``: ``scale`` has words of float32;
     each step is rounded to float32, half to even.
     """
-    raise NotImplementedError
 
 
+@word
 def look_up(table: Int8s, word: int, index: Lanes) -> Lanes:
     """In each lane the same lane of the word ``word + index`` of ``table``."""
-    raise NotImplementedError
 
 
+@word
 def load_tile(memory: Int8s, index: int) -> Tile:
     """Weight tile ``index``: int8[out, in]."""
-    raise NotImplementedError
 
 
+@word
 def dot(tile: Tile, memory: Int8s, index: int) -> Lanes:
     """``tile @ memory[index]``: one product of the matrix core, int32."""
-    raise NotImplementedError
 
 
+@word
 def copy(target: AnyArray, target_at: int, source: AnyArray, source_at: int, size: int) -> None:
     """Copy ``size`` bytes, which do not overlap; places are in bytes."""
-    raise NotImplementedError
 
 
+@word
 def fill(target: AnyArray, at: int, value: int, size: int) -> None:
     """Set ``size`` bytes to ``value``."""
-    raise NotImplementedError
 
 
+@word
 def row_of(table: Int64s, start: int) -> Any:
     """The row of an instruction table that begins at element ``start``."""
-    raise NotImplementedError

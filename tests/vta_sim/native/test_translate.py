@@ -9,7 +9,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.encoding import encode
 from dovetail.isa.table import decode_table
 from dovetail.vta_sim.native.errors import TranslationError
-from dovetail.vta_sim.native.language import Native
+from dovetail.vta_sim.native.language import Native, splat
 from dovetail.vta_sim.native.machine_code import Library, build
 from tests.vta_sim.programs import gemm
 
@@ -73,3 +73,8 @@ def test_a_record_wants_its_arrays() -> None:
         samples.Sample(numbers=np.zeros(1, np.int64))
     with pytest.raises(TypeError, match="numbers is int32"):
         samples.Sample(numbers=np.zeros(1, np.int32), small=np.zeros(1, np.int8))
+
+
+def test_words_of_native_code_are_no_python() -> None:
+    with pytest.raises(TranslationError, match=r"splat was called from Python; .* machine_code"):
+        splat(1)
