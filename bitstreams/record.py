@@ -52,8 +52,9 @@ class Record:
 
     @property
     def slowest_hz(self) -> float:
-        """The clock that the accelerator's domain could have."""
-        return min(found for found, required in self.clocks.values() if required >= self.clock_hz)
+        """The clock that the accelerator's domain could have; the others keep their ratio to it."""
+        own = [clock for clock in self.clocks.values() if clock[1] >= self.clock_hz]
+        return min(found * self.clock_hz / required for found, required in own)
 
     def to_json(self) -> str:
         """The file's content."""

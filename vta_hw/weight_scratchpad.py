@@ -85,8 +85,8 @@ class HalvedScratchpad(wiring.Component):
             address = Cat(second, reader.address[:bits])
             read = block.read_port(domain=CORE)
             m.d.comb += [
+                # Read in every cycle, as the output registers of block RAM need it.
                 read.addr.eq(delayed(m, address, f"address{part}", domain=CORE)),
-                read.en.eq(delayed(m, reader.enable, f"enable{part}", domain=CORE)),
                 reader.data.eq(read.data),
             ]
         return m

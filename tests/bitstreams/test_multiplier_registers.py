@@ -8,7 +8,8 @@ import pytest
 
 from dovetail.bitstreams.multiplier_registers import absorb_registers
 
-CLOCK = 2
+CLOCK, SLOW = 2, 3
+"""SLOW has one cycle in two of CLOCK."""
 BITS = 18
 
 
@@ -18,7 +19,7 @@ class Builder:
     def __init__(self) -> None:
         self.cells: dict[str, Any] = {}
         self.ports: dict[str, Any] = {}
-        self.next = CLOCK + 1
+        self.next = SLOW + 1
 
     def wires(self, count: int) -> list[int]:
         self.next += count
@@ -28,14 +29,14 @@ class Builder:
         self.ports[name] = {"direction": direction, "bits": bits}
         return bits
 
-    def register(self, bits: list[int], enable: str | int = "1") -> list[int]:
+    def register(self, bits: list[int], enable: str | int = "1", clock: int = CLOCK) -> list[int]:
         given = self.wires(len(bits))
         for bit, output in zip(bits, given, strict=True):
             mode = "1 " if enable == "1" else "CE"
             self.cells[f"register{output}"] = {
                 "type": "TRELLIS_FF",
                 "parameters": {"CEMUX": mode, "CLKMUX": "CLK", "REGSET": "RESET"},
-                "connections": {"CLK": [CLOCK], "DI": [bit], "LSR": ["0"], "CE": [enable]}
+                "connections": {"CLK": [clock], "DI": [bit], "LSR": ["0"], "CE": [enable]}
                 | {"Q": [output]},
                 "port_directions": dict.fromkeys(("CLK", "DI", "LSR", "CE"), "input")
                 | {"Q": "output"},
@@ -94,16 +95,28 @@ def run(module: dict[str, Any], inputs: dict[str, list[int]]) -> dict[str, list[
             found[name].append(sum(bits[bit] << place for place, bit in enumerate(ports)))
         following = dict(held)
         for name, cell in cells.items():
-            wires = cell["connections"]
+            wires, given = cell["connections"], cell["parameters"]
             if cell["type"] == "TRELLIS_FF":
-                if bits[wires["CE"][0]]:
+                if bits[wires["CE"][0]] and rises(wires["CLK"][0], cycle):
                     following[name, "Q"] = bits[wires["DI"][0]]
                 continue
-            following[name, "P"] = product_of(cell, name, bits, held)
+            if rises(clock_of(cell, "OUTPUT"), cycle):
+                following[name, "P"] = product_of(cell, name, bits, held)
             for side in "AB":
-                following[name, side] = operand(wires, side, bits)
+                if rises(clock_of(cell, f"INPUT{side}"), cycle):
+                    following[name, side] = operand(wires, side, bits)
         held = following
     return found
+
+
+def rises(clock: int, cycle: int) -> bool:
+    return clock == CLOCK or cycle % 2 == 1
+
+
+def clock_of(cell: dict[str, Any], register: str) -> int:
+    """The net that clocks a register of a multiplier."""
+    name = cell["parameters"].get(f"REG_{register}_CLK")
+    return CLOCK if name is None else int(cell["connections"][name][0])
 
 
 def spread(bits: dict[Any, int], wires: dict[str, Any], product: int) -> None:
@@ -139,9 +152,34 @@ def pair(enable: bool = False, watched: bool = False) -> dict[str, Any]:
     return b.module
 
 
+def halves() -> dict[str, Any]:
+    """Two factors for each common one, which has the slower clock."""
+    b = Builder()
+    b.port("clk", [CLOCK], "input")
+    b.port("slow", [SLOW], "input")
+    common = b.register(b.register(b.port("common", b.wires(8), "input"), clock=SLOW), clock=SLOW)
+    own = b.register(b.port("own", b.wires(8), "input"))
+    product = b.multiply(own, common, 16)
+    b.port("product", b.register(b.register(product)), "output")
+    return b.module
+
+
+def mixed() -> dict[str, Any]:
+    """The bits of one factor have two clocks."""
+    b = Builder()
+    b.port("clk", [CLOCK], "input")
+    given = b.port("given", b.wires(8), "input")
+    own = [*b.register(given[:4]), *b.register(given[4:], clock=SLOW)]
+    product = b.multiply(own, b.register(given), 16)
+    b.port("product", b.register(b.register(product)), "output")
+    return b.module
+
+
 @pytest.mark.parametrize(
     ("module", "complete", "registers"),
     [
+        (halves(), 1, 8 + 16),
+        (mixed(), 0, 2 * 8 + 16),
         # Of 112 registers, two of 8 bits for the common operand, 8 and 32 for each product.
         (pair(), 2, 8 + 2 * 16),
         (pair(watched=True), 0, 8 + 2 * 32),
@@ -159,6 +197,6 @@ def test_products_stay_the_same_in_every_cycle(
     inputs = {
         name: [int(value) for value in rng.integers(0, 1 << len(port["bits"]), 40)]
         for name, port in module["ports"].items()
-        if port["direction"] == "input" and name != "clk"
+        if port["direction"] == "input" and name not in ("clk", "slow")
     }
     assert run(changed, inputs) == run(module, inputs)

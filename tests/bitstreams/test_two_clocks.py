@@ -1,12 +1,15 @@
 """The gateware around an accelerator whose multipliers have a clock of their own."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dovetail.bitstreams.emulator import Emulator
+from dovetail.bitstreams.flow import write_sources
 from dovetail.bitstreams.zynq_top import require_ports
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import ConfigError
@@ -110,6 +113,18 @@ def test_the_gateware_multiplies_as_the_simulator_in_as_many_cycles(emulator: Em
         results.add(found.dram[RESULTS : RESULTS + 32].tobytes())
     device.close()
     assert len(results) == 3
+
+
+@pytest.mark.filterwarnings("ignore:Using platform.request:DeprecationWarning")
+def test_an_ecp5_board_makes_both_clocks_in_one_pll(tmp_path: Path) -> None:
+    pytest.importorskip("amaranth_boards", reason="needs the extra board")
+    write_sources(replace(BOARD, baud=2_000_000), tmp_path)
+    text = (tmp_path / "top.il").read_text()
+    (cell,) = re.findall(r"cell \\EHXPLLL.*?\n  end", text, re.DOTALL)
+    wires = dict(re.findall(r"connect \\(CLKO\w+) (.*)", cell))
+    assert wires["CLKOS2"] == "\\core_clk"
+    assert "parameter \\CLKOP_DIV 16\n" in cell
+    assert "parameter \\CLKOS2_DIV 8\n" in cell
 
 
 def test_a_zynq_has_one_clock() -> None:
