@@ -17,6 +17,7 @@ from typing import Union
 
 from ..dtypes import DType
 from ..errors import GraphError
+from ..graph.operators.functions import TESTS, UnaryFunction
 
 __all__ = [
     "COMPARISONS",
@@ -75,37 +76,6 @@ SCRATCHPADS: Mapping[Scope, tuple[DType, ...]] = {
 """The accelerator's memories, and the element types that each holds."""
 
 
-class UnaryFunction(StrEnum):
-    """Functions of one operand, which give its dtype, but for the tests, which give bool."""
-
-    NEG = "neg"
-    ABS = "abs"
-    NOT = "not"
-    EXP = "exp"
-    LOG = "log"
-    SQRT = "sqrt"
-    SIN = "sin"
-    COS = "cos"
-    TAN = "tan"
-    ASIN = "asin"
-    ACOS = "acos"
-    ATAN = "atan"
-    SINH = "sinh"
-    COSH = "cosh"
-    TANH = "tanh"
-    ASINH = "asinh"
-    ACOSH = "acosh"
-    ATANH = "atanh"
-    ERF = "erf"
-    FLOOR = "floor"
-    CEIL = "ceil"
-    TRUNC = "trunc"
-    RINT = "rint"
-    """To the nearest integer, half to even."""
-    ISNAN = "isnan"
-    ISINF = "isinf"
-
-
 class BinaryFunction(StrEnum):
     """Functions of two operands of one dtype, which give it, but for comparisons."""
 
@@ -137,7 +107,6 @@ class BinaryFunction(StrEnum):
 COMPARISONS = frozenset(
     {BinaryFunction.LT, BinaryFunction.LE, BinaryFunction.EQ, BinaryFunction.NE}
 )
-TESTS = frozenset({UnaryFunction.ISNAN, UnaryFunction.ISINF})
 
 
 @dataclass(frozen=True, slots=True)

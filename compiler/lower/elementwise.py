@@ -15,7 +15,6 @@ from ..loops.expressions import (
     MultiplyAdd,
     Select,
     Unary,
-    UnaryFunction,
 )
 from .operand import Element, Indices, Operand
 
@@ -24,7 +23,7 @@ __all__ = ["ELEMENTWISE"]
 
 def unary(operator: elementwise.Unary, operands: Sequence[Operand], indices: Indices) -> Expr:
     """One function of the same name."""
-    return Unary(UnaryFunction(operator.function.value), operands[0][indices])
+    return Unary(operator.function, operands[0][indices])
 
 
 def binary(operator: elementwise.Binary, operands: Sequence[Operand], indices: Indices) -> Expr:
