@@ -1,25 +1,24 @@
 """From a board to its bitstream: Amaranth, Yosys, nextpnr, ecppack."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from dovetail.isa.errors import DovetailError
-from dovetail.vta_hw.verilog import HardwareError, find_yosys, tool_directory
+from dovetail.vta_hw.verilog import HardwareError, tool_directory
 
 from .boards import Board
 from .ecp5_top import Ecp5Top
 from .floorplan import place_matrix_core
 from .memory_registers import absorb_output_registers
 from .multiplier_registers import absorb_registers
+from .platforms import platform_files
 
 __all__ = [
     *("Placement", "TimingError", "clocks_of", "pack", "path_name", "place"),
@@ -78,21 +77,9 @@ def write_sources(board: Board, folder: Path) -> None:
 
     Raises HardwareError when Yosys or the table of boards is not installed.
     """
-    find_yosys()
-    # The platform class looks for its programming tool even when nothing is programmed.
-    os.environ.setdefault("OPENFPGALOADER", "true")
-    module, name = board.platform
-    try:
-        platform = getattr(import_module(module), name)()
-    except ImportError as error:
-        raise HardwareError(
-            f"{error.name} is not installed; install the extra: pip install 'dovetail[board]'"
-        ) from None
-    plan = platform.build(Ecp5Top(board), name=TOP, do_build=False)
+    files = platform_files(board.platform, Ecp5Top(board), TOP)
     for file in (f"{TOP}.il", f"{TOP}.lpf"):
-        content = plan.files[file]
-        data = content.encode() if isinstance(content, str) else content
-        (folder / file).write_bytes(data)
+        (folder / file).write_bytes(files[file])
 
 
 def synthesize(folder: Path, *, floorplan: bool = False) -> None:

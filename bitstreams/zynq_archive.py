@@ -2,17 +2,15 @@
 
 import io
 import json
-import os
 import zipfile
 from dataclasses import dataclass
-from importlib import import_module
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import ZYNQ7020
 from dovetail.isa.registers import REGISTERS
-from dovetail.vta_hw.verilog import HardwareError, find_yosys
 
 from .axi3 import MEMORY_BASE
+from .platforms import platform_files
 from .zynq_top import CONTROL, MEMORY, ZynqTop
 
 __all__ = ["ZYNQ_BOARDS", "ZynqBoard", "address_map", "make_archive"]
@@ -60,20 +58,7 @@ def make_archive(board: ZynqBoard) -> bytes:
 
     Raises HardwareError when Yosys or the table of boards is not installed.
     """
-    find_yosys()
-    os.environ.setdefault("VIVADO", "vivado")
-    module, name = board.platform
-    try:
-        platform = getattr(import_module(module), name)()
-    except ImportError as error:
-        raise HardwareError(
-            f"{error.name} is not installed; install the extra: pip install 'dovetail[board]'"
-        ) from None
-    plan = platform.build(ZynqTop(board.config), name=NAME, do_build=False)
-    files = {
-        path: content.encode() if isinstance(content, str) else content
-        for path, content in plan.files.items()
-    }
+    files = platform_files(board.platform, ZynqTop(board.config), NAME)
     described = json.dumps(address_map(board.config), indent=2) + "\n"
     files["address_map.json"] = described.encode()
     buffer = io.BytesIO()
