@@ -40,6 +40,21 @@ _HEADER = (
     Field("post", 4, "units that are given a token at the end, same bits"),
 )
 
+_DRAM_PLACE = (
+    Field("dram_address", 32, "byte address of the first word, a multiple of the word size"),
+    Field("dram_stride_y", 32, "bytes from one row to the next, a multiple of the word size", True),
+    Field(
+        "dram_stride_z",
+        32,
+        "bytes from one plane to the next, a multiple of the word size",
+        True,
+    ),
+)
+_SRAM_STRIDES = (
+    Field("sram_stride_y", 16, "words from one row to the next", True),
+    Field("sram_stride_z", 16, "words from one plane to the next", True),
+)
+
 LOAD_FORMAT = Format(
     "load",
     WORD_BITS,
@@ -48,19 +63,9 @@ LOAD_FORMAT = Format(
         Field("memory", 3, "destination: 0 ACT, 1 WGT, 2 ACC, 3 PAR, 4 TAP, 5 TAB"),
         Field("act_write_banks", 8, "ACT banks written"),
         Field("acc_banks", 4, "ACC banks written"),
-        Field("dram_address", 32, "byte address of the first word, a multiple of the word size"),
-        Field(
-            "dram_stride_y", 32, "bytes from one row to the next, a multiple of the word size", True
-        ),
-        Field(
-            "dram_stride_z",
-            32,
-            "bytes from one plane to the next, a multiple of the word size",
-            True,
-        ),
+        *_DRAM_PLACE,
         Field("sram_address", 16, "word address of the corner of the padded block"),
-        Field("sram_stride_y", 16, "words from one row to the next", True),
-        Field("sram_stride_z", 16, "words from one plane to the next", True),
+        *_SRAM_STRIDES,
         Field("count_x", 12, "words read in a row"),
         Field("count_y", 12, "rows read in a plane"),
         Field("count_z", 12, "planes"),
@@ -145,19 +150,9 @@ STORE_FORMAT = Format(
     (
         *_HEADER,
         Field("act_read_banks", 8, "ACT banks read"),
-        Field("dram_address", 32, "byte address of the first word, a multiple of the word size"),
-        Field(
-            "dram_stride_y", 32, "bytes from one row to the next, a multiple of the word size", True
-        ),
-        Field(
-            "dram_stride_z",
-            32,
-            "bytes from one plane to the next, a multiple of the word size",
-            True,
-        ),
+        *_DRAM_PLACE,
         Field("sram_address", 16, "first ACT word"),
-        Field("sram_stride_y", 16, "words from one row to the next", True),
-        Field("sram_stride_z", 16, "words from one plane to the next", True),
+        *_SRAM_STRIDES,
         Field("count_x", 12, "words in a row"),
         Field("count_y", 12, "rows in a plane"),
         Field("count_z", 12, "planes"),
