@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ synth: $(READY) ## Synthesise every configuration with Yosys; writes docs/resour
 
 area-records: $(READY) ## Count the areas that estimates are fitted to; writes docs/explore.md
 	$(BIN)/python -m dovetail.compiler.explore.area_records $(ARGS)
+
+clock-records: $(READY) ## Place and route accelerators whose clocks are estimated from; writes docs/explore.md
+	$(BIN)/python -m dovetail.compiler.explore.clock_records $(ARGS)
 
 bitstream: $(READY) ## Make a board's bitstream in build/$(BOARD): BOARD, JOBS
 	$(BIN)/dovetail bitstream --board $(BOARD) --jobs $(JOBS) -o build/$(BOARD) $(ARGS)

@@ -21,7 +21,7 @@ from .multiplier_registers import absorb_registers
 from .platforms import platform_files
 
 __all__ = [
-    *("Placement", "TimingError", "clocks_of", "pack", "path_name", "place"),
+    *("Placement", "TimingError", "clocks_of", "pack", "path_name", "place", "place_once"),
     *("run_tool", "synthesize", "write_sources"),
 ]
 
@@ -109,7 +109,7 @@ def place(
     stop = Event()
     with ThreadPoolExecutor(jobs) as pool:
         left = iter(seeds)
-        running = {pool.submit(_place, board, folder, seed, stop) for seed in _take(left, jobs)}
+        running = {pool.submit(place_once, board, folder, seed, stop) for seed in _take(left, jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -124,7 +124,7 @@ def place(
                 if placement.passes:
                     stop.set()
                     return placement
-                running |= {pool.submit(_place, board, folder, s, stop) for s in _take(left, 1)}
+                running |= {pool.submit(place_once, board, folder, s, stop) for s in _take(left, 1)}
     assert best is not None, "at least one seed"
     name, (found, required) = min(best.clocks.items(), key=lambda item: item[1][0] / item[1][1])
     raise TimingError(
@@ -179,7 +179,12 @@ def _take(seeds: Iterator[int], count: int) -> list[int]:
     return [seed for seed, _ in zip(seeds, range(count), strict=False)]
 
 
-def _place(board: Board, folder: Path, seed: int, stop: Event) -> Placement:
+def place_once(board: Board, folder: Path, seed: int, stop: Event | None = None) -> Placement:
+    """Place and route with one seed, whether it reaches the clock or not.
+
+    stop: when set, nextpnr is ended.
+    Raises HardwareError when nextpnr fails, or is ended.
+    """
     config, report = f"seed{seed}.config", f"seed{seed}.json"
     run_tool(
         folder,

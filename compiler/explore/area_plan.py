@@ -6,7 +6,7 @@ From small to large.  All parameters that choose hardware vary, each in several 
 from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import ECP5_85, TINY, ZYNQ7020
+from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, TINY, ZYNQ7020
 
 __all__ = ["PLAN"]
 
@@ -31,7 +31,7 @@ PLAN = (
     _config((8, 8), (16384, 2048, 2048), (4, 2)),
     _config((16, 16), (8192, 1024, 1024), (8, 2)),
     _config((4, 4), (16384, 4096, 512), (4, 4), store_slots=8, fetch_ahead=8, burst_beats=64),
-    _config((8, 4), (2048, 512, 256), (4, 4), par_depth=64, tap_depth=64),
+    _config((8, 4), (2048, 512, 256), (4, 4), tap_depth=64),
     _config((8, 8), (8192, 1024, 1024), (2, 2)),
     _config((4, 4), (2048, 256, 256), (1, 1)),
     _config((16, 4), (4096, 512, 512), (8, 2)),
@@ -45,6 +45,8 @@ PLAN = (
     _config((8, 8), (8192, 1024, 512), (8, 2), tile_cycles=2, deep_pipelines=True),
     _config((8, 8), (8192, 1024, 1024), (8, 2), vector_cycles=2),
     ECP5_85,
+    ECP5_85_8X8,
+    ECP5_25,
     _config((32, 16), (16384, 1024, 2048), (8, 4)),
     _config((32, 8), (8192, 512, 1024), (8, 2)),
 )

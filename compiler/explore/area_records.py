@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
 
 from .area import (
@@ -31,7 +32,7 @@ from .area_cache import count_area, record_values
 from .area_plan import PLAN
 from .gateware import gateware_hash
 
-__all__ = ["area_table", "renew", "write_records"]
+__all__ = ["area_table", "configuration_text", "renew", "write_records"]
 
 BEGIN, END = "<!-- areas -->", "<!-- end of areas -->"
 
@@ -89,7 +90,7 @@ def area_table(models: Sequence[AreaModel]) -> str:
                 else:
                     said = f"{count * (1 + error):,.0f} ({100 * error:+.1f} %)"
                 cells += [f"{count:,g}", said]
-            rows.append((_name(record), model.family.name, *cells))
+            rows.append((configuration_text(record.config), model.family.name, *cells))
     lines += [f"| {' | '.join(row)} |" for row in rows]
     lines += ["", "| family | LUT: mean, largest | FF | multipliers |", "|---|---|---|---|"]
     for model in models:
@@ -102,8 +103,8 @@ def area_table(models: Sequence[AreaModel]) -> str:
     return "\n".join(lines)
 
 
-def _name(record: AreaRecord) -> str:
-    c = record.config
+def configuration_text(c: HardwareConfig) -> str:
+    """What of a configuration areas and clocks vary with, in a line."""
     rest = f", queues {c.queue_depth}" if c.queue_depth != 16 else ""
     rest += f", {c.tile_cycles} cycles a tile" if c.tile_cycles > 1 else ""
     rest += f", {c.lane_groups} groups" if c.lane_groups > 1 else ""

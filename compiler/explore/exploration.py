@@ -8,7 +8,7 @@ from ..errors import ExploreError, SpaceError
 from ..folder_lock import locked
 from .area import load_area_model
 from .area_cache import counted_here
-from .clock import estimate_clock
+from .clock import load_clock_model
 from .evaluate import Failure, ModelFile, Performance, Task, program_hash, read_model
 from .figures import DesignResult, Models, evaluated
 from .known import KnownResults
@@ -94,7 +94,7 @@ def explore(
     strategy: Strategy = Everything(space)
     if searched:
         strategy = Search(space, options.budget, options.family, options.seed)
-    basis = Models(areas, {name: estimate_clock(name) for name in areas})
+    basis = Models(areas, {name: load_clock_model(name) for name in areas})
     expected = options.budget if searched else sum(1 for _ in space.designs())
     progress = Progress(expected * len(files))
     with locked(folder, "exploration", ExploreError):

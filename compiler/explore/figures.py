@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from .area import Area, AreaModel
-from .clock import Clock
+from .clock import Clock, ClockModel
 from .energy import Energy, estimate_energy
 from .evaluate import Failure, Performance
 from .space import Design
@@ -20,7 +20,7 @@ class Models:
     """What areas and clocks follow from, by family."""
 
     areas: Mapping[str, AreaModel]
-    clocks: Mapping[str, Clock]
+    clocks: Mapping[str, ClockModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def evaluated(design: Design, outcomes: Outcomes, models: Models) -> DesignResul
         return DesignResult(design, outcomes, {}, energies, None)
     families = {}
     for name, model in models.areas.items():
-        clock = models.clocks[name]
+        clock = models.clocks[name].clock(design.config)
         latencies = {each: run.cycles / clock.hz for each, run in runs.items()}
         area = model.area(design.config)
         latency = geometric_mean(latencies.values())

@@ -67,15 +67,15 @@ def _summary(found: Exploration) -> str:
 
 
 def _basis(found: Exploration, family: str) -> str:
-    model, clock = found.basis.areas[family], found.basis.clocks[family]
-    spread = f", ±{clock.error:.0%}" if clock.error is not None else ", error unknown"
+    model, clocks = found.basis.areas[family], found.basis.clocks[family]
+    spread = f", ±{clocks.error:.0%}" if clocks.error is not None else ", error unknown"
     counted = sum(
         result.families[family].area.basis == "synthesised"
         for result in found.results
         if result.complete
     )
     return (
-        f"<p>Clock {clock.hz / 1e6:.1f} MHz ({escape(clock.basis)}{spread}). Areas: {counted:,} "
+        f"<p>Clocks are {escape(clocks.basis)}{spread}. Areas: {counted:,} "
         f"designs synthesised, the rest estimated from {len(model.records)} syntheses, each of "
         f"which the others predict within {model.error:.0%}. The share is of an "
         f"{escape(model.family.part)}, of what the design takes most of. Not drawn: designs larger "
@@ -87,7 +87,7 @@ def _front(found: Exploration, family: str) -> str:
     axes = [axis.name for axis in found.space.axes if len(axis.values) > 1]
     headings = (
         *axes,
-        *("ms", *(f"{name}, ms" for name in found.models), "LUT", "FF", "multipliers"),
+        *("ms", *(f"{name}, ms" for name in found.models), "MHz", "LUT", "FF", "multipliers"),
         *("block RAM", "share", "area", "uJ", "uJ, range"),
     )
     lines = []
@@ -100,6 +100,7 @@ def _front(found: Exploration, family: str) -> str:
             *(str(result.design.values[name]) for name in axes),
             f"{1e3 * mine.latency:.3f}",
             *(f"{1e3 * mine.latencies[name]:.3f}" for name in found.models),
+            f"{mine.clock.hz / 1e6:.1f}",
             *(f"{area.luts:,}", f"{area.registers:,}", str(area.multipliers)),
             *(f"{area.block_rams:g}", f"{area.share:.0%}", area.said),
             *(f"{result.energy:.1f}", f"{low:.1f} to {high:.1f}"),

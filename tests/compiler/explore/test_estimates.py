@@ -4,11 +4,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dovetail.compiler.explore.clock import ASSUMED_HZ, estimate_clock
+from dovetail.compiler.explore.clock import (
+    ASSUMED_HZ,
+    ClockModel,
+    ClockRecord,
+    load_clock_model,
+)
 from dovetail.compiler.explore.energy import estimate_energy
 from dovetail.compiler.explore.evaluate import Performance
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 
 IDLE = dict.fromkeys(("gemm_busy", "vector_busy", "load_beats", "store_beats", "fetch_beats"), 0)
@@ -67,26 +74,57 @@ def test_memories_cost_what_was_published_and_between(words: int, picojoules: fl
     assert found.scratchpads == pytest.approx(16 / 8 * picojoules + 64 / 8 * 10, rel=1e-2)
 
 
-def record(part: str, found_hz: float) -> str:
-    clocks = {"sync": [found_hz, 50e6], "usb": [1e6, 1e6]}
-    return json.dumps({"part": part, "clock_hz": 50_000_000, "clocks": clocks})
+def bitstream(folder: Path, name: str, hz: float) -> None:
+    config = find_config(name)
+    values = {
+        "config": name,
+        "fingerprint": config.fingerprint,
+        "part": "LFE5U-85F-6BG381C",
+        "clock_hz": 50_000_000,
+        "clocks": {"sync": [hz, 50e6], "usb": [1e6, 1e6]},
+        "seed": 1,
+    }
+    (folder / name).mkdir()
+    (folder / name / "manifest.json").write_text(json.dumps(values))
 
 
-def test_the_clock_is_the_mean_of_bitstreams_when_there_are_any(tmp_path: Path) -> None:
-    for name, part, hz in (("a", "LFE5U-85F-6BG381C", 50e6), ("b", "LFE5U-25F", 72e6)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "manifest.json").write_text(record(part, hz))
-    found = estimate_clock("ECP5", tmp_path)
-    assert found.hz == pytest.approx(60e6)
-    assert found.error == pytest.approx(0.2)
-    assert found.basis == "place and route of 2 bitstreams"
+def test_clocks_are_found_again_that_follow_the_model() -> None:
+    def period(config: HardwareConfig) -> float:
+        return 10.0 + 4.0 * (not config.deep_pipelines) + np.log2(config.block)
+
+    shapes = [(b, v, d) for b in (4, 8, 16) for v in (1, 2) for d in (False, True)]
+    configs = [
+        replace(CONFIG, block=block, bus_bytes=4, vector_cycles=cycles, deep_pipelines=deep)
+        for block, cycles, deep in shapes
+    ]
+    records = [ClockRecord(each, "LFE5U", 1e9 / period(each), 1) for each in configs]
+    model = ClockModel(records[1:])
+    assert model.clock(configs[0]).hz == pytest.approx(1e9 / period(configs[0]))
+    assert model.error == pytest.approx(0, abs=1e-9)
 
 
-def test_without_bitstreams_the_basis_says_so(tmp_path: Path) -> None:
-    core = estimate_clock("ECP5", tmp_path)
-    assert "matrix core alone" in core.basis
-    assert core.error is not None
-    assert core.error < 0.05
-    assumed = estimate_clock("Xilinx 7", tmp_path)
-    assert (assumed.hz, assumed.error) == (ASSUMED_HZ, None)
+def test_an_error_is_how_far_off_the_others_say_a_record_is() -> None:
+    model = ClockModel([ClockRecord(CONFIG, "LFE5U", hz, 1) for hz in (50e6, 60e6)])
+    assert model.errors == pytest.approx((0.2, -1 / 6))
+    assert model.error == pytest.approx(0.2)
+
+
+def test_bitstreams_are_records_too(tmp_path: Path) -> None:
+    without = load_clock_model("ECP5", tmp_path).records
+    bitstream(tmp_path, "ecp5_85_8x8", 48e6)
+    (more,) = set(load_clock_model("ECP5", tmp_path).records) - set(without)
+    assert (more.hz, more.config.block) == (48e6, 8)
+
+
+def test_bitstreams_of_configurations_that_changed_do_not_count(tmp_path: Path) -> None:
+    bitstream(tmp_path, "ecp5_85_8x8", 48e6)
+    file = tmp_path / "ecp5_85_8x8" / "manifest.json"
+    file.write_text(file.read_text().replace('"fingerprint": ', '"fingerprint": 1'))
+    bitstreams = [each for each in load_clock_model("ECP5", tmp_path).records if not each.source]
+    assert not bitstreams
+
+
+def test_without_records_the_basis_says_so(tmp_path: Path) -> None:
+    assumed = load_clock_model("Xilinx 7", tmp_path)
+    assert (assumed.clock(CONFIG).hz, assumed.error) == (ASSUMED_HZ, None)
     assert "assumed" in assumed.basis
