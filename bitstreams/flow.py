@@ -52,12 +52,13 @@ class TimingError(DovetailError):
 class Placement:
     """A placed and routed design.
 
-    clocks: of each clock domain, its highest and its required frequency, Hz; so too for the paths
-    from one domain to another (``clocks_of``).  used: cells by type, and how many the part has.
+    folder / report,
+            clocks_of(found),
     """
 
     seed: int
     config: Path
+    report: Path
     clocks: dict[str, tuple[float, float]]
     used: dict[str, tuple[int, int]]
 
@@ -198,6 +199,7 @@ def place_once(board: Board, folder: Path, seed: int, stop: Event | None = None)
     return Placement(
         seed,
         folder / config,
+        folder / report,
         clocks_of(found),
         {
             name: (cells["used"], cells["available"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,15 +22,16 @@ SHOWN = {
     "MULT18X18D": "multipliers",
     "DP16KD": "block RAM",
 }
-"""What of nextpnr's cells the tables show."""
+"""What of nextpnr's cells the tables show; counts of Yosys have the tables' own names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """A bitstream and how it was made.
 
-    clocks: found and required Hz of each clock domain.  used: cells of each type, and how many the
-    part has.  source, bitstream: SHA-256 of the netlist with its pins, and of the ``.bit`` file.
+    clocks: found and required Hz of each clock domain; empty when nothing was placed.  used: cells
+    of each type, and how many the part has.  source, bitstream: SHA-256 of the netlist with its
+    pins, and of the ``.bit`` file, or of the project's archive.
     """
 
     board: str
@@ -40,7 +42,7 @@ class Record:
     clock_hz: int
     seed: int
     clocks: dict[str, tuple[float, float]]
-    used: dict[str, tuple[int, int]]
+    used: Mapping[str, tuple[float, float]]
     tools: dict[str, str]
     source: str
     bitstream: str
@@ -51,10 +53,13 @@ class Record:
         return 2 * self.macs_per_cycle * self.clock_hz / 1e9
 
     @property
-    def slowest_hz(self) -> float:
-        """The clock that the accelerator's domain could have; the others keep their ratio to it."""
+    def slowest_hz(self) -> float | None:
+        """The clock that the accelerator's domain could have; the others keep their ratio to it.
+
+        None when nothing was placed.
+        """
         own = [clock for clock in self.clocks.values() if clock[1] >= self.clock_hz]
-        return min(found * self.clock_hz / required for found, required in own)
+        return min((found * self.clock_hz / required for found, required in own), default=None)
 
     def to_json(self) -> str:
         """The file's content."""
@@ -65,15 +70,16 @@ class Record:
         """A line of the table of boards, by heading."""
         cells = {}
         for cell, heading in SHOWN.items():
-            used, available = self.used.get(cell, (0, 1))
-            cells[heading] = f"{used:,} ({100 * used / available:.0f} %)"
+            used, available = self.used.get(cell) or self.used.get(heading, (0, 1))
+            cells[heading] = f"{used:,g} ({100 * used / available:.0f} %)"
+        reached = self.slowest_hz
         return {
             "board": self.board,
             "part": self.part,
             "configuration": self.config,
             "MAC a cycle": str(self.macs_per_cycle),
             "clock, MHz": f"{self.clock_hz / 1e6:g}",
-            "Fmax, MHz": f"{self.slowest_hz / 1e6:.1f}",
+            "Fmax, MHz": f"{reached / 1e6:.1f}" if reached else "not placed",
             "peak GOP/s": f"{self.peak_gops:.1f}",
             **cells,
         }

@@ -38,6 +38,7 @@ class Family:
     luts, registers, multipliers, block_rams: how much one cell of a type counts, by a pattern of
     its name.
     capacity: LUTs, registers, multipliers and block RAMs of the part named.
+    library: Verilog of cells that a top module may have and Yosys has no model of.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Family:
     block_rams: Mapping[str, float]
     part: str
     capacity: tuple[int, int, int, int]
+    library: str = ""
 
 
 FAMILIES = (
@@ -71,6 +73,7 @@ FAMILIES = (
         block_rams={"RAMB36E1": 1, "RAMB18E1": 0.5},
         part="XC7Z020",
         capacity=(53_200, 106_400, 220, 140),
+        library="+/xilinx/cells_sim.v +/xilinx/cells_xtra.v",
     ),
 )
 """Where a configuration is synthesised for."""
@@ -86,15 +89,21 @@ class Resources:
     block_rams: float
 
 
-def synthesize(config: HardwareConfig, family: Family, verilog: str | None = None) -> Resources:
-    """Map ``config`` to the cells of ``family``; ``verilog`` is its text, if that is there.
+def synthesize(
+    config: HardwareConfig, family: Family, verilog: str | None = None, top: str | None = None
+) -> Resources:
+    """Map ``config`` to the cells of ``family``.
+
+    verilog: its text, if that is there.  top: the module of it that is synthesised, if that is not
+    the accelerator alone.
 
     Raises HardwareError when Yosys fails, finds a latch or a net with several drivers, or leaves a
     memory of ``BLOCK_RAM_BITS`` outside block RAM.
     """
-    top = f"dovetail_{config.name}"
+    top = top or f"dovetail_{config.name}"
     script = "\n".join(
         (
+            *([f"read_verilog -lib {family.library}"] if family.library else ()),
             f"read_verilog {top}.v",
             f"hierarchy -check -top {top}",
             "proc",

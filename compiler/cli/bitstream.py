@@ -27,6 +27,7 @@ LOADER = "openFPGALoader"
 @click.option("--first-seed", type=int, help="The first one's seed, instead of the board's.")
 @click.option("--jobs", default=2, show_default=True, help="Placements at a time.")
 @click.option("--program", is_flag=True, help=f"Load it into the board, with {LOADER}.")
+@click.option("--count", is_flag=True, help="Zynq: count cells with Yosys, in manifest.json.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def bitstream(
@@ -36,9 +37,10 @@ def bitstream(
     first_seed: int | None,
     jobs: int,
     program: bool,
+    count: bool,
     as_json: bool,
 ) -> None:
-    """Make a board's bitstream: NAME.bit, NAME.svf and manifest.json.
+    """Make a board's bitstream: NAME.bit, NAME.svf, manifest.json, and nextpnr's report.json.
 
     For a Zynq board: NAME.zip, a Vivado project with its address map.
     """
@@ -48,27 +50,39 @@ def bitstream(
             "yourself"
         )
     from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, make_archive
+    from dovetail.bitstreams.zynq_record import count_cells
     from dovetail.runtime.module import write_whole
 
     if board_name in ZYNQ_BOARDS:
         if program:
             raise click.ClickException(f"{board_name} is programmed from Vivado, or by PYNQ")
+        zynq = ZYNQ_BOARDS[board_name]
         with progress(f"generating {board_name}"):
-            content = make_archive(ZYNQ_BOARDS[board_name])
+            content = make_archive(zynq)
         output.mkdir(parents=True, exist_ok=True)
         path = output / f"{board_name}.zip"
         write_whole(path, content)
         human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+        if count:
+            with progress("counting cells with Yosys"):
+                counted = count_cells(zynq, content)
+            write_whole(output / "manifest.json", counted.to_json().encode())
+            _show(counted, as_json)
         return
     record, path = _bitstream(board_name, output, first_seed, seeds, jobs)
-    if as_json:
-        print_json(record.row())
-    else:
-        row = record.row()
-        human.print(table(record.board, dict.fromkeys(row, "left"), [tuple(row.values())]))
+    _show(record, as_json)
+    if not as_json:
         human.print(str(path))
     if program:
         _program(path)
+
+
+def _show(record: "Record", as_json: bool) -> None:
+    row = record.row()
+    if as_json:
+        print_json(row)
+    else:
+        human.print(table(record.board, dict.fromkeys(row, "left"), [tuple(row.values())]))
 
 
 def _bitstream(
@@ -96,6 +110,7 @@ def _bitstream(
         output.mkdir(parents=True, exist_ok=True)
         for suffix in (".bit", ".svf"):
             write_whole(output / f"{board.name}{suffix}", bits.with_suffix(suffix).read_bytes())
+        write_whole(output / "report.json", placement.report.read_bytes())
         write_whole(output / "manifest.json", record.to_json().encode())
     return record, output / f"{board.name}.bit"
 

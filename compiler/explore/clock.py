@@ -111,14 +111,17 @@ def _features(config: HardwareConfig) -> list[float]:
 
 
 def _is_known(manifest: dict[str, Any]) -> bool:
-    """Whether its configuration is still the one of that name."""
+    """Whether it was placed, and its configuration is still the one of that name."""
     config = CONFIGS.get(manifest["config"])
-    return config is not None and config.fingerprint == manifest["fingerprint"]
+    same = config is not None and config.fingerprint == manifest["fingerprint"]
+    return same and bool(manifest["clocks"])
 
 
 def _of_manifest(manifest: dict[str, Any]) -> ClockRecord:
+    """As ``dovetail.bitstreams.record.Record.slowest_hz``."""
     clock = manifest["clock_hz"]
-    hz = min(found for found, required in manifest["clocks"].values() if required >= clock)
+    clocks = [each for each in manifest["clocks"].values() if each[1] >= clock]
+    hz = min(found * clock / required for found, required in clocks)
     return ClockRecord(CONFIGS[manifest["config"]], manifest["part"], float(hz), manifest["seed"])
 
 

@@ -76,7 +76,8 @@ def _place(board: Board, folder: Path, source: str) -> ClockRecord:
     flow.synthesize(folder)
     placement = flow.place_once(board, folder, board.seed)
     required = board.config.clock_hz
-    hz = min(found for found, wanted in placement.clocks.values() if wanted >= required)
+    own = [each for each in placement.clocks.values() if each[1] >= required]
+    hz = min(found * required / wanted for found, wanted in own)
     return ClockRecord(board.config, board.part, hz, board.seed, source)
 
 

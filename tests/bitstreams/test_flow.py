@@ -60,7 +60,7 @@ def test_paths_between_clocks_have_a_period_of_the_faster(
     from dovetail.bitstreams.flow import Placement, clocks_of
 
     clocks = clocks_of(report(**delays))
-    assert Placement(1, Path("seed1"), clocks, {}).passes == passes
+    assert Placement(1, Path("seed1"), Path("seed1.json"), clocks, {}).passes == passes
     assert set(clocks) - {"clk", "core"} == {
         name.replace("_", " to ") for name in delays if name != "clk_clk"
     }

@@ -23,6 +23,7 @@ def example(folder: Path) -> Record:
     placement = Placement(
         3,
         folder / "seed3.config",
+        folder / "seed3.json",
         {"clk": (61.25e6, CLOCK), "clk25": (300e6, 25e6)},
         {"TRELLIS_COMB": (8364, 83640), "MULT18X18D": (78, 156)},
     )
@@ -50,7 +51,7 @@ def test_the_page_is_that_of_the_records() -> None:
 
 
 def test_a_placement_passes_when_every_clock_does(tmp_path: Path) -> None:
-    good = Placement(1, tmp_path, {"a": (51e6, 50e6), "b": (30e6, 25e6)}, {})
+    good = Placement(1, tmp_path, tmp_path, {"a": (51e6, 50e6), "b": (30e6, 25e6)}, {})
     assert good.passes
     assert good.slack == pytest.approx(1.02)
     assert not replace(good, clocks={**good.clocks, "b": (24e6, 25e6)}).passes
