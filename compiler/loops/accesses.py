@@ -21,8 +21,9 @@ from .ir import (
     Update,
     While,
 )
-from .rewrite import loads, operands, substitute_expr, written
+from .rewrite import substitute_expr
 from .simplify import Simplifier
+from .traverse import loads, operands, written
 
 __all__ = ["Access", "accesses"]
 

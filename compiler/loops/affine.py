@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ..dtypes import DType
 from .expressions import Binary, BinaryFunction, Constant, Expr, Unary, UnaryFunction, Variable
-from .rewrite import fold
 from .text import expr_to_text
+from .traverse import fold
 
 __all__ = ["Linear", "linear"]
 

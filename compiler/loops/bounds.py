@@ -26,7 +26,7 @@ from .expressions import (
     Variable,
 )
 from .ir import Stmt
-from .rewrite import expressions, fold, written
+from .traverse import expressions, fold, written
 
 __all__ = ["ANY", "Bounds", "Interval"]
 

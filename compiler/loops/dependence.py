@@ -20,8 +20,8 @@ from .affine import Linear
 from .bounds import ANY, Interval
 from .expressions import Binary, BinaryFunction, Constant, Expr, Load, Variable
 from .ir import For
-from .rewrite import expressions
 from .simplify import Simplifier
+from .traverse import expressions
 
 __all__ = ["Order", "common_loops", "may_meet", "pairs"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .expressions import Buffer, Constant, Expr, Load, Variable
 from .ir import Allocate, Block, For, Function, If, Invoke, Let, Stmt, Store, Update, While
-from .rewrite import fold
+from .traverse import fold
 
 __all__ = ["equal", "equal_statements"]
 

@@ -45,7 +45,7 @@ from .ir import (
     Update,
     While,
 )
-from .rewrite import fold
+from .traverse import fold
 
 __all__ = ["InterpreterError", "interpret"]
 

@@ -7,7 +7,7 @@ from .accesses import Access
 from .affine import Linear
 from .bounds import Bounds
 from .expressions import Load, Variable
-from .rewrite import expressions, variables
+from .traverse import expressions, variables
 
 __all__ = ["Box", "box_of", "covers", "in_range"]
 

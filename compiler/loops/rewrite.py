@@ -1,12 +1,8 @@
-"""Traversal and substitution of loop programs.
+"""Substitution in loop programs: what does not change stays the same object."""
 
-Expressions are graphs: an operand may be shared.  Everything here visits each node once and uses
-no recursion on expressions, so that deep and shared ones cost what they hold.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from .expressions import (
     Binary,
@@ -34,46 +30,17 @@ from .ir import (
     While,
     block,
 )
+from .traverse import fold, operands
 
 __all__ = [
-    "bodies",
-    "expressions",
-    "fold",
-    "loads",
     "map_buffers",
     "map_expr",
     "map_statement",
-    "operands",
-    "own_expressions",
     "substitute",
     "substitute_expr",
-    "variables",
-    "walk",
     "with_bodies",
     "with_operands",
-    "written",
 ]
-
-T = TypeVar("T")
-
-
-def operands(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly below ``expr``."""
-    match expr:
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Load(indices=indices):
-            return indices
-        case Constant() | Variable():
-            return ()
-        case Unary(operand=operand) | Cast(operand=operand) | Bitcast(operand=operand):
-            return (operand,)
-        case Select(condition=condition, chosen=chosen, other=other):
-            return (condition, chosen, other)
-        case MultiplyAdd(left=left, right=right, addend=addend):
-            return (left, right, addend)
-        case _:
-            assert_never(expr)
 
 
 def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -101,32 +68,6 @@ def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             assert_never(expr)
 
 
-def fold(
-    expr: Expr,
-    combine: Callable[[Expr, tuple[T, ...]], T],
-    memo: dict[int, tuple[Expr, T]] | None = None,
-) -> T:
-    """``combine(node, results of its operands)`` of every node, operands first; the root's result.
-
-    ``memo`` keeps results by identity between calls (and their nodes alive).
-    """
-    known: dict[int, tuple[Expr, T]] = {} if memo is None else memo
-    stack = [expr]
-    while stack:
-        node = stack[-1]
-        if id(node) in known:
-            stack.pop()
-            continue
-        below = operands(node)
-        waiting = [each for each in below if id(each) not in known]
-        if waiting:
-            stack += reversed(waiting)
-            continue
-        stack.pop()
-        known[id(node)] = (node, combine(node, tuple(known[id(each)][1] for each in below)))
-    return known[id(expr)][1]
-
-
 def map_expr(
     expr: Expr,
     change: Callable[[Expr], Expr],
@@ -134,30 +75,6 @@ def map_expr(
 ) -> Expr:
     """Every node, operands first, replaced by ``change(node with its new operands)``."""
     return fold(expr, lambda node, new: change(with_operands(node, new)), memo)
-
-
-def walk(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and all below it, in the order of the text."""
-    stack = [stmt]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += reversed(bodies(node))
-
-
-def bodies(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly below ``stmt``."""
-    match stmt:
-        case Block(statements=statements):
-            return statements
-        case For(body=body) | While(body=body) | Allocate(body=body) | Let(body=body):
-            return (body,)
-        case If(then=then, otherwise=otherwise):
-            return (then,) if otherwise is None else (then, otherwise)
-        case Store() | Update() | Invoke():
-            return ()
-        case _:
-            assert_never(stmt)
 
 
 def with_bodies(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
@@ -171,64 +88,6 @@ def with_bodies(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
             return replace(stmt, body=new[0])
         case _:
             return stmt
-
-
-def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions of ``stmt`` itself, not of its bodies: of a write, its indices, its value."""
-    match stmt:
-        case Store(indices=indices, value=value) | Update(indices=indices, value=value):
-            return (*indices, value)
-        case For(extent=extent):
-            return (extent,)
-        case If(condition=condition) | While(condition=condition):
-            return (condition,)
-        case Let(value=value):
-            return (value,)
-        case Invoke(operands=regions):
-            return tuple(start for region in regions for start in region.start)
-        case Block() | Allocate():
-            return ()
-        case _:
-            assert_never(stmt)
-
-
-def expressions(root: Expr | Stmt) -> Iterator[Expr]:
-    """Every expression node in ``root``, each object once."""
-    stack: list[Expr] = []
-    if isinstance(root, Block | For | While | If | Allocate | Let | Store | Update | Invoke):
-        for stmt in walk(root):
-            stack += own_expressions(stmt)
-        stack.reverse()
-    else:
-        stack.append(root)
-    seen: dict[int, Expr] = {}
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
-            yield node
-            stack += reversed(operands(node))
-
-
-def loads(root: Expr | Stmt) -> Iterator[Load]:
-    """Every load in ``root``, each object once."""
-    return (node for node in expressions(root) if isinstance(node, Load))
-
-
-def written(root: Stmt) -> set[str]:
-    """The names of the buffers that ``root`` may write; an intrinsic may write all its operands."""
-    names: set[str] = set()
-    for stmt in walk(root):
-        if isinstance(stmt, Store | Update):
-            names.add(stmt.buffer.name)
-        elif isinstance(stmt, Invoke):
-            names |= {region.buffer.name for region in stmt.operands}
-    return names
-
-
-def variables(root: Expr | Stmt) -> set[str]:
-    """The names of the variables that ``root`` mentions."""
-    return {node.name for node in expressions(root) if isinstance(node, Variable)}
 
 
 def map_statement(

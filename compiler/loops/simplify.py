@@ -29,7 +29,8 @@ from .expressions import (
     UnaryFunction,
     Variable,
 )
-from .rewrite import fold, with_operands
+from .rewrite import with_operands
+from .traverse import fold
 
 __all__ = ["Simplifier", "simplify"]
 

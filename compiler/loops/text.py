@@ -70,7 +70,7 @@ from .ir import (
     Update,
     While,
 )
-from .rewrite import fold
+from .traverse import fold
 
 __all__ = ["INFIX", "RESERVED", "expr_to_text", "name_to_text", "statement_to_text", "to_text"]
 

@@ -38,9 +38,9 @@ from .ir import (
     While,
 )
 from .legality import describe, race
-from .rewrite import bodies, expressions, own_expressions, walk
 from .simplify import Simplifier
 from .text import expr_to_text, statement_to_text
+from .traverse import bodies, expressions, own_expressions, walk
 
 __all__ = ["verify"]
 

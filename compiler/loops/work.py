@@ -6,7 +6,7 @@ from ..dtypes import DType
 from .bounds import ANY, Bounds
 from .expressions import Expr
 from .ir import Allocate, Block, For, Function, If, Invoke, Let, Stmt, Store, Update, While
-from .rewrite import loads, own_expressions
+from .traverse import loads, own_expressions
 
 __all__ = ["work"]
 

@@ -2,7 +2,7 @@
 
 from ..loops.expressions import Binary, BinaryFunction, Expr, Unary, UnaryFunction
 from ..loops.ir import Stmt
-from ..loops.rewrite import fold, own_expressions, walk
+from ..loops.traverse import fold, own_expressions, walk
 
 __all__ = ["is_costly"]
 

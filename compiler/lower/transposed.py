@@ -13,7 +13,8 @@ from ..dtypes import DType
 from ..loops.expressions import Buffer, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
-from ..loops.rewrite import fold, own_expressions, substitute, variables, walk
+from ..loops.rewrite import substitute
+from ..loops.traverse import fold, own_expressions, variables, walk
 from .operand import index
 
 __all__ = ["tile_transposed"]

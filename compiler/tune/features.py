@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..loops.expressions import Binary, BinaryFunction, Constant, Expr, Load, Select, Variable
 from ..loops.ir import Allocate, For, Function, If, Invoke, Let, LoopKind, Stmt, Store, Update
-from ..loops.rewrite import bodies, expressions, operands, own_expressions, walk
+from ..loops.traverse import bodies, expressions, operands, own_expressions, walk
 
 __all__ = ["LENGTH", "function_features"]
 

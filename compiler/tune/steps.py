@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..loops.expressions import Constant, Scope
 from ..loops.ir import Allocate, For, Function, If, Let, LoopKind, Stmt
-from ..loops.rewrite import bodies, loads
+from ..loops.traverse import bodies, loads
 from ..schedule.loops.loop_steps import Fuse, Partition, SetKind, Split
 from ..schedule.loops.order_steps import Reorder
 from ..schedule.loops.schedule import Step

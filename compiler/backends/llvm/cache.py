@@ -28,7 +28,7 @@ from ...loops.expressions import (
     Unary,
     Variable,
 )
-from ...loops.rewrite import bodies, fold, own_expressions
+from ...loops.traverse import bodies, fold, own_expressions
 from .target import CpuTarget
 
 __all__ = ["BuiltFunction", "content_key", "fetch", "keep"]

@@ -19,7 +19,7 @@ from ...loops.expressions import (
 )
 from ...loops.expressions import BinaryFunction as B
 from ...loops.expressions import UnaryFunction as U
-from ...loops.rewrite import loads, operands
+from ...loops.traverse import loads, operands
 from .context import Context
 from .conversions import convert
 from .floats import float_binary, float_compare, float_unary

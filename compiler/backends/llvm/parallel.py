@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...dtypes import DType
 from ...loops.ir import For, Invoke, Stmt, Store, Update
-from ...loops.rewrite import loads, variables, walk
+from ...loops.traverse import loads, variables, walk
 from .context import Context, Place
 from .emitter import Emitter
 from .pool_text import RUN

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from ...loops.expressions import Expr, Load, Variable
 from ...loops.ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
-from ...loops.rewrite import expressions
+from ...loops.traverse import expressions
 
 __all__ = ["chunks", "vectorizable"]
 

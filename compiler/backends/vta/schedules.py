@@ -14,7 +14,7 @@ from itertools import product
 from ...errors import DoesNotFitError
 from ...loops.expressions import Scope
 from ...loops.ir import Allocate, For, Function, LoopKind
-from ...loops.rewrite import walk
+from ...loops.traverse import walk
 from ...schedule.loops.schedule import Schedule
 from .layers.lower import ADDEND
 from .nest import Kernel

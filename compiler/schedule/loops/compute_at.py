@@ -15,11 +15,9 @@ from ...loops.expressions import (
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Stmt, block
 from ...loops.regions import Box, box_of
-from ...loops.rewrite import (
-    bodies,
-    substitute,
-)
+from ...loops.rewrite import substitute
 from ...loops.simplify import Simplifier
+from ...loops.traverse import bodies
 from .redirect import inside, offsets, redirect
 from .site import Site, find, find_allocation, find_loop, loop_names
 

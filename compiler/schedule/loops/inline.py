@@ -13,15 +13,8 @@ from ...loops.expressions import (
 )
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Invoke, Let, Stmt, Store, block
-from ...loops.rewrite import (
-    bodies,
-    loads,
-    map_expr,
-    map_statement,
-    substitute_expr,
-    variables,
-    walk,
-)
+from ...loops.rewrite import map_expr, map_statement, substitute_expr
+from ...loops.traverse import bodies, loads, variables, walk
 from .site import Site, find, find_allocation
 
 __all__ = ["Inline"]

@@ -12,8 +12,9 @@ from ...loops.legality import (
     describe,
     race,
 )
-from ...loops.rewrite import substitute, variables
+from ...loops.rewrite import substitute
 from ...loops.simplify import Simplifier
+from ...loops.traverse import variables
 from .site import check_extents, find_loop, loop_names, named_loop, rename_loops
 
 __all__ = ["Annotate", "Fuse", "Partition", "SetKind", "Split"]

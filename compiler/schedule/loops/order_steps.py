@@ -13,7 +13,8 @@ from ...loops.legality import (
     join_conflict,
     reorder_conflict,
 )
-from ...loops.rewrite import expressions, substitute, variables
+from ...loops.rewrite import substitute
+from ...loops.traverse import expressions, variables
 from .site import check_extents, find, find_loop, loop_names, named_loop
 
 __all__ = ["Fission", "Join", "Reorder"]

@@ -21,11 +21,9 @@ from ...loops.expressions import (
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, For, Function, If, Let, Stmt, Store, Update, block, loops
 from ...loops.regions import Box, box_of, covers
-from ...loops.rewrite import (
-    map_statement,
-    variables,
-)
+from ...loops.rewrite import map_statement
 from ...loops.simplify import Simplifier
+from ...loops.traverse import variables
 from .redirect import box_loops, guarded, offsets
 from .site import buffer_names, find_loop, fresh, loop_names
 

@@ -9,7 +9,7 @@ from ...loops.expressions import Scope
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
-from ...loops.rewrite import walk
+from ...loops.traverse import walk
 from .compute_at import ComputeAt
 from .inline import Inline
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split

@@ -8,8 +8,9 @@ from ...loops.bounds import Bounds
 from ...loops.canonicalize import canonicalize_statement
 from ...loops.expressions import Variable
 from ...loops.ir import Allocate, Block, For, Function, If, Let, Stmt, block
-from ...loops.rewrite import bodies, loads, own_expressions, substitute, walk, with_bodies, written
+from ...loops.rewrite import substitute, with_bodies
 from ...loops.simplify import Simplifier
+from ...loops.traverse import bodies, loads, own_expressions, walk, written
 
 __all__ = [
     "Site",

@@ -11,8 +11,9 @@ from ...loops.expressions import Buffer, Expr, Scope, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Invoke, LoopKind, Stmt, While, block
 from ...loops.regions import Box, box_of, covers
-from ...loops.rewrite import map_buffers, walk
+from ...loops.rewrite import map_buffers
 from ...loops.simplify import Simplifier
+from ...loops.traverse import walk
 from .redirect import copy, offsets, redirect
 from .site import Site, buffer_names, find_allocation, find_loop, fresh, loop_names
 

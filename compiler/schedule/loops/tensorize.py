@@ -21,8 +21,9 @@ from ...loops.expressions import (
 )
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Block, For, Function, If, Invoke, Region, Stmt, Store, Update
-from ...loops.rewrite import operands, substitute_expr, variables
+from ...loops.rewrite import substitute_expr
 from ...loops.simplify import Simplifier
+from ...loops.traverse import operands, variables
 from .site import find_loop
 
 __all__ = ["Tensorize"]

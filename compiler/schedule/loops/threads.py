@@ -16,7 +16,8 @@ from math import prod
 from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable, as_index
 from ...loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt, Store, While
-from ...loops.rewrite import bodies, variables, walk, with_bodies
+from ...loops.rewrite import with_bodies
+from ...loops.traverse import bodies, variables, walk
 from .schedule import Schedule
 
 __all__ = ["over_threads"]

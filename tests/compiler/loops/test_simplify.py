@@ -25,9 +25,9 @@ from dovetail.compiler.loops.expressions import (
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.loops.rewrite import fold
 from dovetail.compiler.loops.simplify import simplify
 from dovetail.compiler.loops.text import expr_to_text, to_text
+from dovetail.compiler.loops.traverse import fold
 
 from .strategies import arrays_for, functions
 

@@ -37,8 +37,9 @@ from dovetail.compiler.loops.ir import (
     loops,
 )
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.loops.rewrite import map_statement, walk
+from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.text import to_text
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 
 from .strategies import arrays_for, functions

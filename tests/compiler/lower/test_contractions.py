@@ -21,7 +21,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import PREFETCH
 from dovetail.compiler.loops.ir import Invoke
-from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group
 from dovetail.compiler.lower.tiling import Machine, choose_tiling
 

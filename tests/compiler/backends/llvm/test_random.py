@@ -13,7 +13,8 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import For, Function, LoopKind, Stmt
-from dovetail.compiler.loops.rewrite import expressions, map_statement, walk
+from dovetail.compiler.loops.rewrite import map_statement
+from dovetail.compiler.loops.traverse import expressions, walk
 from dovetail.compiler.loops.verify import verify
 
 from ...loops.strategies import arrays_for, functions

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.ir import Allocate, Block, For, Function, LoopKind, Stmt
-from dovetail.compiler.loops.rewrite import bodies, loads, written
+from dovetail.compiler.loops.traverse import bodies, loads, written
 from dovetail.compiler.schedule.loops.compute_at import ComputeAt
 from dovetail.compiler.schedule.loops.inline import Inline
 from dovetail.compiler.schedule.loops.loop_steps import Annotate, Fuse, Partition, SetKind, Split

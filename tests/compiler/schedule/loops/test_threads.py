@@ -7,7 +7,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.expressions import BinaryFunction, Buffer, Constant, Variable
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import For, Function, LoopKind, Stmt, Store, Update, block, loops
-from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.schedule.loops import threads
 from dovetail.compiler.schedule.loops.threads import over_threads
 

@@ -22,8 +22,8 @@ from dovetail.compiler.graph.ops import (
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.ir import Allocate
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.loops.rewrite import walk
 from dovetail.compiler.loops.text import to_text
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 
 from ....graph.graphs import convolution, image_builder
