@@ -200,6 +200,11 @@ class HardwareConfig:
         return self.depth(memory) // self.banks(memory)
 
     @property
+    def by_beats(self) -> tuple[Memory, ...]:
+        """Memories whose words, wide ones, LOAD writes beat by beat; those of the others, whole."""
+        return Memory.WGT, Memory.PAR, *((Memory.ACC,) if self.deep_pipelines else ())
+
+    @property
     def identity(self) -> str:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.

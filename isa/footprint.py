@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .config import HardwareConfig
 from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
-from .memories import BY_BEATS, Memory
+from .memories import Memory
 
 __all__ = [
     "Touch",
@@ -142,7 +142,7 @@ def written_beats(load: Load, config: HardwareConfig) -> Addresses:
     before, size = row_span(load, config)
     rows = np.arange(load.count_y * load.count_z, dtype=np.int64) * (size // config.bus_bytes)
     word = config.word_bytes(load.memory)
-    if load.memory in BY_BEATS:
+    if load.memory in config.by_beats:
         return np.arange(len(rows) * size // config.bus_bytes)
     step = load.step or word
     ends = before + np.arange(load.count_x, dtype=np.int64) * step + word - 1

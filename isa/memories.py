@@ -2,7 +2,7 @@
 
 from enum import Enum, IntEnum
 
-__all__ = ["BY_BEATS", "Memory", "Unit"]
+__all__ = ["Memory", "Unit"]
 
 
 class Memory(Enum):
@@ -25,10 +25,6 @@ class Memory(Enum):
     def code(self) -> int:
         """Number of this memory in a LOAD instruction."""
         return list(Memory).index(self)
-
-
-BY_BEATS = (Memory.WGT, Memory.PAR)
-"""Memories whose words, wide ones, LOAD writes beat by beat; those of the others, whole."""
 
 
 class Unit(IntEnum):

@@ -176,6 +176,7 @@ class Accelerator(wiring.Component):
             ("gemm", "vector", "store"),
             ("load", "vector"),
             registered=registered,
+            in_turns=("vector",),
         )
         m.submodules.acc = acc = BankedScratchpad(
             config,
@@ -185,12 +186,14 @@ class Accelerator(wiring.Component):
             registered=registered,
             parted=("gemm",),
             parts=parts,
+            in_turns=("vector",),
+            by_beats=("load",) if Memory.ACC in config.by_beats else (),
         )
         wgt_beats, par_beats = (
             config.word_bytes(memory) // config.bus_bytes for memory in (Memory.WGT, Memory.PAR)
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts, wgt_beats)
-        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, 1, par_beats)
+        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, 1, par_beats, in_turns=True)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for part in range(parts):

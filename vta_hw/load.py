@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import pipeline_stages
-from dovetail.isa.memories import BY_BEATS, Memory
+from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
@@ -19,7 +19,6 @@ from .walker import BlockWalker
 
 __all__ = ["Load"]
 
-GATHERED = tuple(memory for memory in Memory if memory not in BY_BEATS)
 PART_BYTES = 64
 """Bytes of a word whose choice between data and padding is one wire."""
 WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
@@ -29,8 +28,8 @@ class Load(wiring.Component):
     """Run one LOAD at a time: cut bursts, write words as they arrive, fill the padding between.
 
     What arrives in cycle ``r`` is written in ``r + 1``, in a deep pipeline ``Stages.receive`` and
-    ``Stages.write`` later: words with their last beat, but those of WGT and PAR beat by beat.  Read
-    data is never refused.
+    ``Stages.write`` later: words with their last beat, or beat by beat those of some memories
+    (``HardwareConfig.by_beats``).  Read data is never refused.
 
     Members
     -------
@@ -40,16 +39,17 @@ class Load(wiring.Component):
     beat : In(1), beat_data : In(8 * bus_bytes)
         A beat of this unit's read data.
     write_<memory> : Out(WritePort)
-        One for every memory; WGT and PAR take a beat for each of the pieces of their words.
+        One for every memory; those written beat by beat take one for each piece of their words.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
         self._config = config
         self._stages = pipeline_stages(config)
+        self._gathered = [memory for memory in Memory if memory not in config.by_beats]
         ports = {}
         for memory in Memory:
             size = config.word_bytes(memory)
-            pieces = size // config.bus_bytes if memory in BY_BEATS else 1
+            pieces = size // config.bus_bytes if memory in config.by_beats else 1
             ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces))
         super().__init__(
             {
@@ -163,7 +163,7 @@ class Load(wiring.Component):
         ]
 
         # Beats gather into a word.
-        widest = max(config.word_bytes(memory) for memory in GATHERED)
+        widest = max(config.word_bytes(memory) for memory in self._gathered)
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
         complete = Signal()
@@ -196,9 +196,9 @@ class Load(wiring.Component):
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
         by_beats = Signal()
-        here = [current.memory == memory.code for memory in BY_BEATS]
+        here = [current.memory == memory.code for memory in config.by_beats]
         m.d.comb += by_beats.eq(settled(Cat(*here).any(), "by_beats_now"))
-        pieces = max(config.word_bytes(memory) for memory in BY_BEATS) // config.bus_bytes
+        pieces = max(config.word_bytes(memory) for memory in config.by_beats) // config.bus_bytes
         arrived = delayed(m, Cat(beat & (index == k) for k in range(pieces)), "arrived", reset=True)
         beat_before = delayed(m, beat, "beat_before", reset=True)
         writes = Mux(by_beats, beat_before, complete)
@@ -268,7 +268,7 @@ class Load(wiring.Component):
             # All words together have hundreds of bits: a register for each of some parts.
             whole = copies(m, delays(m, complete, "word_next", late - 1)[-1], "word_now", COPIES)
         choices = cycle(whole)
-        for memory in GATHERED:
+        for memory in self._gathered:
             port = getattr(self, f"write_{memory.value}")
             size = self._config.word_bytes(memory)
             value = word[: 8 * size]
@@ -286,13 +286,14 @@ class Load(wiring.Component):
         later.
         """
         late = self._stages.write
-        own: list[Value] = [value] * len(BY_BEATS)
+        memories = self._config.by_beats
+        own: list[Value] = [value] * len(memories)
         if late:
             pieces = delays(m, pieces, "pieces", late - 1, reset=True)[-1]
             value = delays(m, value, "value_late", late - 1)[-1]
             # The memories have a register each: together they lie all over an FPGA.
-            own = copies(m, value, "value_now", len(BY_BEATS))
-        for memory, data in zip(BY_BEATS, own, strict=True):
+            own = copies(m, value, "value_now", len(memories))
+        for memory, data in zip(memories, own, strict=True):
             port = getattr(self, f"write_{memory.value}")
             enable = pieces[: len(port.enable)]
             enable &= (current.memory == memory.code).replicate(len(enable))

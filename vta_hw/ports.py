@@ -19,11 +19,15 @@ class ReadPort(wiring.Signature):
     address : Out(ADDRESS_BITS)
         Word to read.
     data : In(width)
-        The word, in the cycle after ``enable``; undefined in others.
+        The word, in the cycle after ``enable``; undefined in others.  With several turns, ``width``
+        bits of it: those of the turn.
+    turn : Out(turns)
+        With several turns, the one of this cycle, one-hot.
     """
 
-    def __init__(self, width: int) -> None:
-        super().__init__({"enable": Out(1), "address": Out(ADDRESS_BITS), "data": In(width)})
+    def __init__(self, width: int, turns: int = 1) -> None:
+        ports = {"enable": Out(1), "address": Out(ADDRESS_BITS), "data": In(width)}
+        super().__init__(ports | ({"turn": Out(turns)} if turns > 1 else {}))
 
 
 class WritePort(wiring.Signature):

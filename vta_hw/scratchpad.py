@@ -18,8 +18,9 @@ from amaranth.lib.wiring import In, Member, Out
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
-from .pipeline import delayed, delays
+from .pipeline import delayed
 from .ports import ADDRESS_BITS, ReadPort, WritePort
+from .turns import turn_elements
 
 __all__ = [
     "BankedScratchpad",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 
+PARAMETER_BITS = 32
+"""Of a bias or a scale in PAR."""
 NO_COLLISIONS = {"no_rw_check": 1}
 """Tells Yosys not to build what makes a read beside a write of the same word give the old value."""
 
@@ -45,18 +48,24 @@ class BankedScratchpad(wiring.Component):
     readers, writers : sequence of str
         Names of the ports.
     registered : sequence of str
-        Readers whose data come two cycles after the address: each bank's word is kept first.
+        Readers whose data come two cycles after the address: the word is kept first.
     parted : sequence of str
         Readers and writers that have a port for each of ``parts`` parts of a word.
     parts : int
         Equal parts of a word, in memories of their own.
+    in_turns : sequence of str
+        Readers and writers of the elements of one turn (``turn_elements``) at a time, if words have
+        several turns.
+    by_beats : sequence of str
+        Writers of a beat at a time.
 
     Members
     -------
     read_<name> : In(ReadPort(width))
         Data follows in the next cycle, or the one after.
     write_<name> : In(WritePort(width))
-        Visible to reads in the next cycle; with deep pipelines, in the one after.
+        Visible to reads in the next cycle; with deep pipelines, in the one after.  In turns or by
+        beats: a piece for each.
     read_<name>_<part>, write_<name>_<part> : In(ReadPort), In(WritePort)
         Of a part of each word, for those ``parted``.
     """
@@ -71,9 +80,16 @@ class BankedScratchpad(wiring.Component):
         registered: Sequence[str] = (),
         parted: Sequence[str] = (),
         parts: int = 1,
+        in_turns: Sequence[str] = (),
+        by_beats: Sequence[str] = (),
     ) -> None:
         self._readers, self._writers = tuple(readers), tuple(writers)
         self._registered, self._parted = frozenset(registered), frozenset(parted)
+        self._turns = turn_elements(config)
+        self._in_turns = frozenset(in_turns if len(self._turns) > 1 else ())
+        self._element = 8 * config.word_bytes(memory) // config.block
+        self._beat = 8 * config.bus_bytes
+        self._by_beats = frozenset(by_beats)
         self._late = config.deep_pipelines
         self._name = memory.value
         self._parts = parts
@@ -81,6 +97,7 @@ class BankedScratchpad(wiring.Component):
         self._banks = config.banks(memory)
         self._words = config.bank_words(memory)
         ports: dict[str, Member] = {}
+        whole, turns = self._width * parts, len(self._turns)
         for kind, names, signature in (
             ("read", self._readers, ReadPort),
             ("write", self._writers, WritePort),
@@ -89,51 +106,117 @@ class BankedScratchpad(wiring.Component):
                 if name in self._parted:
                     for part in range(parts):
                         ports[f"{kind}_{name}_{part}"] = In(signature(self._width))
+                elif name in self._in_turns:
+                    ports[f"{kind}_{name}"] = In(signature(whole // turns, turns))
+                elif name in self._by_beats and kind == "write":
+                    ports[f"{kind}_{name}"] = In(WritePort(self._beat, whole // self._beat))
                 else:
-                    ports[f"{kind}_{name}"] = In(signature(self._width * parts))
+                    ports[f"{kind}_{name}"] = In(signature(whole))
         super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         whole: dict[str, list[Value]] = {}
+        banks: list[list[Value]] = [[] for _ in range(self._banks)]
         for part in range(self._parts):
-            for name, found in self._part(m, part).items():
+            words, found = self._part(m, part)
+            for bank, word in zip(banks, words, strict=True):
+                bank.append(word)
+            for name, word in found.items():
                 if name in self._parted:
-                    m.d.comb += self._port("read", name, part).data.eq(found)
+                    m.d.comb += self._port("read", name, part).data.eq(word)
                 else:
-                    whole.setdefault(name, []).append(found)
+                    whole.setdefault(name, []).append(word)
         for name, parts in whole.items():
             m.d.comb += self._port("read", name).data.eq(Cat(*parts))
+        for name in self._readers:
+            if name in self._in_turns:
+                port = self._port("read", name)
+                turn = delayed(m, port.turn, f"{name}_turn")
+                words = [of_turn(Cat(*bank), self._element, self._turns, turn) for bank in banks]
+                m.d.comb += port.data.eq(self._read(m, name, port, words, name))
         return m
+
+    def _read(self, m: Module, reader: str, port: Value, words: list[Value], name: str) -> Value:
+        """The word of the bank that ``port`` has read, of the words of all banks."""
+        bank_bits = (self._banks - 1).bit_length()
+        word_bits = (self._words - 1).bit_length()
+        word = words[0]
+        if bank_bits:
+            bank = delayed(m, port.address[word_bits : word_bits + bank_bits], f"{name}_bank")
+            word = Array(words)[bank]
+        return delayed(m, word, f"kept_{name}") if reader in self._registered else word
 
     def _port(self, kind: str, name: str, part: int = 0) -> Value:
         return getattr(self, f"{kind}_{name}_{part}" if name in self._parted else f"{kind}_{name}")
 
-    def _part(self, m: Module, part: int) -> dict[str, Value]:
-        """The memories of one part; return what each reader reads of it."""
+    def _written(self, part: int) -> list[tuple[Value, Value, list[Value]]]:
+        """Of each writer of one part: whether it writes any of it, its data for the whole part, and
+        whether it writes each element.
+        """
+        elements = self._width // self._element
+        places = {e: (k, lane) for k, turn in enumerate(self._turns) for lane, e in enumerate(turn)}
+        per_beat = max(1, self._beat // self._element)
+        found = []
+        for name in self._writers:
+            port = self._port("write", name, part)
+            if name in self._parted:
+                found.append((port.enable, port.data, [port.enable] * elements))
+                continue
+            mine = range(part * elements, (part + 1) * elements)
+            if name in self._in_turns:
+                pieces = [places[e] for e in mine]
+            elif name in self._by_beats:
+                pieces = [divmod(e, per_beat) for e in mine]
+            else:
+                data = port.data.word_select(part, self._width)
+                found.append((port.enable, data, [port.enable] * elements))
+                continue
+            enables = [port.enable[piece] for piece, _ in pieces]
+            used = Cat(port.enable[piece] for piece in sorted({piece for piece, _ in pieces}))
+            data = Cat(port.data.word_select(place, self._element) for _, place in pieces)
+            found.append((used.any(), data, enables))
+        return found
+
+    def _part(self, m: Module, part: int) -> tuple[list[Value], dict[str, Value]]:
+        """The memories of one part; return the word read from each bank, and what each reader of
+        whole words reads.
+        """
         readers = [self._port("read", name, part) for name in self._readers]
         writers = [self._port("write", name, part) for name in self._writers]
-        written = [
-            port.data if name in self._parted else port.data.word_select(part, self._width)
-            for name, port in zip(self._writers, writers, strict=True)
-        ]
+        writes = self._written(part)
+        by_elements = bool(self._in_turns | self._by_beats)
         bank_bits = (self._banks - 1).bit_length()
         word_bits = (self._words - 1).bit_length()
         outputs = []
         for bank in range(self._banks):
             block = _block_memory(self._width, self._words)
             m.submodules[part_name(f"{self._name}_bank{bank}", part, self._parts)] = block
-            read, write = block.read_port(), block.write_port()
+            read = block.read_port()
+            write = block.write_port(granularity=self._element if by_elements else None)
             outputs.append(read.data)
 
-            def here(port: Value, bank: int = bank) -> Value:
+            def here(port: Value, enable: Value, bank: int = bank) -> Value:
                 chosen = port.address[word_bits : word_bits + bank_bits] == bank
-                return port.enable & chosen if bank_bits else port.enable
+                return enable & chosen if bank_bits else enable
 
-            read_address, read_enable = _select([(here(p), p.address) for p in readers])
+            read_address, read_enable = _select([(here(p, p.enable), p.address) for p in readers])
             m.d.comb += [read.addr.eq(read_address), read.en.eq(read_enable)]
-            write_address, write_enable = _select([(here(p), p.address) for p in writers])
-            write_data, _ = _select([(here(p), d) for p, d in zip(writers, written, strict=True)])
+            choices = [
+                (here(port, enable), port.address, data)
+                for port, (enable, data, _) in zip(writers, writes, strict=True)
+            ]
+            write_address, write_enable = _select([(h, address) for h, address, _ in choices])
+            write_data, _ = _select([(h, data) for h, _, data in choices])
+            if by_elements:
+                # Other writers of this bank write nothing now, but may write another bank.
+                write_enable = Cat(
+                    Cat(
+                        here(port, enables[e])
+                        for port, (_, _, enables) in zip(writers, writes, strict=True)
+                    ).any()
+                    for e in range(self._width // self._element)
+                )
             if self._late:
                 name = f"bank{bank}_part{part}"
                 write_address = delayed(m, write_address, f"address_{name}")
@@ -144,19 +227,22 @@ class BankedScratchpad(wiring.Component):
                 write.data.eq(write_data),
                 write.en.eq(write_enable),
             ]
-        kept: list[Value] = []
-        if self._registered:
-            kept = [delayed(m, word, f"kept{part}_{k}") for k, word in enumerate(outputs)]
-        found: dict[str, Value] = {}
-        for name, port in zip(self._readers, readers, strict=True):
-            late = name in self._registered
-            words = kept if late else outputs
-            if not bank_bits:
-                found[name] = words[0]
-                continue
-            bank_of = port.address[word_bits : word_bits + bank_bits]
-            found[name] = Array(words)[delays(m, bank_of, f"{name}{part}_bank", 1 + late)[-1]]
-        return found
+        found = {
+            name: self._read(m, name, port, outputs, f"{name}{part}")
+            for name, port in zip(self._readers, readers, strict=True)
+            if name not in self._in_turns
+        }
+        return outputs, found
+
+
+def of_turn(word: Value, bits: int, turns: list[list[int]], turn: Value) -> Value:
+    """Those elements of ``word``, of ``bits`` each, that are of ``turn`` (one-hot)."""
+    choices = [Cat(word.word_select(element, bits) for element in places) for places in turns]
+    number = Cat(
+        Cat(turn[k] for k in range(len(turns)) if k >> bit & 1).any()
+        for bit in range((len(turns) - 1).bit_length())
+    )
+    return Array(choices)[number]
 
 
 def part_name(name: str, part: int, parts: int) -> str:
@@ -187,6 +273,8 @@ class SimpleScratchpad(wiring.Component):
         Equal parts of a word, each read by a port of its own.
     pieces : int
         Equal pieces of a word, each written or not: 1, or a multiple of ``parts``.
+    in_turns : bool
+        Whether the reader takes the parameters of one turn (``turn_elements``) at a time.
 
     Members
     -------
@@ -195,13 +283,24 @@ class SimpleScratchpad(wiring.Component):
     """
 
     def __init__(
-        self, config: HardwareConfig, memory: Memory, parts: int = 1, pieces: int = 1
+        self,
+        config: HardwareConfig,
+        memory: Memory,
+        parts: int = 1,
+        pieces: int = 1,
+        *,
+        in_turns: bool = False,
     ) -> None:
         self._name = memory.value
         self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(memory) // parts
         self._depth = config.depth(memory)
-        reads = {f"read_{part}": In(ReadPort(self._width)) for part in range(parts)}
+        # Biases of all lanes, then scales.
+        self._turns = [
+            [*lanes, *(config.block + lane for lane in lanes)] for lanes in turn_elements(config)
+        ]
+        turns = len(self._turns) if in_turns else 1
+        reads = {f"read_{part}": In(ReadPort(self._width // turns, turns)) for part in range(parts)}
         port = WritePort(self._width * parts // pieces, pieces)
         super().__init__({**reads, "write": In(port)})
 
@@ -218,10 +317,14 @@ class SimpleScratchpad(wiring.Component):
                 data = self.write.data.replicate(pieces)
             read = block.read_port()
             write = block.write_port(granularity=self._width // max(1, pieces))
+            found = read.data
+            if len(reader.data) < self._width:
+                turn = delayed(m, reader.turn, f"turn{part}")
+                found = of_turn(found, PARAMETER_BITS, self._turns, turn)
             m.d.comb += [
                 read.addr.eq(reader.address),
                 read.en.eq(reader.enable),
-                reader.data.eq(read.data),
+                reader.data.eq(found),
                 write.addr.eq(self.write.address),
                 write.en.eq(enable),
                 write.data.eq(data),
@@ -234,9 +337,9 @@ class TapScratchpad(wiring.Component):
 
     Members
     -------
-    read : In(ReadPort(GROUP * 8 * block))
+    read : In(ReadPort(GROUP * 8 * block, vector_cycles))
         The words whose addresses differ from ``address`` in its lowest two bits only, the first
-        lowest.
+        lowest; of each, the elements of the turn.
     write : In(WritePort(8 * block))
     """
 
@@ -245,9 +348,10 @@ class TapScratchpad(wiring.Component):
     def __init__(self, config: HardwareConfig) -> None:
         self._width = 8 * config.word_bytes(Memory.TAP)
         self._depth = config.tap_depth
-        super().__init__(
-            {"read": In(ReadPort(self.GROUP * self._width)), "write": In(WritePort(self._width))}
-        )
+        self._turns = turn_elements(config)
+        turns = len(self._turns)
+        read = ReadPort(self.GROUP * self._width // turns, turns)
+        super().__init__({"read": In(read), "write": In(WritePort(self._width))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -265,6 +369,9 @@ class TapScratchpad(wiring.Component):
                 write.data.eq(self.write.data),
             ]
             parts.append(read.data)
+        if len(self._turns) > 1:
+            turn = delayed(m, self.read.turn, "turn")
+            parts = [of_turn(part, 8, self._turns, turn) for part in parts]
         m.d.comb += self.read.data.eq(Cat(*parts))
         return m
 

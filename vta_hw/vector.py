@@ -15,6 +15,7 @@ from .affine import NestWalker
 from .pipeline import COPIES, copies, delayed, delays
 from .ports import ReadPort, UnitControl, WritePort
 from .scratchpad import TablePort, TapScratchpad
+from .turns import turn_elements
 from .vector_lane import VectorLane, lane_cycles
 
 __all__ = ["Vector"]
@@ -27,16 +28,17 @@ GROUP_LANES = 4
 class Vector(wiring.Component):
     """Read words, fold each reduction in every lane, finish, write a word a reduction.
 
-    There are ``block / vector_cycles`` lanes; each does as many of a word's, one a cycle.  The last
-    element of a reduction is issued, to the last of them, in cycle ``t``, its result written in ``t
-    + compute_latency(config)[VECTOR]``, whatever the operation.  The pipeline is that of
-    ``VectorLane``.
+    There are ``block / vector_cycles`` lanes; each does ``vector_cycles`` elements of a word, one a
+    cycle (``turn_elements``).  The last word of a reduction is issued, in a turn, in cycle ``t``,
+    the result of that turn written in ``t + compute_latency(config)[VECTOR]``, whatever the
+    operation.  The pipeline is that of ``VectorLane``.
 
     Members
     -------
     control : In(UnitControl(layouts.VECTOR))
     act_read, acc_read : Out(ReadPort)
-        Source, read in cycle t; its word comes a cycle later, in a deep pipeline two.
+        Source, read in cycle t, as all others in turns; it comes a cycle later, in a deep pipeline
+        two.
     tap : Out(ReadPort)
         Multipliers of MAC, four words at a time, read in cycle t.
     par : Out(ReadPort)
@@ -57,16 +59,21 @@ class Vector(wiring.Component):
         self._latency = compute_latency(config)[Unit.VECTOR]
         assert self._latency == self._cycles.finished + self._read + self._deep
         act, acc = (8 * config.word_bytes(memory) for memory in (Memory.ACT, Memory.ACC))
+        turns = self._turns
+
+        def read(bits: int) -> wiring.Member:
+            return Out(ReadPort(bits // turns, turns))
+
         super().__init__(
             {
                 "control": In(UnitControl(layouts.VECTOR)),
-                "act_read": Out(ReadPort(act)),
-                "acc_read": Out(ReadPort(acc)),
-                "tap": Out(ReadPort(TapScratchpad.GROUP * 8 * config.word_bytes(Memory.TAP))),
-                "par": Out(ReadPort(8 * config.word_bytes(Memory.PAR))),
+                "act_read": read(act),
+                "acc_read": read(acc),
+                "tap": read(TapScratchpad.GROUP * 8 * config.word_bytes(Memory.TAP)),
+                "par": read(8 * config.word_bytes(Memory.PAR)),
                 "tab": Out(TablePort(config.block)),
-                "act_write": Out(WritePort(act)),
-                "acc_write": Out(WritePort(acc)),
+                "act_write": Out(WritePort(act // turns, turns)),
+                "acc_write": Out(WritePort(acc // turns, turns)),
             }
         )
 
@@ -81,9 +88,9 @@ class Vector(wiring.Component):
         ends = walker.valid & (walker.index_last | ~folded).all()
         begins, slides, skipped = self._window(m, walker, current, folded, ends)
         result = delays(m, ends, "result", self._latency, reset=True)
-        # A word is written when all its lanes have had their turn.
-        writes = ends & ~skipped & walker.turn[-1]
-        written = delays(m, writes, "written", self._latency, reset=True)
+        # Each turn's part of a word is written in its turn.
+        writes = Cat(ends & ~skipped & now for now in walker.turn)
+        written = delays(m, writes, "written", self._latency, reset=True)[-1]
         last = delays(m, walker.last, "last", self._latency)
         par_read = self._cycles.folded - 1 - self._read
         par = delays(m, walker.par, "par", par_read)
@@ -93,12 +100,14 @@ class Vector(wiring.Component):
             self.par.enable.eq(result[par_read]),
             self.par.address.eq(par[par_read]),
             self.tab.enable.eq(result[self._cycles.finished]),
-            self.act_write.enable.eq(written[self._latency] & ~to_acc),
-            self.acc_write.enable.eq(written[self._latency] & to_acc),
+            self.act_write.enable.eq(Mux(to_acc, 0, written)),
+            self.acc_write.enable.eq(Mux(to_acc, written, 0)),
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
             self.control.done.eq(result[self._latency] & last[self._latency]),
         ]
+        if self._turns > 1:
+            m.d.comb += self.par.turn.eq(delays(m, walker.turn, "par_turn", par_read)[-1])
         for side in SIDES:
             port = getattr(self, f"{side}_write")
             m.d.comb += port.address.eq(destination[self._latency])
@@ -151,6 +160,9 @@ class Vector(wiring.Component):
             self.tap.enable.eq(walker.valid),
             self.tap.address.eq(walker.tap),
         ]
+        if self._turns > 1:
+            for port in (self.act_read, self.acc_read, self.tap):
+                m.d.comb += port.turn.eq(walker.turn)
         return current
 
     def _settings(
@@ -201,73 +213,61 @@ class Vector(wiring.Component):
     ) -> None:
         """The lanes; each does ``turns`` of the words' lanes, one after the other."""
         cycles, turns = self._cycles, self._turns
-        block = self._config.block
-        lanes = block // turns
-        turn = {
-            cycle: self._spread(m, walker.turn, f"turn{cycle}", cycle)
-            for cycle in (cycles.arrived, cycles.folded - 1, cycles.finished + self._read)
-        }
+        elements = turn_elements(self._config)
+        lanes = len(elements[0])
+        answered = cycles.finished + self._read
+        turn = self._spread(m, walker.turn, f"turn{answered}", answered)
 
-        def of_turn(parts: list[Value], lane: int, cycle: int) -> Value:
-            """That of the lane whose turn it is in ``cycle``."""
+        def of_turn(parts: list[Value], lane: int) -> Value:
+            """That of the lane's answers whose turn it is."""
             chosen = parts[-1]
-            turns_now = turn[cycle][lane * self._groups // lanes]
+            turns_now = turn[lane * self._groups // lanes]
             for part, now in zip(parts[:-1], turns_now, strict=False):
                 chosen = Mux(now, part, chosen)
             return chosen
-
-        def lane_of(word: Value, bits: int, lane: int, cycle: int) -> Value:
-            """The lane's part of ``word``, which is there in ``cycle``."""
-            places = range(lane, block, lanes)
-            return of_turn([word.word_select(place, bits) for place in places], lane, cycle)
 
         def read(value: Value, name: str) -> Value:
             """The register of a deep pipeline behind a memory."""
             return delayed(m, value, name) if self._deep else value
 
-        arrived, asked, answered = cycles.arrived, cycles.folded - 1, cycles.finished + self._read
         words = read(self.tap.data, "tap_words")
-        taps = [words.word_select(k, 8 * block) for k in range(TapScratchpad.GROUP)]
+        taps = [words.word_select(k, 8 * lanes) for k in range(TapScratchpad.GROUP)]
         # The tap of an element is that of its own column in a window.
         own = Mux(current.multiplier == Multiplier.WINDOW, 2, walker.tap[:2])
-        tap_of = self._spread(m, own, "tap_place", arrived)
+        tap_of = self._spread(m, own, "tap_place", cycles.arrived)
         parameters = read(self.par.data, "parameters")
-        biases, scales = parameters[: 32 * block], parameters[32 * block :]
+        biases, scales = parameters[: 32 * lanes], parameters[32 * lanes :]
         table = delays(m, current.tab_address[8:], "table", cycles.finished)[-1]
         lookup = delays(m, current.lookup, "lookup", answered)[-1]
         answers = [read(byte, f"answer{place}") for place, byte in enumerate(self.tab.data)]
-        small: list[list[Value]] = [[] for _ in range(turns)]
-        wide: list[list[Value]] = [[] for _ in range(turns)]
+        small: list[Value] = []
+        wide: list[Value] = []
         for lane in range(lanes):
             unit = VectorLane(cycles, deep=self._deep, turns=turns)
             m.submodules[f"lane{lane}"] = unit
             group = lane * self._groups // lanes
-            own_taps = [lane_of(word, 8, lane, arrived) for word in taps]
+            own_taps = [word.word_select(lane, 8) for word in taps]
             m.d.comb += [
-                unit.act.eq(lane_of(self.act_read.data, 8, lane, arrived)),
-                unit.acc.eq(lane_of(self.acc_read.data, 32, lane, arrived)),
+                unit.act.eq(self.act_read.data.word_select(lane, 8)),
+                unit.acc.eq(self.acc_read.data.word_select(lane, 32)),
                 unit.tap.eq(Array(own_taps)[tap_of[group]]),
                 unit.tap_before.eq(own_taps[1]),
                 unit.tap_second_before.eq(own_taps[0]),
-                unit.bias.eq(lane_of(biases, 32, lane, asked)),
-                unit.scale.eq(lane_of(scales, 32, lane, asked)),
+                unit.bias.eq(biases.word_select(lane, 32)),
+                unit.scale.eq(scales.word_select(lane, 32)),
                 *(getattr(unit, name).eq(copy[group]) for name, copy in settings.items()),
             ]
             # Table: 128 + q is q with its top bit turned over.
             q = unit.finished
-            for place in range(lane, block, lanes):
+            places = [of_lanes[lane] for of_lanes in elements]
+            for place in places:
                 m.d.comb += self.tab.address[place].eq(Cat(q[:7], ~q[7], table))
             kept = delays(m, q, f"kept{lane}", self._read)[-1]
-            looked_up = Mux(lookup, of_turn(answers[lane::lanes], lane, answered), kept[:8])
+            found = of_turn([answers[place] for place in places], lane)
+            looked_up = Mux(lookup, found, kept[:8])
             if self._deep:
                 looked_up = delayed(m, looked_up, f"looked_up{lane}")
                 kept = delayed(m, kept, f"result{lane}")
-            # Those of earlier turns wait for the last one.
-            for parts, value, name in ((small, looked_up, "small"), (wide, kept, "wide")):
-                waiting = delays(m, value, f"{name}{lane}", turns - 1)
-                for part, result in zip(parts, reversed(waiting), strict=True):
-                    part.append(result)
-        m.d.comb += [
-            self.act_write.data.eq(Cat(*(Cat(*part) for part in small))),
-            self.acc_write.data.eq(Cat(*(Cat(*part) for part in wide))),
-        ]
+            small.append(looked_up)
+            wide.append(kept)
+        m.d.comb += [self.act_write.data.eq(Cat(*small)), self.acc_write.data.eq(Cat(*wide))]

@@ -8,7 +8,7 @@ from dovetail.isa.encoding import SIDES
 from dovetail.isa.formats import Format
 from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.latency import issue_cycles
-from dovetail.isa.memories import BY_BEATS, Memory, Unit
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.table import InstructionTable
 
 from .native.language import Int64s, Record
@@ -111,7 +111,7 @@ def _transfers(
         columns["cells"][mine] = np.where(cells == words, 0, cells)
     length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
     if layout is Load.format:
-        by_beats = np.isin(field("memory"), [memory.code for memory in BY_BEATS])
+        by_beats = np.isin(field("memory"), [memory.code for memory in config.by_beats])
         write = np.where(by_beats, config.bus_bytes, size)
         # Windows of a row: from its first beat to its last.
         windowed, bus = field("step") > 0, config.bus_bytes

@@ -85,6 +85,7 @@ class ComputeTop(wiring.Component):
             ("gemm", "vector", "bench"),
             ("load", "vector"),
             registered=registered,
+            in_turns=("vector",),
         )
         m.submodules.acc = acc = BankedScratchpad(
             config,
@@ -94,9 +95,10 @@ class ComputeTop(wiring.Component):
             registered=registered,
             parted=("gemm",),
             parts=parts,
+            in_turns=("vector",),
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts)
-        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR)
+        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, in_turns=True)
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for user, memory_side in (

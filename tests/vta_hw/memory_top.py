@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import find_config
-from dovetail.isa.memories import BY_BEATS, Memory
+from dovetail.isa.memories import Memory
 from dovetail.vta_hw import layouts
 from dovetail.vta_hw.axi import Axi4
 from dovetail.vta_hw.fetch import Fetch
@@ -20,7 +20,7 @@ __all__ = ["CONFIG", "PIECES", "MemoryTop", "make_memory_top"]
 
 CONFIG = find_config("tiny")
 PIECES = {
-    memory: CONFIG.word_bytes(memory) // CONFIG.bus_bytes if memory in BY_BEATS else 1
+    memory: CONFIG.word_bytes(memory) // CONFIG.bus_bytes if memory in CONFIG.by_beats else 1
     for memory in Memory
 }
 """Pieces of a word that LOAD writes one by one."""

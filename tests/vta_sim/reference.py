@@ -20,7 +20,7 @@ from dovetail.isa.footprint import scratchpad_reads
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
 from dovetail.isa.legality import legality_problem
-from dovetail.isa.memories import BY_BEATS, Memory, Unit
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
 
@@ -430,7 +430,7 @@ class Reference:
             self.change(flight, beats=beats)
             if beats in flight.completing:
                 self.completes.append(now + 1 + self.stages.receive)
-            if flight.instruction.memory in BY_BEATS:
+            if flight.instruction.memory in self.config.by_beats:
                 self.arrivals.append(now + 1 + self.stages.receive)
         elif burst.owner == "store":
             flight = self.flights[Unit.STORE][0]
