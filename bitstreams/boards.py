@@ -15,8 +15,8 @@ class Board:
 
     platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
     the FPGA, for reports.  nextpnr: the options that say which FPGA it is, and the router that
-    finds ways for all its wires.  seed: of the first placement to try.  floorplan: whether the
-    matrix core is placed by hand.
+    finds ways for all its wires.  seed: of the first placement to try.  floorplan: whether
+    multipliers and memories are placed by hand.
     """
 
     name: str

@@ -1,160 +1,205 @@
-"""Where multipliers and memories of the matrix core lie on an LFE5U-85F.
+"""Where multipliers and memories of the accelerator lie on an LFE5U-85F.
 
-nextpnr's static placer spreads the multipliers of a lane over the whole die, and the wires to them
-are then so long that none of its routers finds ways for all.  Here a lane's multipliers lie side by
-side, its weights and sums in the rows of memories next to them, the groups in the order in which
-they hand on their inputs, and the activations beside the first.  All other cells follow these.
+nextpnr's static placer spreads what belongs together over the whole die, and the wires are then so
+long that none of its routers finds ways for all.  Here each group of the matrix core's lanes has a
+slab of the die from top to bottom, with its multipliers, its weights beside them, and its sums; the
+groups lie in the order in which they hand on their inputs, activations below the first, and the
+lanes of the vector unit, with their parameters and tables, below the sums that they read.  All
+other cells follow these.
 
 Source of the rows and columns: Project Trellis's database of LFE5U-85F, as nextpnr 0.11 names it.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["place_matrix_core"]
+from dovetail.isa.config import HardwareConfig
+from dovetail.vta_hw.turns import turn_elements
+
+__all__ = ["place_by_hand"]
 
 COLUMNS = (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114)
 """First column of each block of four multipliers, or of four memories, in a row of them."""
-MULTIPLIERS = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
-"""Of each in a block: columns from the first one, and name."""
-MEMORIES = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
+SITES = {
+    "MULT18X18D": ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")),
+    "DP16KD": ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3")),
+}
+"""Of each cell in a block: columns from the first one, and name."""
+IN_BLOCK = 4
+
+SLAB = 3
+"""Blocks of a slab."""
+LANE_ROWS = (10, 34)
+"""Multipliers of each lane of a group, its first inputs; and the row of their weights."""
+LANE_WEIGHTS = 22
+LAST_INPUTS, LAST_WEIGHTS = 58, 46
+"""Multipliers and weights of the last inputs of all lanes of a group."""
+SUMS = 46
+BELOW = (70, 82)
+"""Memories of the activations, and of what the vector unit's lanes read."""
+ACTIVATIONS = range(4)
+"""Blocks of ``BELOW``."""
+VECTOR_LANES = ((4, 5, 6), (6, 7, 8), (8, 9, 10), (10, 11, 12))
+"""Blocks of ``BELOW`` for each lane of the vector unit."""
+VECTOR_MULTIPLIERS = (5, 8, 11, 12)
+"""Blocks of ``LAST_INPUTS`` for each lane of the vector unit."""
 
 CORE = "core.accelerator."
 PRODUCT = re.compile(re.escape(CORE) + r"gemm\.group(\d+)\.product(\d+)_(\d+)_")
 WEIGHTS = re.compile(re.escape(CORE) + r"gemm\.group(\d+)\.wgt_(\d+)__data")
-SUMS = re.compile(re.escape(CORE) + r"acc\.acc_bank\d+_part(\d+)\.")
-ACTIVATIONS = re.compile(re.escape(CORE) + r"act\.act_bank\d+\.")
+VECTOR_LANE = re.compile(re.escape(CORE) + r"vector\.lane(\d+)\.")
+MEMORY = re.compile(
+    re.escape(CORE) + r"(?P<name>act|acc|par|tap|tab)\.\w+?_(?:bank|part|lane)(?P<bank>\d+)"
+    r"(?:_part(?P<part>\d+))?\.\d+\.(?P<slice>\d+)"
+)
 
 Cell = dict[str, Any]
-Lane = dict[tuple[int, int], str]
-"""The multiplier of each lane and input of a group."""
+Place = tuple[int, int]
+"""A row, and a block of it."""
+Memory = tuple[str, int, int, int]
+"""Its cell, the number in its bank's or part's name, its number in that, and the part of words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """Rows of the die for some groups of lanes, one after the other over ``blocks``.
+class _Sites:
+    """The places of the die that are still free."""
 
-    multipliers: rows; weights, sums: the row of memories for each.
-    """
-
-    multipliers: tuple[int, ...]
-    weights: int
-    sums: int
-    blocks: tuple[int, ...]
-
-
-STRIPS = (
-    Strip((10, 34), 22, 46, tuple(range(12))),
-    Strip((58,), 46, 70, tuple(range(11, 3, -1))),
-)
-FOR_ACTIVATIONS = ((46, range(4)), (70, range(7)))
-"""Row of memories, and blocks of it."""
-
-
-class _Memories:
-    """The memories of the die that are still free."""
-
-    def __init__(self, cells: dict[str, Cell]) -> None:
+    def __init__(self, cells: Mapping[str, Cell]) -> None:
         self._cells = cells
-        self._taken: dict[tuple[int, int], int] = defaultdict(int)
+        self._taken: Counter[tuple[str, Place]] = Counter()
         self.placed = 0
 
-    def place(self, names: Iterable[str], row: int, blocks: Iterable[int]) -> list[str]:
-        """Place as many as fit, evenly over the blocks; return the others."""
-        left, places = list(names), list(blocks)
-        each = -(-len(left) // len(places))
-        for block in places:
-            for _ in range(each):
-                if left and self._taken[row, block] < len(MEMORIES):
-                    site = _site(row, block, MEMORIES[self._taken[row, block]])
-                    self._cells[left.pop(0)]["attributes"]["BEL"] = site
-                    self._taken[row, block] += 1
-                    self.placed += 1
-        return left
+    def take(self, name: str, places: Iterable[Place]) -> None:
+        """Place a cell in the first of ``places`` that has room; if none has, nextpnr will."""
+        cell = self._cells[name]
+        for row, block in places:
+            number = self._taken[cell["type"], (row, block)]
+            if number < IN_BLOCK:
+                column, site = SITES[cell["type"]][number]
+                cell["attributes"]["BEL"] = f"X{COLUMNS[block] + column}/Y{row}/{site}"
+                self._taken[cell["type"], (row, block)] += 1
+                self.placed += 1
+                return
 
 
-def place_matrix_core(module: dict[str, Any]) -> int:
+def place_by_hand(module: dict[str, Any], config: HardwareConfig) -> int:
     """Give cells of ``module`` (Yosys's JSON) their places; return how many.
 
-    What finds no room, in a configuration of other sizes, nextpnr places.
+    Made for a configuration with four groups of two lanes in the matrix core and four lanes in the
+    vector unit.  What finds no room, in others, nextpnr places.
     """
     cells: dict[str, Cell] = module["cells"]
-    memories = _Memories(cells)
-    products, weights = _products(cells), _weights(module)
-    sums = _sums(cells, len(products))
-    placed, strips = 0, list(STRIPS)
-    start = 0
-    for group, lanes in sorted(products.items()):
-        quads = len(lanes) // len(MULTIPLIERS)
-        while strips and start + -(-quads // len(strips[0].multipliers)) > len(strips[0].blocks):
-            strips.pop(0)
-            start = 0
-        if not strips:
-            break
-        strip, height = strips[0], len(strips[0].multipliers)
-        blocks = strip.blocks[start : start + -(-quads // height)]
-        start += len(blocks)
-        # Lanes beside each other: the same inputs of all lanes, then the next inputs.
-        order = sorted(lanes, key=lambda place: (place[1] // len(MULTIPLIERS), *place))
-        for number, place in enumerate(order):
-            quad, within = divmod(number, len(MULTIPLIERS))
-            site = _site(
-                strip.multipliers[quad % height], blocks[quad // height], MULTIPLIERS[within]
-            )
-            cells[lanes[place]]["attributes"]["BEL"] = site
-            placed += 1
-        by_quad: dict[int, list[str]] = defaultdict(list)
-        wide = max(i for _, i in lanes) + 1
-        for name, bit in weights[group]:
-            lane, of_lane = divmod(bit, 8 * wide)
-            quad = of_lane // (8 * len(MULTIPLIERS)) * (1 + max(o for o, _ in lanes)) + lane
-            by_quad[quad // height].append(name)
-        for block, names in by_quad.items():
-            memories.place(sorted(names), strip.weights, blocks[block : block + 1])
-        memories.place(sums[group], strip.sums, blocks)
-    left = sorted(name for name in cells if ACTIVATIONS.match(name) and _is_memory(cells[name]))
-    for row, blocks_of_row in FOR_ACTIVATIONS:
-        left = memories.place(left, row, blocks_of_row)
-    return placed + memories.placed
+    sites = _Sites(cells)
+    memories = _memories(cells)
+    _place_products(sites, cells)
+    _place_weights(sites, module)
+    _place_sums(sites, memories["acc"], config)
+    # Banks of the same bits together: of these one is chosen.
+    by_bits = sorted(memories["act"], key=lambda memory: (memory[2], memory[0]))
+    for name, *_ in by_bits:
+        sites.take(name, ((row, block) for block in ACTIVATIONS for row in BELOW))
+    _place_vector_lanes(sites, cells, memories, config)
+    return sites.placed
 
 
-def _site(row: int, block: int, position: tuple[int, str]) -> str:
-    """nextpnr's name of a place."""
-    column, name = position
-    return f"X{COLUMNS[block] + column}/Y{row}/{name}"
+def _slab(group: int) -> list[int]:
+    """Blocks of a group; none where the die ends."""
+    blocks = range(SLAB * group, SLAB * (group + 1))
+    return list(blocks) if blocks[-1] < len(COLUMNS) else []
 
 
-def _is_memory(cell: Cell) -> bool:
-    return bool(cell["type"] == "DP16KD")
-
-
-def _products(cells: dict[str, Cell]) -> dict[int, Lane]:
-    """The multipliers of each group."""
-    found: dict[int, Lane] = defaultdict(dict)
+def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
+    """Four inputs of a lane in a block, the same ones of both lanes above each other."""
+    products: dict[tuple[int, int, int], str] = {}
     for name, cell in cells.items():
         match = PRODUCT.match(name)
         if cell["type"] == "MULT18X18D" and match:
             group, lane, wide = map(int, match.groups())
-            found[group][lane, wide] = name
-    return found
+            products[group, lane, wide] = name
+    for (group, lane, wide), name in sorted(products.items()):
+        sites.take(name, _lane_places(group, lane, wide // IN_BLOCK, LANE_ROWS, LAST_INPUTS))
 
 
-def _weights(module: dict[str, Any]) -> dict[int, list[tuple[str, int]]]:
-    """Of each group, the memories of its weights, with the lowest bit of its rows in each."""
-    places: dict[int | str, tuple[int, int]] = {}
+def _place_weights(sites: _Sites, module: dict[str, Any]) -> None:
+    """Each memory of weights beside the multipliers of its lowest bit."""
+    width = 8 * IN_BLOCK
+    bits: dict[int | str, tuple[int, int]] = {}
+    wide = 0
     for name, net in module["netnames"].items():
         match = WEIGHTS.fullmatch(name)
         if match:
-            places |= {bit: (int(match[1]), place) for place, bit in enumerate(net["bits"])}
-    found: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for name, cell in module["cells"].items():
-        if _is_memory(cell):
-            known = [places[bit] for bit in _outputs(cell) if bit in places]
-            if known:
-                found[known[0][0]].append((name, min(place for _, place in known)))
+            bits |= {bit: (int(match[1]), place) for place, bit in enumerate(net["bits"])}
+            wide = len(net["bits"])
+    rows = (LANE_WEIGHTS,) * len(LANE_ROWS)
+    for name, cell in sorted(module["cells"].items()):
+        known = [bits[bit] for bit in _outputs(cell) if bit in bits]
+        if cell["type"] == "DP16KD" and known:
+            group, bit = min(known)
+            lane, of_lane = divmod(bit, wide // len(LANE_ROWS))
+            places = _lane_places(group, lane, of_lane // width, rows, LAST_WEIGHTS)
+            if of_lane // width >= SLAB:
+                # Between the multipliers of both lanes, and the sums.
+                places = [(LAST_WEIGHTS, block) for block in _slab(group)[1:2]]
+            sites.take(name, places)
+
+
+def _lane_places(group: int, lane: int, quad: int, rows: tuple[int, ...], last: int) -> list[Place]:
+    """Where the ``quad``-th four inputs of a lane of a group go."""
+    slab = _slab(group)
+    if not slab or lane >= len(rows):
+        return []
+    return [(rows[lane], slab[quad])] if quad < SLAB else [(last, slab[lane])]
+
+
+def _place_sums(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
+    """All sums of a lane in a block: of these one is chosen.
+
+    Parts go turn by turn (``gemm.matrix_parts``).
+    """
+    for name, _, number, part in sorted(memories):
+        slab = _slab(part % config.lane_groups)
+        sites.take(name, [(SUMS, block) for block in slab[:: SLAB - 1][number : number + 1]])
+
+
+def _place_vector_lanes(
+    sites: _Sites,
+    cells: Mapping[str, Cell],
+    memories: Mapping[str, list[Memory]],
+    config: HardwareConfig,
+) -> None:
+    """Parameters and tables of each lane, some of the taps, and its multipliers."""
+    lane_of = {e: lane for turn in turn_elements(config) for lane, e in enumerate(turn)}
+    mine: dict[int, list[str]] = defaultdict(list)
+    # Memories of 32 bits: biases of all elements, then scales.
+    for name, _, number, _ in sorted(memories["par"], key=lambda memory: memory[2]):
+        mine[lane_of[number % config.block]].append(name)
+    for name, element, *_ in sorted(memories["tab"]):
+        mine[lane_of[element]].append(name)
+    taps = sorted(memories["tap"], key=lambda memory: (memory[2], memory[1]))
+    for number, (name, *_) in enumerate(taps):
+        mine[number * len(VECTOR_LANES) // len(taps)].append(name)
+    for name, cell in cells.items():
+        match = VECTOR_LANE.match(name)
+        if cell["type"] == "MULT18X18D" and match:
+            mine[int(match[1])].append(name)
+    for lane, blocks in enumerate(VECTOR_LANES):
+        places = {
+            "DP16KD": [(row, block) for block in blocks for row in BELOW],
+            "MULT18X18D": [(LAST_INPUTS, VECTOR_MULTIPLIERS[lane])],
+        }
+        for name in mine[lane]:
+            sites.take(name, places[cells[name]["type"]])
+
+
+def _memories(cells: Mapping[str, Cell]) -> dict[str, list[Memory]]:
+    """Of each scratchpad but WGT: its memories."""
+    found: dict[str, list[Memory]] = defaultdict(list)
+    for name, cell in cells.items():
+        match = MEMORY.match(name)
+        if cell["type"] == "DP16KD" and match:
+            memory = name, int(match["bank"]), int(match["slice"]), int(match["part"] or 0)
+            found[match["name"]].append(memory)
     return found
 
 
@@ -162,13 +207,3 @@ def _outputs(cell: Cell) -> Iterator[int | str]:
     for port, bits in cell["connections"].items():
         if cell["port_directions"][port] == "output":
             yield from bits
-
-
-def _sums(cells: dict[str, Cell], groups: int) -> dict[int, list[str]]:
-    """Of each group, the memories of its sums; parts go turn by turn (``gemm.matrix_parts``)."""
-    found: dict[int, list[str]] = defaultdict(list)
-    for name, cell in sorted(cells.items()):
-        match = SUMS.match(name)
-        if _is_memory(cell) and match:
-            found[int(match[1]) % groups].append(name)
-    return found

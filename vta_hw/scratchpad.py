@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Member, Out
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
-from .pipeline import delayed
+from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 from .turns import turn_elements
 
@@ -143,15 +143,15 @@ class BankedScratchpad(wiring.Component):
         word_bits = (self._words - 1).bit_length()
         word = words[0]
         if bank_bits:
-            bank = delayed(m, port.address[word_bits : word_bits + bank_bits], f"{name}_bank")
-            word = Array(words)[bank]
+            bank_of = port.address[word_bits : word_bits + bank_bits]
+            word = Array(words)[delays(m, bank_of, f"{name}_bank", 1)[-1]]
         return delayed(m, word, f"kept_{name}") if reader in self._registered else word
 
     def _port(self, kind: str, name: str, part: int = 0) -> Value:
         return getattr(self, f"{kind}_{name}_{part}" if name in self._parted else f"{kind}_{name}")
 
     def _written(self, part: int) -> list[tuple[Value, Value, list[Value]]]:
-        """Of each writer of one part: whether it writes any of it, its data for the whole part, and
+        """Of each writer of one part: whether it writes any of the word, its data for the part, and
         whether it writes each element.
         """
         elements = self._width // self._element
@@ -173,9 +173,8 @@ class BankedScratchpad(wiring.Component):
                 found.append((port.enable, data, [port.enable] * elements))
                 continue
             enables = [port.enable[piece] for piece, _ in pieces]
-            used = Cat(port.enable[piece] for piece in sorted({piece for piece, _ in pieces}))
             data = Cat(port.data.word_select(place, self._element) for _, place in pieces)
-            found.append((used.any(), data, enables))
+            found.append((port.enable.any(), data, enables))
         return found
 
     def _part(self, m: Module, part: int) -> tuple[list[Value], dict[str, Value]]:
@@ -186,14 +185,15 @@ class BankedScratchpad(wiring.Component):
         writers = [self._port("write", name, part) for name in self._writers]
         writes = self._written(part)
         by_elements = bool(self._in_turns | self._by_beats)
+        own_writer = by_elements and self._late and self._writers[0] in self._parted
         bank_bits = (self._banks - 1).bit_length()
         word_bits = (self._words - 1).bit_length()
         outputs = []
         for bank in range(self._banks):
             block = _block_memory(self._width, self._words)
             m.submodules[part_name(f"{self._name}_bank{bank}", part, self._parts)] = block
-            read = block.read_port()
-            write = block.write_port(granularity=self._element if by_elements else None)
+            granularity = self._element if by_elements else None
+            read, write = block.read_port(), block.write_port(granularity=granularity)
             outputs.append(read.data)
 
             def here(port: Value, enable: Value, bank: int = bank) -> Value:
@@ -206,6 +206,9 @@ class BankedScratchpad(wiring.Component):
                 (here(port, enable), port.address, data)
                 for port, (enable, data, _) in zip(writers, writes, strict=True)
             ]
+            # What is chosen among the writers of whole words is the same for all parts: between it
+            # and this part's own writer is chosen last.
+            own = choices.pop(0)[1:] if own_writer else None
             write_address, write_enable = _select([(h, address) for h, address, _ in choices])
             write_data, _ = _select([(h, data) for h, _, data in choices])
             if by_elements:
@@ -222,6 +225,14 @@ class BankedScratchpad(wiring.Component):
                 write_address = delayed(m, write_address, f"address_{name}")
                 write_enable = delayed(m, write_enable, f"enable_{name}", reset=True)
                 write_data = delayed(m, write_data, f"data_{name}")
+            if own:
+                others = Cat(here(port, port.enable.any()) for port in writers[1:]).any()
+                others = delayed(m, others, f"others_{name}")
+                address, data = own
+                write_address = Mux(
+                    others, write_address, delayed(m, address, f"own_address_{name}")
+                )
+                write_data = Mux(others, write_data, delayed(m, data, f"own_data_{name}"))
             m.d.comb += [
                 write.addr.eq(write_address),
                 write.data.eq(write_data),

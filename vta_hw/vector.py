@@ -100,8 +100,8 @@ class Vector(wiring.Component):
             self.par.enable.eq(result[par_read]),
             self.par.address.eq(par[par_read]),
             self.tab.enable.eq(result[self._cycles.finished]),
-            self.act_write.enable.eq(Mux(to_acc, 0, written)),
-            self.acc_write.enable.eq(Mux(to_acc, written, 0)),
+            self.act_write.enable.eq(written & (~to_acc).replicate(self._turns)),
+            self.acc_write.enable.eq(written & to_acc.replicate(self._turns)),
             self.control.free.eq(~walker.valid | walker.last),
             self.control.busy.eq(walker.valid),
             self.control.done.eq(result[self._latency] & last[self._latency]),
@@ -216,7 +216,11 @@ class Vector(wiring.Component):
         elements = turn_elements(self._config)
         lanes = len(elements[0])
         answered = cycles.finished + self._read
-        turn = self._spread(m, walker.turn, f"turn{answered}", answered)
+        # Only the last is used; the others leave netlists of one turn as their areas were counted.
+        turn = {
+            cycle: self._spread(m, walker.turn, f"turn{cycle}", cycle)
+            for cycle in (cycles.arrived, cycles.folded - 1, answered)
+        }[answered]
 
         def of_turn(parts: list[Value], lane: int) -> Value:
             """That of the lane's answers whose turn it is."""

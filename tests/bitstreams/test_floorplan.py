@@ -1,20 +1,23 @@
-"""The floorplan of the matrix core, on a netlist that has its cells and no others."""
+"""The floorplan, on a netlist that has the cells it places and no others."""
 
 import re
 from collections import Counter, defaultdict
 from typing import Any
 
-from dovetail.bitstreams.floorplan import COLUMNS, place_matrix_core
+from dovetail.bitstreams.floorplan import COLUMNS, place_by_hand
+from dovetail.isa.configs import find_config
+from dovetail.vta_hw.turns import turn_elements
 
 GROUPS, LANES, TURNS, BLOCK = 4, 2, 2, 16
 BITS = 8 * BLOCK * LANES
 WIDTH = 32
 """Bits of a memory's word."""
+CONFIG = find_config("ecp5_85")
 MEMORY = "DP16KD"
 
 
 def _netlist() -> dict[str, Any]:
-    """Two rows of multipliers in each of four groups, as of ``ecp5_85``."""
+    """Two rows of multipliers in each of four groups, and four lanes, as of ``ecp5_85``."""
     cells: dict[str, Any] = {}
     nets: dict[str, Any] = {}
 
@@ -45,6 +48,14 @@ def _netlist() -> dict[str, Any]:
     for bank in range(4):
         for k in range(8):
             add(f"core.accelerator.act.act_bank{bank}.0.{k}", MEMORY, [])
+    for k in range(2 * BLOCK):
+        add(f"core.accelerator.par.par_bank0.0.{k}", MEMORY, [])
+    for k in range(BLOCK):
+        add(f"core.accelerator.tab.tab_lane{k}.0.0", MEMORY, [])
+        add(f"core.accelerator.tap.tap_part{k // 4}.0.{k % 4}", MEMORY, [])
+    for lane in range(4):
+        for name in ("product_low", "requantize.product_low"):
+            add(f"core.accelerator.vector.lane{lane}.{name}_1_X", "MULT18X18D", [])
     add("core.bridge.buffer.0.0", MEMORY, [])
     return {"cells": cells, "netnames": nets}
 
@@ -60,9 +71,9 @@ def _places(module: dict[str, Any]) -> dict[str, tuple[int, int, str]]:
     return found
 
 
-def test_every_cell_of_the_core_has_a_place_of_its_own() -> None:
+def test_every_multiplier_and_memory_has_a_place_of_its_own() -> None:
     module = _netlist()
-    placed = place_matrix_core(module)
+    placed = place_by_hand(module, CONFIG)
     places = _places(module)
     assert placed == len(places) == len(module["cells"]) - 1, "all but the bridge's buffer"
     assert max(Counter(places.values()).values()) == 1
@@ -74,30 +85,41 @@ def test_every_cell_of_the_core_has_a_place_of_its_own() -> None:
     assert rows["EBR"] <= {22, 46, 70, 82}
 
 
-def test_a_lane_lies_together_with_its_weights() -> None:
+def test_a_group_lies_together_with_its_weights() -> None:
     module = _netlist()
-    place_matrix_core(module)
+    place_by_hand(module, CONFIG)
     places = _places(module)
-    reach = COLUMNS[8] - COLUMNS[0]
+    reach = COLUMNS[3] - COLUMNS[0]
     for group in range(GROUPS):
         for lane in range(LANES):
             prefix = f"core.accelerator.gemm.group{group}.product{lane}_"
             multipliers = {name: place for name, place in places.items() if prefix in name}
             columns = [x for x, _, _ in multipliers.values()]
             assert max(columns) - min(columns) < reach
-            assert len({y for _, y, _ in multipliers.values()}) == 1
             for turn in range(TURNS):
                 for k in range(BLOCK * 8 // WIDTH):
                     number = lane * BLOCK * 8 // WIDTH + k
                     part = turn * GROUPS + group
                     memory = places[f"core.accelerator.wgt.wgt_bank0_part{part}.0.{number}"]
                     near = places[f"{prefix}{4 * k}_X"]
-                    assert abs(memory[0] - near[0]) < 9, "the block of four above or below"
+                    assert abs(memory[0] - near[0]) < 18, "the block above, below or beside that"
                     assert abs(memory[1] - near[1]) <= 12
 
 
-def test_without_a_matrix_core_nothing_is_placed() -> None:
+def test_a_lane_of_the_vector_unit_lies_together_with_its_parameters() -> None:
+    module = _netlist()
+    place_by_hand(module, CONFIG)
+    places = _places(module)
+    for turn in turn_elements(CONFIG):
+        for lane, element in enumerate(turn):
+            near = places[f"core.accelerator.vector.lane{lane}.product_low_1_X"]
+            for name in ("par.par_bank0.0.{0}", "tab.tab_lane{0}.0.0"):
+                memory = places["core.accelerator." + name.format(element)]
+                assert abs(memory[0] - near[0]) < 4 * 9
+
+
+def test_other_cells_are_left_alone() -> None:
     cell = {"type": "LUT4", "attributes": {}, "connections": {}, "port_directions": {}}
     module: dict[str, Any] = {"cells": {"core.x": cell}, "netnames": {}}
-    assert place_matrix_core(module) == 0
+    assert place_by_hand(module, CONFIG) == 0
     assert cell["attributes"] == {}
