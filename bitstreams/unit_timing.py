@@ -63,8 +63,8 @@ def _sdram(config: HardwareConfig) -> SdramController:
 UNITS: dict[str, Callable[[HardwareConfig], wiring.Component]] = {
     "accelerator": Accelerator,
     "bridge": lambda config: HostBridge(round(config.clock_hz / 2e6), config.bus_bytes),
-    "control": lambda config: RunControl(),
-    "counters": lambda config: Counters(),
+    "control": lambda config: RunControl(deep=config.deep_pipelines),
+    "counters": lambda config: Counters(deep=config.deep_pipelines),
     "fetch": Fetch,
     "gemm": Gemm,
     "issue": Issue,

@@ -59,7 +59,7 @@ class Accelerator(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.registers = registers = HostRegisters(config)
-        m.submodules.control = control = RunControl()
+        m.submodules.control = control = RunControl(deep=config.deep_pipelines)
         clear = ResetInserter(registers.start)
 
         def add(name: str, component: wiring.Component) -> wiring.Component:
@@ -71,7 +71,7 @@ class Accelerator(wiring.Component):
         load, gemm = add("load", Load(config)), add("gemm", Gemm(config))
         vector, store = add("vector", Vector(config)), add("store", Store(config))
         port = add("memory_port", MemoryPort(config))
-        counters = add("counters", Counters())
+        counters = add("counters", Counters(deep=config.deep_pipelines))
         self._memories(m, load, gemm, vector, store)
         queues_empty = self._queues(m, clear, fetch, issue)
 

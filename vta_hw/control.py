@@ -7,11 +7,18 @@ from amaranth.lib.wiring import In, Out
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 
+from .pipeline import delayed
+
 __all__ = ["RunControl"]
 
 
 class RunControl(wiring.Component):
     """Hold the state of a run; keep the first error, and end the run when nothing is left to do.
+
+    Parameters
+    ----------
+    deep : bool
+        As ``HardwareConfig.deep_pipelines``: the error is in its registers a cycle later.
 
     Members
     -------
@@ -65,6 +72,10 @@ class RunControl(wiring.Component):
     error_code: Out(8)
     error_index: Out(32)
 
+    def __init__(self, *, deep: bool = False) -> None:
+        self._deep = deep
+        super().__init__()
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         stopped = Signal()
@@ -109,14 +120,16 @@ class RunControl(wiring.Component):
                 self.error_index.eq(0),
             ]
         with m.Elif(self.enable & found):
-            m.d.sync += [
-                self.enable.eq(0),
-                stopped.eq(1),
-                self.error_code.eq(code),
-                self.error_index.eq(index),
-            ]
+            m.d.sync += [self.enable.eq(0), stopped.eq(1)]
+            if not self._deep:
+                m.d.sync += [self.error_code.eq(code), self.error_index.eq(index)]
         with m.Elif(self.enable & self.idle):
             m.d.sync += [self.enable.eq(0), self.running.eq(0), self.finished.eq(1)]
         with m.Elif(self.running & stopped & self.quiet):
             m.d.sync += [self.running.eq(0), self.failed.eq(1)]
+        if self._deep:
+            # ``failed`` comes later still.
+            with m.If(delayed(m, self.enable & found & ~self.start, "found_before", reset=True)):
+                m.d.sync += self.error_code.eq(delayed(m, code, "code_before"))
+                m.d.sync += self.error_index.eq(delayed(m, index, "index_before"))
         return m

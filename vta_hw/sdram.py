@@ -196,6 +196,15 @@ class SdramController(wiring.Component):
         )
         m.d.comb += hit.eq(hits.any())
 
+        # The words of a beat to write; in other cycles they do not matter, and so no enable has to
+        # reach them.
+        first = place == 0
+        m.d.sync += [
+            pins.dq_out.eq(Mux(first, bus.wdata[:16], rest[:16])),
+            rest.eq(Mux(first, bus.wdata[16:], rest >> 16)),
+            rest_strobe.eq(Mux(first, bus.wstrb[2:], rest_strobe >> 2)),
+        ]
+
         initialise = Signal(range(12))
         with m.FSM():
             with m.State("POWER_UP"), m.If(wait == 0):
@@ -252,16 +261,9 @@ class SdramController(wiring.Component):
                     ]
                     with m.If(writes):
                         issue(SdramCommand.WRITE, bank, column)
-                        word = Mux(place == 0, bus.wdata[:16], rest[:16])
                         strobe = Mux(place == 0, bus.wstrb[:2], rest_strobe[:2])
                         m.d.comb += bus.wready.eq(place == 0)
-                        m.d.sync += [
-                            pins.drive.eq(1),
-                            pins.dq_out.eq(word),
-                            pins.mask.eq(~strobe),
-                            rest.eq(Mux(place == 0, bus.wdata[16:], rest >> 16)),
-                            rest_strobe.eq(Mux(place == 0, bus.wstrb[2:], rest_strobe >> 2)),
-                        ]
+                        m.d.sync += [pins.drive.eq(1), pins.mask.eq(~strobe)]
                         for number, hold in enumerate(holds):
                             with m.If((bank == number) & (hold < cycles.wr)):
                                 m.d.sync += hold.eq(cycles.wr - 1)

@@ -102,7 +102,7 @@ def _bitstream(
         with progress(f"generating {board.name}"):
             flow.write_sources(board, folder)
         with progress("synthesising"):
-            flow.synthesize(folder, board.config if board.floorplan else None)
+            flow.synthesize(folder, board)
         with progress(f"placing and routing, {jobs} at a time"):
             placement = flow.place(board, folder, seeds, jobs, human.print)
         bits = flow.pack(placement, folder)
