@@ -12,7 +12,7 @@ Source of the rows and columns: Project Trellis's database of LFE5U-85F, as next
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dovetail.isa.config import HardwareConfig
@@ -50,10 +50,9 @@ VECTOR_MULTIPLIERS = (3, 6, 10, 10)
 
 CORE = "core.accelerator."
 PRODUCT = re.compile(re.escape(CORE) + r"gemm\.group(\d+)\.product(\d+)_(\d+)_")
-WEIGHTS = re.compile(re.escape(CORE) + r"gemm\.group(\d+)\.wgt_(\d+)__data")
 VECTOR_LANE = re.compile(re.escape(CORE) + r"vector\.lane(\d+)\.")
 MEMORY = re.compile(
-    re.escape(CORE) + r"(?P<name>act|acc|par|tap|tab)\.\w+?_(?:bank|part|lane)(?P<bank>\d+)"
+    re.escape(CORE) + r"(?P<name>act|wgt|acc|par|tap|tab)\.\w+?_(?:bank|part|lane)(?P<bank>\d+)"
     r"(?:_part(?P<part>\d+))?\.\d+\.(?P<slice>\d+)"
 )
 
@@ -61,7 +60,9 @@ Cell = dict[str, Any]
 Place = tuple[int, int]
 """A row, and a block of it."""
 Memory = tuple[str, int, int, int]
-"""Its cell, the number in its bank's or part's name, its number in that, and the part of words."""
+"""Its cell, the number in its bank's or part's name, its number in that, and the part of words:
+these go turn by turn (``gemm.matrix_parts``).
+"""
 
 
 class _Sites:
@@ -95,7 +96,7 @@ def place_by_hand(module: dict[str, Any], config: HardwareConfig) -> int:
     sites = _Sites(cells)
     memories = _memories(cells)
     _place_products(sites, cells)
-    _place_weights(sites, module)
+    _place_weights(sites, memories["wgt"], config)
     _place_sums(sites, memories["acc"], config)
     # Banks of the same bits together: of these one is chosen.
     by_bits = sorted(memories["act"], key=lambda memory: (memory[2], memory[0]))
@@ -117,23 +118,14 @@ def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
         sites.take(name, _lane_places(group, lane, wide // IN_BLOCK, LANE_ROWS, (LAST_INPUTS, 1)))
 
 
-def _place_weights(sites: _Sites, module: dict[str, Any]) -> None:
-    """Each memory of weights beside the multipliers of its lowest bit."""
-    width = 8 * IN_BLOCK
-    bits: dict[int | str, tuple[int, int]] = {}
-    wide = 0
-    for name, net in module["netnames"].items():
-        match = WEIGHTS.fullmatch(name)
-        if match:
-            bits |= {bit: (int(match[1]), place) for place, bit in enumerate(net["bits"])}
-            wide = len(net["bits"])
+def _place_weights(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
+    """Each memory, of the weights of four inputs, beside their multipliers."""
+    quads = config.block // IN_BLOCK
     rows = (LANE_WEIGHTS,) * len(LANE_ROWS)
-    for name, cell in sorted(module["cells"].items()):
-        known = [bits[bit] for bit in _outputs(cell) if bit in bits]
-        if cell["type"] == "DP16KD" and known:
-            group, bit = min(known)
-            lane, of_lane = divmod(bit, wide // len(LANE_ROWS))
-            sites.take(name, _lane_places(group, lane, of_lane // width, rows, (LAST_WEIGHTS, 0)))
+    for name, _, number, part in sorted(memories):
+        lane, quad = divmod(number, quads)
+        group = part % config.lane_groups
+        sites.take(name, _lane_places(group, lane, quad, rows, (LAST_WEIGHTS, 0)))
 
 
 def _lane_places(
@@ -153,10 +145,7 @@ def _lane_places(
 
 
 def _place_sums(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
-    """All sums of a lane in a block: of these one is chosen.
-
-    Parts go turn by turn (``gemm.matrix_parts``).
-    """
+    """All sums of a lane in a block: of these one is chosen."""
     for name, _, number, part in sorted(memories):
         group = part % config.lane_groups
         if group < len(SLABS) and number < SUMS_BLOCKS:
@@ -194,7 +183,7 @@ def _place_vector_lanes(
 
 
 def _memories(cells: Mapping[str, Cell]) -> dict[str, list[Memory]]:
-    """Of each scratchpad but WGT: its memories."""
+    """Of each scratchpad: its memories."""
     found: dict[str, list[Memory]] = defaultdict(list)
     for name, cell in cells.items():
         match = MEMORY.match(name)
@@ -202,9 +191,3 @@ def _memories(cells: Mapping[str, Cell]) -> dict[str, list[Memory]]:
             memory = name, int(match["bank"]), int(match["slice"]), int(match["part"] or 0)
             found[match["name"]].append(memory)
     return found
-
-
-def _outputs(cell: Cell) -> Iterator[int | str]:
-    for port, bits in cell["connections"].items():
-        if cell["port_directions"][port] == "output":
-            yield from bits

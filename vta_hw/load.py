@@ -243,7 +243,7 @@ class Load(wiring.Component):
         self._write_words(m, current, windowed, (complete, word), pads, windows)
         pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
         value = Mux(beat_before, delayed(m, beat_data, "data_before"), pad)
-        self._write_beats(m, current, arrived | pads.replicate(pieces), value)
+        self._write_beats(m, current, arrived, pads, value)
         return m
 
     def _write_words(
@@ -281,18 +281,22 @@ class Load(wiring.Component):
                 data_part = port.data[8 * first : 8 * (first + PART_BYTES)]
                 m.d.comb += data_part.eq(Mux(next(choices), part, pad))
 
-    def _write_beats(self, m: Module, current: Value, pieces: Value, value: Value) -> None:
-        """Write ``value``, a beat or padding, to some pieces of a word, ``Stages.write`` cycles
-        later.
+    def _write_beats(
+        self, m: Module, current: Value, pieces: Value, pads: Value, value: Value
+    ) -> None:
+        """Write ``value``, a beat to some pieces of a word, or padding to all, ``Stages.write``
+        cycles later.
         """
         late = self._stages.write
         memories = self._config.by_beats
         own: list[Value] = [value] * len(memories)
         if late:
             pieces = delays(m, pieces, "pieces", late - 1, reset=True)[-1]
+            pads = delays(m, pads, "pads", late - 1, reset=True)[-1]
             value = delays(m, value, "value_late", late - 1)[-1]
             # The memories have a register each: together they lie all over an FPGA.
             own = copies(m, value, "value_now", len(memories))
+        pieces |= pads.replicate(len(pieces))
         for memory, data in zip(memories, own, strict=True):
             port = getattr(self, f"write_{memory.value}")
             enable = pieces[: len(port.enable)]
