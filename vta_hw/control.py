@@ -129,7 +129,8 @@ class RunControl(wiring.Component):
             m.d.sync += [self.running.eq(0), self.failed.eq(1)]
         if self._deep:
             # ``failed`` comes later still.
-            with m.If(delayed(m, self.enable & found & ~self.start, "found_before", reset=True)):
-                m.d.sync += self.error_code.eq(delayed(m, code, "code_before"))
-                m.d.sync += self.error_index.eq(delayed(m, index, "index_before"))
+            first = self.enable & found & ~self.start
+            code, index = delayed(m, code, "code_before"), delayed(m, index, "index_before")
+            with m.If(delayed(m, first, "found_before", reset=True)):
+                m.d.sync += [self.error_code.eq(code), self.error_index.eq(index)]
         return m
