@@ -1,8 +1,8 @@
 """Networks on the CPU beside ONNX Runtime, and OpenVINO and TVM where they are installed.
 
 Engines take turns, each round in a fresh process with one model; latencies are of single runs at
-batch 1, after a few that are not counted.  Prints a table, and with ``--json FILE`` writes the
-figures.
+batch 1, after a few that are not counted.  Prints a table of the rounds' medians, their median
+and lower quartile, and with ``--json FILE`` writes the figures.
 
 The module is compiled before, as OpenVINO's is kept.  ``first`` is the time in a fresh process
 from importing the engine to the first result; MB is the largest resident size of that process.
@@ -61,6 +61,11 @@ class Measured:
     def milliseconds(self) -> float:
         """The median of all rounds' medians."""
         return statistics.median(self.median)
+
+    @property
+    def quartile(self) -> float:
+        """The lower quartile of all rounds' medians: without the rounds that others disturbed."""
+        return float(np.quantile(self.median, 0.25))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +138,25 @@ def table(measured: list[Measured]) -> Table:
     result = Table(title="batch 1")
     for title in ("network", "engine"):
         result.add_column(title)
-    for title in ("threads", "ms", "best", "ratio", "first s", "MB", "error", "compiled s"):
+    for title in ("threads", "ms", "ratio", "lower", "ratio", "first s", "MB", "error", "comp. s"):
         result.add_column(title, justify="right")
     for each in measured:
         others = [
-            other.milliseconds
+            other
             for other in measured
             if (other.network, other.threads) == (each.network, each.threads)
             and other.engine not in (OWN, TUNED)
         ]
         own = each.engine in (OWN, TUNED)
+        compared = own and others
         result.add_row(
             each.network,
             each.engine,
             str(each.threads),
             f"{each.milliseconds:.2f}",
-            f"{min(each.best):.2f}",
-            f"{each.milliseconds / min(others):.2f}" if own and others else "",
+            f"{each.milliseconds / min(o.milliseconds for o in others):.2f}" if compared else "",
+            f"{each.quartile:.2f}",
+            f"{each.quartile / min(o.quartile for o in others):.2f}" if compared else "",
             f"{statistics.median(each.first_seconds):.3f}",
             f"{each.megabytes:.0f}",
             f"{each.error:.1e}",

@@ -16,8 +16,8 @@ SWITCH = "DOVETAIL_SETTLE_THREADS"
 """The environment variable that, when it begins with 0, leaves the threads to the kernel."""
 _WORDS = 16
 """Of a mask of CPUs: 1,024.  On a larger machine the calls fail, and threads stay as they are."""
-_HOME, _THREADS, _CPUS = 132, 136, 144
-_FIRST_ID, _STEP = 192 + 28, 128
+_HOME, _THREADS, _CPUS = 68, 72, 80
+_FIRST_ID, _STEP = 128 + 28, 128
 
 PLACES_TEXT = f"""
 @dovetail.pool.switch = internal constant [{len(SWITCH) + 1} x i8] c"{SWITCH}\\00"

@@ -6,15 +6,17 @@ Threads wait for work by spinning for a bounded time, then in the kernel; only t
 range are called.  A pool that is busy, or none, makes the caller do all itself.  The caller waits
 for the threads that are inside, not for those that woke too late to find the pool open.
 
-    fields: open i32 at 0 | calls i32 at 4 | extent i64 at 8 | function ptr at 16
-            closure ptr at 24 | limit i64 at 32
-            busy i32 at 64
-            stop i32 at 128 | home i32 at 132: the CPU that the others keep off, or -1
-            threads i64 at 136 | cpus i64 at 144: that they may run on
-    from 192 on, for each thread:
+    fields: busy i32 at 0 | calls i32 at 4
+            stop i32 at 64 | home i32 at 68: the CPU that the others keep off, or -1
+            threads i64 at 72 | cpus i64 at 80: that they may run on
+    from 128 on, for each thread:
             pool ptr at 0 | number i64 at 8 | handle i64 at 16 | asleep i32 at 24 | id i32 at 28
-            call i32 at 64: changes when there is work | inside i32 at 68: 1, or 2 when the caller
-                sleeps until it is 0 | taken i64 at 72: iterations of its range
+            call i32 at 64: changes when there is work | open i32 at 68
+            inside i32 at 72: 1, or 2 when the caller sleeps until it is 0
+            taken i64 at 80: iterations of its range
+            function ptr at 88 | closure ptr at 96 | extent i64 at 104 | parts i64 at 112
+
+What a call needs is in one line of the cache for each thread.
 """
 
 from .pool_places import PLACES_TEXT
@@ -23,25 +25,26 @@ __all__ = ["FIELD_BYTES", "POOL_TEXT", "RUN", "START", "STOP", "THREAD_BYTES"]
 
 RUN = "dovetail_pool_run"
 START, STOP = "dovetail_pool_start", "dovetail_pool_stop"
-FIELD_BYTES, THREAD_BYTES = 192, 128
+FIELD_BYTES, THREAD_BYTES = 128, 128
 _SPINS = 4000
 _PIECES = 16
 """Of each thread's range."""
 
-_FIELDS = {
-    "open": 0,
-    "calls": 4,
-    "extent": 8,
-    "function": 16,
-    "closure": 24,
-    "limit": 32,
-    "busy": 64,
-    "stop": 128,
-    "home": 132,
-    "threads": 136,
-    "cpus": 144,
+_FIELDS = {"busy": 0, "calls": 4, "stop": 64, "home": 68, "threads": 72, "cpus": 80}
+_OWN = {
+    "number": 8,
+    "handle": 16,
+    "asleep": 24,
+    "id": 28,
+    "call": 64,
+    "open": 68,
+    "inside": 72,
+    "taken": 80,
+    "function": 88,
+    "closure": 96,
+    "extent": 104,
+    "parts": 112,
 }
-_OWN = {"number": 8, "handle": 16, "asleep": 24, "id": 28, "call": 64, "inside": 68, "taken": 72}
 
 
 def _fields(*names: str) -> str:
@@ -79,19 +82,17 @@ define internal void @dovetail.pool.wake(ptr %word) {{
   ret void
 }}
 
-define internal ptr @dovetail.pool.call(ptr %pool, i64 %number) alwaysinline {{
-{_own("number", "call")}
-  ret ptr %call
+define internal void @dovetail.pool.call(ptr %pool, i64 %thread, i32 %value) {{
+{_own("thread", "call", "open")}
+  store atomic i32 1, ptr %open release, align 4
+  store atomic i32 %value, ptr %call release, align 4
+  ret void
 }}
 
-define internal ptr @dovetail.pool.inside(ptr %pool, i64 %number) alwaysinline {{
-{_own("number", "inside")}
-  ret ptr %inside
-}}
-
-define internal ptr @dovetail.pool.taken(ptr %pool, i64 %number) alwaysinline {{
-{_own("number", "taken")}
-  ret ptr %taken
+define internal void @dovetail.pool.close(ptr %pool, i64 %thread) {{
+{_own("thread", "open")}
+  store atomic i32 0, ptr %open release, align 4
+  ret void
 }}
 
 define internal void @dovetail.pool.rouse(ptr %pool, i64 %thread) {{
@@ -109,31 +110,30 @@ end:
 
 define internal void @dovetail.pool.work(ptr %pool, i64 %thread) {{
 entry:
-{_fields("extent", "function", "closure", "limit")}
-  %parts = load i64, ptr %limit
-  %wanted = icmp slt i64 %thread, %parts
-  br i1 %wanted, label %start, label %end
-start:
+{_own("thread", "function", "closure", "extent", "parts")}
   %count = load i64, ptr %extent
   %code = load ptr, ptr %function
   %data = load ptr, ptr %closure
+  %all = load i64, ptr %parts
   br label %range
 range:
-  %visited = phi i64 [ 0, %start ], [ %more, %following ]
+  %visited = phi i64 [ 0, %entry ], [ %more, %following ]
   %sum = add i64 %thread, %visited
-  %past = icmp sge i64 %sum, %parts
-  %back = select i1 %past, i64 %parts, i64 0
+  %past = icmp sge i64 %sum, %all
+  %back = select i1 %past, i64 %all, i64 0
   %owner = sub i64 %sum, %back
   %next.owner = add i64 %owner, 1
   %low.1 = mul i64 %count, %owner
-  %low = sdiv i64 %low.1, %parts
+  %low = sdiv i64 %low.1, %all
   %high.1 = mul i64 %count, %next.owner
-  %high = sdiv i64 %high.1, %parts
+  %high = sdiv i64 %high.1, %all
   %size = sub i64 %high, %low
   %piece.1 = sdiv i64 %size, {_PIECES}
   %piece.2 = icmp slt i64 %piece.1, 1
   %piece = select i1 %piece.2, i64 1, i64 %piece.1
-{_own("owner", "taken")}
+  %owner.offset = mul i64 %owner, {THREAD_BYTES}
+  %owner.record = getelementptr i8, ptr %pool, i64 %owner.offset
+  %taken = getelementptr i8, ptr %owner.record, i64 {FIELD_BYTES + _OWN["taken"]}
   br label %look
 look:
   %seen = load atomic i64, ptr %taken monotonic, align 8
@@ -153,7 +153,7 @@ run:
   br label %look
 following:
   %more = add i64 %visited, 1
-  %others = icmp slt i64 %more, %parts
+  %others = icmp slt i64 %more, %all
   br i1 %others, label %range, label %end
 end:
   ret void
@@ -164,8 +164,8 @@ entry:
   %pool = load ptr, ptr %argument
   %number.at = getelementptr i8, ptr %argument, i64 {_OWN["number"]}
   %thread = load i64, ptr %number.at
-{_own("thread", "call", "inside", "asleep", "id")}
-{_fields("open", "stop")}
+{_own("thread", "call", "open", "inside", "asleep", "id")}
+{_fields("stop")}
   %id.1 = call i64 (i64, ...) @syscall(i64 186)
   %id.2 = trunc i64 %id.1 to i32
   store atomic i32 %id.2, ptr %id seq_cst, align 4
@@ -220,12 +220,7 @@ entry:
   %alone = or i1 %absent, %few
   br i1 %alone, label %serial, label %ask
 ask:
-{
-    _fields(
-        *("open", "calls", "extent", "function", "closure", "limit"),
-        *("busy", "home", "threads", "cpus"),
-    )
-}
+{_fields("calls", "busy", "home", "threads", "cpus")}
   %pair = cmpxchg ptr %busy, i32 0, i32 1 seq_cst seq_cst
   %got = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %got, label %place, label %serial
@@ -253,28 +248,24 @@ own:
   store atomic i32 0, ptr %busy seq_cst, align 4
   br label %serial
 share:
-  store i64 %count, ptr %extent
-  store ptr %code, ptr %function
-  store ptr %data, ptr %closure
-  store i64 %used, ptr %limit
   %calls.before = load i32, ptr %calls
   %number.of.call = add i32 %calls.before, 1
   store i32 %number.of.call, ptr %calls
-  br label %reset
-reset:
-  %fresh = phi i64 [ 0, %share ], [ %fresh.next, %reset ]
-  %taken.at = call ptr @dovetail.pool.taken(ptr %pool, i64 %fresh)
-  store atomic i64 0, ptr %taken.at monotonic, align 8
-  %fresh.next = add i64 %fresh, 1
-  %unset = icmp slt i64 %fresh.next, %used
-  br i1 %unset, label %reset, label %begin
-begin:
-  store atomic i32 1, ptr %open release, align 4
-  br label %notify
+  br label %give
+give:
+  %number = phi i64 [ 0, %share ], [ %number.next, %give ]
+{_own("number", "taken", "function", "closure", "extent", "parts")}
+  store ptr %code, ptr %function
+  store ptr %data, ptr %closure
+  store i64 %count, ptr %extent
+  store i64 %used, ptr %parts
+  store atomic i64 0, ptr %taken monotonic, align 8
+  %number.next = add i64 %number, 1
+  %more.to.give = icmp slt i64 %number.next, %used
+  br i1 %more.to.give, label %give, label %notify
 notify:
-  %other = phi i64 [ 1, %begin ], [ %other.next, %notify ]
-  %call.at = call ptr @dovetail.pool.call(ptr %pool, i64 %other)
-  store atomic i32 %number.of.call, ptr %call.at release, align 4
+  %other = phi i64 [ 1, %give ], [ %other.next, %notify ]
+  call void @dovetail.pool.call(ptr %pool, i64 %other, i32 %number.of.call)
   %other.next = add i64 %other, 1
   %uncalled = icmp slt i64 %other.next, %used
   br i1 %uncalled, label %notify, label %called
@@ -289,11 +280,21 @@ rouse:
   br i1 %unseen, label %rouse, label %work
 work:
   call void @dovetail.pool.work(ptr %pool, i64 0)
-  %closed = atomicrmw xchg ptr %open, i32 0 seq_cst
+  br label %close
+close:
+  %shut = phi i64 [ 1, %work ], [ %shut.next, %close ]
+  call void @dovetail.pool.close(ptr %pool, i64 %shut)
+  %shut.next = add i64 %shut, 1
+  %unshut = icmp slt i64 %shut.next, %used
+  br i1 %unshut, label %close, label %closed
+closed:
+  fence seq_cst
   br label %next
 next:
-  %awaited = phi i64 [ 1, %work ], [ %awaited.next, %gone ]
-  %inside = call ptr @dovetail.pool.inside(ptr %pool, i64 %awaited)
+  %awaited = phi i64 [ 1, %closed ], [ %awaited.next, %gone ]
+  %awaited.offset = mul i64 %awaited, {THREAD_BYTES}
+  %awaited.record = getelementptr i8, ptr %pool, i64 %awaited.offset
+  %inside = getelementptr i8, ptr %awaited.record, i64 {FIELD_BYTES + _OWN["inside"]}
   br label %join
 join:
   %spins = phi i32 [ 0, %next ], [ %more, %again ], [ 0, %sleep ]
@@ -315,7 +316,7 @@ sleep:
   br label %join
 gone:
   %awaited.next = add i64 %awaited, 1
-  %left = icmp slt i64 %awaited.next, %all
+  %left = icmp slt i64 %awaited.next, %used
   br i1 %left, label %next, label %free
 free:
   store atomic i32 0, ptr %busy seq_cst, align 4
