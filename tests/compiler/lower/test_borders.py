@@ -45,6 +45,21 @@ def test_all_outside_is_written_and_nothing_inside(
     np.testing.assert_array_equal(y, expected)
 
 
+@given(st.lists(st.integers(0, 2), min_size=4, max_size=4), st.integers(2, 3))
+def test_threads_share_the_border_of_an_image_by_rows(pads: list[int], channels: int) -> None:
+    above, below, left, right = pads
+    buffer = Buffer("y", (1, channels, 4 + above + below, 3 + left + right, 4), F32)
+    around = ((0, 0), (0, 0), (above, below), (left, right), (0, 0))
+    body = border(buffer, around, Constant(7.0, F32), Scope(Machine(threads=2)))
+    function = Function("f", (), (buffer,), body)
+    verify(function)
+    expected = np.full(buffer.shape, 7, np.float32)
+    expected[:, :, above : above + 4, left : left + 3] = 0
+    found = np.zeros(buffer.shape, np.float32)
+    compile_functions([function]).run("f", [], [found])
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(("before", "after"), list(product([(0, 0), (2, 1)], [(1, 0), (3, 3)])))
 def test_a_product_inside_a_border_is_one_function(
     before: tuple[int, int], after: tuple[int, int]
