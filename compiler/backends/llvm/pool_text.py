@@ -6,7 +6,8 @@ Threads wait for work by spinning for a bounded time, then in the kernel; only t
 range are called.  A pool that is busy, or none, makes the caller do all itself.  The caller waits
 for the threads that are inside, not for those that woke too late to find the pool open.
 
-    fields: busy i32 at 0 | calls i32 at 4
+    fields: busy i32 at 0 | calls i32 at 4 | rivals i32 at 8: above 0 for some calls after another
+                caller found the pool busy; one CPU is left to it
             stop i32 at 64 | home i32 at 68: the CPU that the others keep off, or -1
             threads i64 at 72 | cpus i64 at 80: that they may run on
     from 128 on, for each thread:
@@ -27,10 +28,12 @@ RUN = "dovetail_pool_run"
 START, STOP = "dovetail_pool_start", "dovetail_pool_stop"
 FIELD_BYTES, THREAD_BYTES = 128, 128
 _SPINS = 4000
+_REMEMBERED = 512
+"""Calls for which another caller that found the pool busy is thought of."""
 _PIECES = 16
 """Of each thread's range."""
 
-_FIELDS = {"busy": 0, "calls": 4, "stop": 64, "home": 68, "threads": 72, "cpus": 80}
+_FIELDS = {"busy": 0, "calls": 4, "rivals": 8, "stop": 64, "home": 68, "threads": 72, "cpus": 80}
 _OWN = {
     "number": 8,
     "handle": 16,
@@ -220,14 +223,25 @@ entry:
   %alone = or i1 %absent, %few
   br i1 %alone, label %serial, label %ask
 ask:
-{_fields("calls", "busy", "home", "threads", "cpus")}
+{_fields("calls", "busy", "rivals", "home", "threads", "cpus")}
   %pair = cmpxchg ptr %busy, i32 0, i32 1 seq_cst seq_cst
   %got = extractvalue {{ i32, i1 }} %pair, 1
-  br i1 %got, label %place, label %serial
+  br i1 %got, label %place, label %refused
+refused:
+  store atomic i32 {_REMEMBERED}, ptr %rivals monotonic, align 4
+  br label %serial
 serial:
   call void %code(ptr %data, i64 0, i64 %count, i64 0)
   ret void
 place:
+  %waiting = load atomic i32, ptr %rivals monotonic, align 4
+  %contested = icmp sgt i32 %waiting, 0
+  br i1 %contested, label %spare, label %look
+spare:
+  %waiting.less = sub i32 %waiting, 1
+  store atomic i32 %waiting.less, ptr %rivals monotonic, align 4
+  br label %choose
+look:
   %here = call i32 @sched_getcpu()
   %before = load i32, ptr %home
   %moved = icmp ne i32 %here, %before
@@ -236,8 +250,10 @@ settle:
   call void @dovetail.pool.settle(ptr %pool, i32 %here)
   br label %choose
 choose:
+  %others = phi i64 [ 1, %spare ], [ 0, %look ], [ 0, %settle ]
   %all = load i64, ptr %threads
-  %room = load i64, ptr %cpus
+  %room.1 = load i64, ptr %cpus
+  %room = sub i64 %room.1, %others
   %fewer = icmp slt i64 %most, %all
   %used.1 = select i1 %fewer, i64 %most, i64 %all
   %crowded = icmp slt i64 %room, %used.1
