@@ -29,7 +29,7 @@ __all__ = ["WINOGRAD", "products"]
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 """Of V and M together: what the second-level cache holds of them, and what the next one may."""
 
-PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 8
+PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
 """In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
 
 Grid = list[list[Expr]]
