@@ -12,6 +12,9 @@ __all__ = ["dot_products", "dot_products_of_halves", "grouped_sum"]
 TERMS = 4
 """Values that one cycle adds up; the next one adds all those sums."""
 
+PAIR = 2
+"""Values that one cycle of ``CORE`` adds up: less than ``TERMS``, and beside their multipliers."""
+
 
 def dot_products(
     m: Module, config: HardwareConfig, weights: Value, act: Value, lanes: int, addends: list[Value]
@@ -32,7 +35,9 @@ def dot_products(
     for o, products in enumerate(_products(m, config, wgt, act, lanes, "sync")):
         addend = addends[o % len(addends)]
         if config.deep_pipelines:
-            products = _outside(m, products, o, "sync")
+            products = [
+                delayed(m, product, f"product_out{o}_{i}") for i, product in enumerate(products)
+            ]
             whole = grouped_sum(m, products, f"sum{o}")
             sums.append(delayed(m, whole + addend, f"dot{o}"))
         else:
@@ -57,7 +62,11 @@ def dot_products_of_halves(
     first: list[Value] = []
     second: list[Value] = []
     for o, products in enumerate(_products(m, config, wgt, act, lanes // 2, CORE)):
-        whole = grouped_sum(m, _outside(m, products, o, CORE), f"sum{o}", domain=CORE)
+        pairs = [
+            delayed(m, sum(products[k : k + PAIR]), f"pair{o}_{k}", domain=CORE)
+            for k in range(0, len(products), PAIR)
+        ]
+        whole = grouped_sum(m, pairs, f"sum{o}", terms=PAIR, domain=CORE)
         waits = delayed(m, whole, f"waits{o}", domain=CORE)
         first.append(delayed(m, waits, f"first{o}"))
         second.append(delayed(m, whole, f"second{o}"))
@@ -68,22 +77,20 @@ def dot_products_of_halves(
 
 
 def grouped_sum(
-    m: Module, values: list[Value], name: str, addend: Value | int = 0, *, domain: str = "sync"
+    m: Module,
+    values: list[Value],
+    name: str,
+    addend: Value | int = 0,
+    *,
+    terms: int = TERMS,
+    domain: str = "sync",
 ) -> Signal:
     """The sum of ``values`` two cycles later; of ``addend`` one cycle later."""
     groups = [
-        delayed(m, sum(values[k : k + TERMS]), f"{name}_{k}", domain=domain)
-        for k in range(0, len(values), TERMS)
+        delayed(m, sum(values[k : k + terms]), f"{name}_{k}", domain=domain)
+        for k in range(0, len(values), terms)
     ]
     return delayed(m, sum(groups) + addend, name, domain=domain)
-
-
-def _outside(m: Module, products: list[Value], lane: int, domain: str) -> list[Value]:
-    """``products`` in registers outside their multipliers."""
-    return [
-        delayed(m, product, f"product_out{lane}_{i}", domain=domain)
-        for i, product in enumerate(products)
-    ]
 
 
 def _products(
