@@ -52,8 +52,9 @@ class TimingError(DovetailError):
 class Placement:
     """A placed and routed design.
 
-    folder / report,
-            clocks_of(found),
+    config, report: the files for ecppack, and what nextpnr says.  clocks: of each clock domain, its
+    highest and its required frequency, Hz; so too for the paths from one domain to another
+    (``clocks_of``).  used: cells by type, and how many the part has.
     """
 
     seed: int
