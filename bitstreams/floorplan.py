@@ -119,11 +119,14 @@ def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
 
 
 def _place_weights(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
-    """Each memory, of the weights of four inputs, beside their multipliers."""
+    """The memories of the weights of four inputs, beside their multipliers.
+
+    Where words are read in halves, four inputs have a memory for two each, with both halves.
+    """
     quads = config.block // IN_BLOCK
     rows = (LANE_WEIGHTS,) * len(LANE_ROWS)
     for name, _, number, part in sorted(memories):
-        lane, quad = divmod(number, quads)
+        lane, quad = divmod(number // config.core_clock_ratio, quads)
         group = part % config.lane_groups
         sites.take(name, _lane_places(group, lane, quad, rows, (LAST_WEIGHTS, 0)))
 
@@ -145,11 +148,11 @@ def _lane_places(
 
 
 def _place_sums(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
-    """All sums of a lane in a block: of these one is chosen."""
+    """All sums of a row of multipliers in a block: of these one is chosen."""
     for name, _, number, part in sorted(memories):
         group = part % config.lane_groups
-        if group < len(SLABS) and number < SUMS_BLOCKS:
-            sites.take(name, [(SUMS, SLABS[group][number])])
+        if group < len(SLABS) and number < SUMS_BLOCKS * config.core_clock_ratio:
+            sites.take(name, [(SUMS, SLABS[group][number % SUMS_BLOCKS])])
 
 
 def _place_vector_lanes(

@@ -4,20 +4,29 @@ import re
 from collections import Counter, defaultdict
 from typing import Any
 
+import pytest
+
 from dovetail.bitstreams.floorplan import COLUMNS, place_by_hand
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.vta_hw.turns import turn_elements
 
-GROUPS, LANES, TURNS, BLOCK = 4, 2, 2, 16
+GROUPS, LANES, BLOCK = 4, 2, 16
+"""LANES: rows of multipliers in a group."""
 BITS = 8 * BLOCK * LANES
-WIDTH = 32
-"""Bits of a memory's word."""
 CONFIG = find_config("ecp5_85")
+CONFIGS = pytest.mark.parametrize("config", [CONFIG, find_config("ecp5_85_fast")])
 MEMORY = "DP16KD"
 
 
-def _netlist() -> dict[str, Any]:
+def _width(config: HardwareConfig) -> int:
+    """Bits of a memory of weights, in each half of a word."""
+    return 32 // config.core_clock_ratio
+
+
+def _netlist(config: HardwareConfig = CONFIG) -> dict[str, Any]:
     """Two rows of multipliers in each of four groups, and four lanes, as of ``ecp5_85``."""
+    width = _width(config)
     cells: dict[str, Any] = {}
     nets: dict[str, Any] = {}
 
@@ -34,16 +43,16 @@ def _netlist() -> dict[str, Any]:
         for lane in range(LANES):
             for i in range(BLOCK):
                 add(f"core.accelerator.gemm.group{group}.product{lane}_{i}_X", "MULT18X18D", [])
-        for turn in range(TURNS):
+        for turn in range(config.tile_cycles):
             bits = list(range(bit, bit + BITS))
             bit += BITS
             nets[f"core.accelerator.gemm.group{group}.wgt_{turn}__data"] = {"bits": bits}
             part = turn * GROUPS + group
-            for k in range(BITS // WIDTH):
-                own = bits[k * WIDTH : (k + 1) * WIDTH]
+            for k in range(BITS // width):
+                own = bits[k * width : (k + 1) * width]
                 add(f"core.accelerator.wgt.wgt_bank0_part{part}.0.{k}", MEMORY, own)
             for bank in range(2):
-                for k in range(2):
+                for k in range(LANES * config.core_clock_ratio):
                     add(f"core.accelerator.acc.acc_bank{bank}_part{part}.0.{k}", MEMORY, [])
     for bank in range(4):
         for k in range(8):
@@ -71,9 +80,10 @@ def _places(module: dict[str, Any]) -> dict[str, tuple[int, int, str]]:
     return found
 
 
-def test_every_multiplier_and_memory_has_a_place_of_its_own() -> None:
-    module = _netlist()
-    placed = place_by_hand(module, CONFIG)
+@CONFIGS
+def test_every_multiplier_and_memory_has_a_place_of_its_own(config: HardwareConfig) -> None:
+    module = _netlist(config)
+    placed = place_by_hand(module, config)
     places = _places(module)
     assert placed == len(places) == len(module["cells"]) - 1, "all but the bridge's buffer"
     assert max(Counter(places.values()).values()) == 1
@@ -85,9 +95,11 @@ def test_every_multiplier_and_memory_has_a_place_of_its_own() -> None:
     assert rows["EBR"] <= {22, 46, 70, 82}
 
 
-def test_a_group_lies_together_with_its_weights() -> None:
-    module = _netlist()
-    place_by_hand(module, CONFIG)
+@CONFIGS
+def test_a_group_lies_together_with_its_weights(config: HardwareConfig) -> None:
+    module = _netlist(config)
+    place_by_hand(module, config)
+    width = _width(config)
     places = _places(module)
     reach = COLUMNS[3] - COLUMNS[0]
     for group in range(GROUPS):
@@ -96,12 +108,12 @@ def test_a_group_lies_together_with_its_weights() -> None:
             multipliers = {name: place for name, place in places.items() if prefix in name}
             columns = [x for x, _, _ in multipliers.values()]
             assert max(columns) - min(columns) < reach
-            for turn in range(TURNS):
-                for k in range(BLOCK * 8 // WIDTH):
-                    number = lane * BLOCK * 8 // WIDTH + k
+            for turn in range(config.tile_cycles):
+                for k in range(BLOCK * 8 // width):
+                    number = lane * BLOCK * 8 // width + k
                     part = turn * GROUPS + group
                     memory = places[f"core.accelerator.wgt.wgt_bank0_part{part}.0.{number}"]
-                    near = places[f"{prefix}{4 * k}_X"]
+                    near = places[f"{prefix}{k * width // 8}_X"]
                     assert abs(memory[0] - near[0]) < 18, "the block above, below or beside that"
                     assert abs(memory[1] - near[1]) <= 12
 
