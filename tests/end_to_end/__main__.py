@@ -1,7 +1,8 @@
 """Full-size networks on the simulator against ONNX Runtime, byte for byte: ``make
 verify-networks``.
 
-Those of ``examples/networks`` at 224x224, quantised; exits with 1 when one differs or is refused.
+Those of ``examples/networks`` at 224x224, quantised; exits with 1 when one differs or is refused,
+other than those of which it is known.
 """
 
 import sys
@@ -17,6 +18,8 @@ from dovetail.isa.errors import DovetailError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SAMPLES = 2
+REFUSED = {"mobilenet_v3"}
+"""Its squeeze and excitation multiplies two activations, which the accelerator cannot."""
 
 
 def verify(name: str, target: str, images: int) -> str:
@@ -57,12 +60,12 @@ def verify(name: str, target: str, images: int) -> str:
 @click.option("--target", default="vta:zynq7020", show_default=True)
 @click.option("--images", default=2, show_default=True)
 def main(names: tuple[str, ...], target: str, images: int) -> None:
-    """Verify the networks NAMES, or all."""
+    """Verify the networks NAMES, or all that the accelerator runs."""
     sys.path.append(str(EXAMPLES))
     from networks import NETWORKS
 
     failed = False
-    for name in names or NETWORKS:
+    for name in names or [name for name in NETWORKS if name not in REFUSED]:
         line = verify(name, target, images)
         print(line, flush=True)
         failed |= not line.endswith("equal")
