@@ -48,7 +48,7 @@ class BankedScratchpad(wiring.Component):
     readers, writers : sequence of str
         Names of the ports.
     registered : sequence of str
-        Readers whose data come two cycles after the address: the word is kept first.
+        Readers whose data come two cycles after the address: each bank's word is kept first.
     parted : sequence of str
         Readers and writers that have a port for each of ``parts`` parts of a word.
     parts : int
@@ -132,7 +132,7 @@ class BankedScratchpad(wiring.Component):
         for name in self._readers:
             if name in self._in_turns:
                 port = self._port("read", name)
-                turn = delayed(m, port.turn, f"{name}_turn")
+                turn = delays(m, port.turn, f"{name}_turn", 1 + (name in self._registered))[-1]
                 words = [of_turn(Cat(*bank), self._element, self._turns, turn) for bank in banks]
                 m.d.comb += port.data.eq(self._read(m, name, port, words, name))
         return m
@@ -144,8 +144,9 @@ class BankedScratchpad(wiring.Component):
         word = words[0]
         if bank_bits:
             bank_of = port.address[word_bits : word_bits + bank_bits]
-            word = Array(words)[delays(m, bank_of, f"{name}_bank", 1)[-1]]
-        return delayed(m, word, f"kept_{name}") if reader in self._registered else word
+            late = reader in self._registered
+            word = Array(words)[delays(m, bank_of, f"{name}_bank", 1 + late)[-1]]
+        return word
 
     def _port(self, kind: str, name: str, part: int = 0) -> Value:
         return getattr(self, f"{kind}_{name}_{part}" if name in self._parted else f"{kind}_{name}")
@@ -178,8 +179,8 @@ class BankedScratchpad(wiring.Component):
         return found
 
     def _part(self, m: Module, part: int) -> tuple[list[Value], dict[str, Value]]:
-        """The memories of one part; return the word read from each bank, and what each reader of
-        whole words reads.
+        """The memories of one part; return the word read from each bank, for a reader in turns, and
+        what each reader of whole words reads.
         """
         readers = [self._port("read", name, part) for name in self._readers]
         writers = [self._port("write", name, part) for name in self._writers]
@@ -201,7 +202,9 @@ class BankedScratchpad(wiring.Component):
                 return enable & chosen if bank_bits else enable
 
             read_address, read_enable = _select([(here(p, p.enable), p.address) for p in readers])
-            m.d.comb += [read.addr.eq(read_address), read.en.eq(read_enable)]
+            # A register behind a memory that reads in every cycle can be the memory's own.
+            reads = 1 if self._registered else read_enable
+            m.d.comb += [read.addr.eq(read_address), read.en.eq(reads)]
             choices = [
                 (here(port, enable), port.address, data)
                 for port, (enable, data, _) in zip(writers, writes, strict=True)
@@ -238,12 +241,17 @@ class BankedScratchpad(wiring.Component):
                 write.data.eq(write_data),
                 write.en.eq(write_enable),
             ]
+        kept = outputs
+        if self._registered:
+            kept = [delayed(m, word, f"kept{part}_{k}") for k, word in enumerate(outputs)]
         found = {
-            name: self._read(m, name, port, outputs, f"{name}{part}")
+            name: self._read(
+                m, name, port, kept if name in self._registered else outputs, f"{name}{part}"
+            )
             for name, port in zip(self._readers, readers, strict=True)
             if name not in self._in_turns
         }
-        return outputs, found
+        return kept, found
 
 
 def of_turn(word: Value, bits: int, turns: list[list[int]], turn: Value) -> Value:
@@ -285,7 +293,8 @@ class SimpleScratchpad(wiring.Component):
     pieces : int
         Equal pieces of a word, each written or not: 1, or a multiple of ``parts``.
     in_turns : bool
-        Whether the reader takes the parameters of one turn (``turn_elements``) at a time.
+        Whether the reader takes the parameters of one turn (``turn_elements``) at a time; with deep
+        pipelines, two cycles after the address.
 
     Members
     -------
@@ -310,6 +319,7 @@ class SimpleScratchpad(wiring.Component):
         self._turns = [
             [*lanes, *(config.block + lane for lane in lanes)] for lanes in turn_elements(config)
         ]
+        self._registered = in_turns and config.deep_pipelines
         turns = len(self._turns) if in_turns else 1
         reads = {f"read_{part}": In(ReadPort(self._width // turns, turns)) for part in range(parts)}
         port = WritePort(self._width * parts // pieces, pieces)
@@ -328,13 +338,13 @@ class SimpleScratchpad(wiring.Component):
                 data = self.write.data.replicate(pieces)
             read = block.read_port()
             write = block.write_port(granularity=self._width // max(1, pieces))
-            found = read.data
+            found = delayed(m, read.data, f"kept{part}") if self._registered else read.data
             if len(reader.data) < self._width:
-                turn = delayed(m, reader.turn, f"turn{part}")
+                turn = delays(m, reader.turn, f"turn{part}", 1 + self._registered)[-1]
                 found = of_turn(found, PARAMETER_BITS, self._turns, turn)
             m.d.comb += [
                 read.addr.eq(reader.address),
-                read.en.eq(reader.enable),
+                read.en.eq(1 if self._registered else reader.enable),
                 reader.data.eq(found),
                 write.addr.eq(self.write.address),
                 write.en.eq(enable),
@@ -350,7 +360,8 @@ class TapScratchpad(wiring.Component):
     -------
     read : In(ReadPort(GROUP * 8 * block, vector_cycles))
         The words whose addresses differ from ``address`` in its lowest two bits only, the first
-        lowest; of each, the elements of the turn.
+        lowest; of each, the elements of the turn.  With deep pipelines, two cycles after the
+        address.
     write : In(WritePort(8 * block))
     """
 
@@ -359,6 +370,7 @@ class TapScratchpad(wiring.Component):
     def __init__(self, config: HardwareConfig) -> None:
         self._width = 8 * config.word_bytes(Memory.TAP)
         self._depth = config.tap_depth
+        self._registered = config.deep_pipelines
         self._turns = turn_elements(config)
         turns = len(self._turns)
         read = ReadPort(self.GROUP * self._width // turns, turns)
@@ -374,14 +386,14 @@ class TapScratchpad(wiring.Component):
             chosen = self.write.address[:2] == part
             m.d.comb += [
                 read.addr.eq(self.read.address[2:]),
-                read.en.eq(self.read.enable),
+                read.en.eq(1 if self._registered else self.read.enable),
                 write.addr.eq(self.write.address[2:]),
                 write.en.eq(self.write.enable & chosen),
                 write.data.eq(self.write.data),
             ]
-            parts.append(read.data)
+            parts.append(delayed(m, read.data, f"kept{part}") if self._registered else read.data)
         if len(self._turns) > 1:
-            turn = delayed(m, self.read.turn, "turn")
+            turn = delays(m, self.read.turn, "turn", 1 + self._registered)[-1]
             parts = [of_turn(part, 8, self._turns, turn) for part in parts]
         m.d.comb += self.read.data.eq(Cat(*parts))
         return m
@@ -420,6 +432,7 @@ class TableScratchpad(wiring.Component):
     """
 
     def __init__(self, config: HardwareConfig) -> None:
+        self._registered = config.deep_pipelines
         self._lanes = config.block
         self._depth = config.tab_depth
         super().__init__(
@@ -434,7 +447,7 @@ class TableScratchpad(wiring.Component):
             read, write = block.read_port(), block.write_port()
             m.d.comb += [
                 read.addr.eq(self.read.address[lane]),
-                read.en.eq(self.read.enable),
+                read.en.eq(1 if self._registered else self.read.enable),
                 self.read.data[lane].eq(read.data),
                 write.addr.eq(self.write.address),
                 write.en.eq(self.write.enable),

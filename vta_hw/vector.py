@@ -234,13 +234,11 @@ class Vector(wiring.Component):
             """The register of a deep pipeline behind a memory."""
             return delayed(m, value, name) if self._deep else value
 
-        words = read(self.tap.data, "tap_words")
-        taps = [words.word_select(k, 8 * lanes) for k in range(TapScratchpad.GROUP)]
+        taps = [self.tap.data.word_select(k, 8 * lanes) for k in range(TapScratchpad.GROUP)]
         # The tap of an element is that of its own column in a window.
         own = Mux(current.multiplier == Multiplier.WINDOW, 2, walker.tap[:2])
         tap_of = self._spread(m, own, "tap_place", cycles.arrived)
-        parameters = read(self.par.data, "parameters")
-        biases, scales = parameters[: 32 * lanes], parameters[32 * lanes :]
+        biases, scales = self.par.data[: 32 * lanes], self.par.data[32 * lanes :]
         table = delays(m, current.tab_address[8:], "table", cycles.finished)[-1]
         lookup = delays(m, current.lookup, "lookup", answered)[-1]
         answers = [read(byte, f"answer{place}") for place, byte in enumerate(self.tab.data)]
