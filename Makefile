@@ -96,7 +96,7 @@ benchmark-cpu: $(READY) ## Measure float networks on the CPU beside ONNX Runtime
 	$(BIN)/python benchmarks/cpu.py $(ARGS)
 
 benchmark-tuning: $(READY) ## Compare searches for schedules; writes docs/pictures/tuning.svg
-	$(BIN)/python benchmarks/tuning.py --picture docs/pictures/tuning.svg $(ARGS)
+	$(BIN)/python benchmarks/tuning.py search --picture docs/pictures/tuning.svg $(ARGS)
 
 rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)

@@ -15,6 +15,6 @@ setup(
         "dovetail.vta_hw": ["*.cpp"],
         "dovetail.bitstreams": ["*.cpp"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],
-        "dovetail.compiler.tune": ["*.json"],
+        "dovetail.compiler.tune": ["*.json", "*.npz"],
     },
 )

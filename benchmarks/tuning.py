@@ -1,238 +1,296 @@
 """How well tuning searches: evolution with a learned model beside random search, and the model by
 itself.
 
-    python benchmarks/tuning.py --trials 100 --seeds 3 --picture docs/pictures/tuning.svg \\
-        --folder FOLDER
+    python benchmarks/tuning.py search --trials 40 --seeds 10 --picture docs/pictures/tuning.svg
+    python benchmarks/tuning.py model FOLDER...
 
-On some kernels of ResNet-18 and MobileNetV2 both search for as many trials, in turn, and neither
-knows the default schedule; the picture shows the best time so far over the default's, the geometric
-mean of all seeds.  FOLDER has the trials.jsonl that
-``dovetail tune`` wrote: a fifth of it is held out, and predicted by a model of the others.
+``search``: of each network one kernel that multiplies is drawn; both searches look for a schedule
+with as many trials and seeds, and neither knows the default schedule.  Each program is measured
+once (``tuning_values.py``), so that both have the same costs.  ``model``: FOLDER has the
+trials.jsonl that ``dovetail tune`` wrote; a fifth of each kernel's programs is held out, and
+predicted by a model of the others.  ``experience``: measures programs of networks at random, and
+writes what comes with this project.
 """
 
 import json
 import random
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 import numpy as np
 import onnx
 from cpu_models import model_file
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from tuning_picture import Curves, picture, quartiles
+from tuning_values import Values
 
+from dovetail.compiler.tune.experience import (
+    SHIPPED,
+    Experience,
+    experience_of,
+    shipped_experience,
+    write_experience,
+)
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.kernel_space import KernelProblem
 from dovetail.compiler.tune.model import CostModel, rank_correlation
-from dovetail.compiler.tune.problem import Candidate, Job
+from dovetail.compiler.tune.problem import Candidate, Features
 from dovetail.compiler.tune.search import RandomSearch, Search
 from dovetail.compiler.tune.trials import TRIALS, Trial, read_trials
 from dovetail.compiler.tune.variants import layers_of
-from dovetail.compiler.tune.workers import LocalWorkers
 
-KERNELS = {
-    "3x3 / 2, 128 to 256 channels, 28x28": ("resnet18", "float32[16, 8, 3, 3, 16, 16]"),
-    "1x1 / 2, 64 to 128 channels, 56x56": ("resnet18", "float32[8, 4, 1, 1, 16, 16]"),
-    "depthwise 3x3, 144 channels, 56x56": ("mobilenet_v2", "[9, 3, 3, 16] -> float32[1, 9, 56, 56"),
-}
-"""Network, and a part of the kernel's title."""
-GOALS = (1.2, 1.05, 1.0)
-"""Times over the default's, until which trials are counted."""
-SHOWN = 3.0
-"""The largest time over the default's in the picture."""
+NETWORKS = ("mobilenet_v1", "mobilenet_v3", "vgg16", "tiny_yolo", "bert")
+"""That nothing of the search was chosen by."""
 STRATEGIES = {"evolution, learned model": Search, "random": RandomSearch}
-COLORS = ("#1f6fb4", "#c0504d")
-BATCH = 4
+GOALS = (1.1, 1.05, 1.02)
+"""Times over the best that any search found, until which trials are counted."""
+BATCH = 5
 HELD_OUT = 0.2
-LEAST = 10
-"""Held-out records of a kernel, for a correlation within it."""
+LEAST = 8
+"""Held-out programs of a kernel, for a correlation within it."""
 NEVER = 1e3
-WIDTH, HEIGHT, MARGIN = 300, 210, 44
 
-Curves = dict[str, dict[str, list[list[float]]]]
-"""Of each kernel and strategy, for each seed, the best ratio after each trial."""
+console = Console(width=120)
 
 
-def search(problem: KernelProblem, strategy: str, trials: int, seed: int) -> list[float]:
-    """The best ratio to the default after each trial."""
-    found = STRATEGIES[strategy](problem, CostModel(), random.Random(seed), from_default=False)
-    workers: LocalWorkers[Candidate] = LocalWorkers(1, 20.0)
-    best, curve = NEVER, list[float]()
-    waiting: deque[Candidate] = deque()
+@dataclass(slots=True)
+class Running:
+    """One search.  curve: the best ratio after each trial."""
 
-    def request() -> tuple[Candidate, Job] | None:
-        if not waiting and len(curve) < trials:
-            waiting.extend(found.propose(BATCH))
-        candidate = waiting.popleft() if waiting else None
-        return None if candidate is None else (candidate, problem.job(candidate))
+    problem: KernelProblem
+    search: Search
+    waiting: list[Candidate] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)
 
-    for candidate, measured in workers.run(request):
-        found.tell(candidate, measured)
-        best = min(best, measured.ratio or best)
-        curve.append(best)
-    workers.close()
-    return (curve + [best] * trials)[:trials]
+    def take(self, values: Values) -> None:
+        """What came of those that wait."""
+        for candidate in self.waiting:
+            measured = values.of(self.problem, candidate)
+            assert measured is not None
+            self.search.tell(candidate, measured)
+            best = self.curve[-1] if self.curve else NEVER
+            self.curve.append(min(best, measured.ratio or best))
+        self.waiting = []
 
 
-def needed(curves: Sequence[Sequence[float]], ratio: float) -> float:
-    """Trials until a ratio is reached, the mean of the seeds; those that do not get there count
-    as all and one more.
-    """
+def drawn_kernel(network: str, models: Path, draw: int) -> KernelProblem:
+    """A kernel of a network that multiplies, not by Winograd's tiles, at random."""
+    layers = layers_of(onnx.load(model_file(network, models)), {}, True)
+    setting = Setting(constant_bytes=layers.constant_bytes)
+    suited = sorted(key for key, own in layers.kernels.items() if own.title.startswith("Contract"))
+    return KernelProblem(layers.kernels[random.Random(draw).choice(suited)], setting)
+
+
+def compare(
+    problems: Mapping[str, KernelProblem],
+    values: Values,
+    experience: Experience | None,
+    trials: int,
+    seeds: int,
+) -> dict[str, dict[str, list[list[float]]]]:
+    """The curves of all searches, which go on side by side."""
+    running = {
+        (title, name): [
+            Running(
+                problem,
+                kind(
+                    problem,
+                    CostModel(experience),
+                    random.Random(seed),
+                    from_default=False,
+                    hurried=False,
+                ),
+            )
+            for seed in range(seeds)
+        ]
+        for title, problem in problems.items()
+        for name, kind in STRATEGIES.items()
+    }
+    everything = [each for own in running.values() for each in own]
+    while True:
+        for each in everything:
+            count = min(BATCH, trials - len(each.curve))
+            each.waiting = each.search.propose(count) if count else []
+        wanted = [(each.problem, one) for each in everything for one in each.waiting]
+        if not wanted:
+            break
+        values.measure(wanted)
+        for each in everything:
+            each.take(values)
+        console.print(f"{max(len(e.curve) for e in everything)} trials: {len(values.known)} values")
+    curves: dict[str, dict[str, list[list[float]]]] = {title: {} for title in problems}
+    for (title, name), own in running.items():
+        curves[title][name] = [(e.curve + [e.curve[-1]] * trials)[:trials] for e in own]
+    return curves
+
+
+def needed(curves: Sequence[Sequence[float]], ratio: float) -> str:
+    """Trials until a ratio is reached: the median of the seeds, and the quartiles."""
+    count = len(curves[0])
     counts = [
-        next((number for number, each in enumerate(curve, 1) if each <= ratio), len(curve) + 1)
+        next((number for number, each in enumerate(curve, 1) if each <= ratio), count + 1)
         for curve in curves
     ]
-    return float(np.mean(counts))
-
-
-def correlations(trials: Sequence[Trial]) -> tuple[float, float, int, int]:
-    """Of held-out records, over all and the mean within kernels; records, and kernels of the mean.
-
-    All are of one setting.
-    """
-    measured = [each for each in trials if each.measured.ratio is not None and each.features]
-    random.Random(0).shuffle(measured)
-    count = int(len(measured) * HELD_OUT)
-    model = CostModel()
-    for each in measured[count:]:
-        model.add(np.array(each.features, np.float32), each.measured.ratio or 1.0)
-    held = measured[:count]
-    scores = model.predict([np.array(each.features, np.float32) for each in held])
-    assert scores is not None
-    truth = [each.measured.ratio or 1.0 for each in held]
-    groups: dict[str, list[int]] = defaultdict(list)
-    for number, each in enumerate(held):
-        groups[each.key].append(number)
-    within = [
-        rank_correlation([scores[n] for n in own], [truth[n] for n in own])
-        for own in groups.values()
-        if len(own) >= LEAST
-    ]
-    mean = float(np.mean(within)) if within else 0.0
-    return rank_correlation(list(scores), truth), mean, count, len(within)
-
-
-def picture(curves: Curves) -> str:
-    """An SVG with one plot for each kernel."""
-    parts = []
-    for place, (title, strategies) in enumerate(curves.items()):
-        means = {name: geometric(own) for name, own in strategies.items()}
-        low = 0.9 * min(float(mean.min()) for mean in means.values())
-        count = max(len(mean) for mean in means.values())
-        left, top = place * (WIDTH + MARGIN) + MARGIN, 40
-
-        def height(value: float, low: float = low, top: float = top) -> float:
-            return float(top + HEIGHT * np.log(SHOWN / value) / np.log(SHOWN / low))
-
-        parts.append(f'<text x="{left}" y="{top - 14}" font-weight="bold">{title}</text>')
-        for value in (3.0, 2.0, 1.5, 1.2, 1.0, 0.8, 0.6, 0.4):
-            if value >= low:
-                y = height(value)
-                parts.append(
-                    f'<line x1="{left}" x2="{left + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" '
-                    f'stroke="{"#888" if value == 1 else "#ddd"}"/>'
-                    f'<text x="{left - 4}" y="{y + 4:.1f}" text-anchor="end">{value:.1f}</text>'
-                )
-        for number in range(0, count + 1, max(1, count // 4)):
-            x = left + WIDTH * number / count
-            parts.append(
-                f'<text x="{x:.1f}" y="{top + HEIGHT + 16}" text-anchor="middle">{number}</text>'
-            )
-        for color, mean in zip(COLORS, means.values(), strict=True):
-            points = " ".join(
-                f"{left + WIDTH * (n + 1) / count:.1f},{height(min(y, SHOWN)):.1f}"
-                for n, y in enumerate(mean)
-            )
-            parts.append(
-                f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>'
-            )
-    width, height_of_all = len(curves) * (WIDTH + MARGIN) + MARGIN, HEIGHT + 96
-    for place, (color, name) in enumerate(zip(COLORS, STRATEGIES, strict=True)):
-        x, y = MARGIN + 240 * place, height_of_all - 12
-        parts.append(
-            f'<line x1="{x}" x2="{x + 24}" y1="{y - 4}" y2="{y - 4}" stroke="{color}" '
-            f'stroke-width="2"/><text x="{x + 30}" y="{y}">{name}</text>'
-        )
-    x = MARGIN + 240 * len(STRATEGIES)
-    said = "best time so far over the default schedule's, by trials"
-    parts.append(f'<text x="{x}" y="{height_of_all - 12}">{said}</text>')
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height_of_all}" '
-        f'font-family="sans-serif" font-size="12">\n'
-        f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
+    low, middle, high = (
+        f"{x:.0f}" if x <= count else "never" for x in np.quantile(counts, (0.25, 0.5, 0.75))
     )
+    return f"{middle} ({low}, {high})"
 
 
-def geometric(curves: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """The mean of the seeds after each trial."""
-    return np.asarray(np.exp(np.mean(np.log(np.array(curves)), axis=0)), np.float64)
-
-
-def report(curves: Curves, console: Console) -> None:
-    """The best of each, and the trials until some times over the default's."""
-    result = Table(title="best time over the default's, and trials until it is at most ...")
-    for heading in ("kernel", "search", "best", *map(str, GOALS)):
+def report(curves: Curves) -> None:
+    """The best of each, and the trials until some times over the best of all."""
+    result = Table(title="best time over the default's, and trials until N times the best of all")
+    for heading in ("kernel", "search", "median of best", *map(str, GOALS)):
         result.add_column(heading, justify="left" if heading in ("kernel", "search") else "right")
     for title, strategies in curves.items():
+        least = min(curve[-1] for own in strategies.values() for curve in own)
         for name, own in strategies.items():
-            counts = (needed(own, goal) for goal in GOALS)
-            result.add_row(
-                title, name, f"{geometric(own)[-1]:.3f}", *(f"{count:.0f}" for count in counts)
-            )
+            counts = (needed(own, goal * least) for goal in GOALS)
+            result.add_row(title, name, f"{quartiles(own)[1, -1]:.3f}", *counts)
     console.print(result)
 
 
-@click.command()
-@click.option("--trials", default=64, show_default=True, help="Of each search.")
-@click.option("--seeds", default=3, show_default=True)
+def correlations(programs: Mapping[str, Sequence[Trial]]) -> tuple[float, float, int, int]:
+    """Of held-out programs, by kernel: over all, and the mean within kernels; programs, and kernels
+    of the mean.
+    """
+    model, rng = CostModel(), random.Random(0)
+    held: dict[str, list[Trial]] = {}
+    for key, own in programs.items():
+        order = rng.sample(list(own), len(own))
+        count = round(len(order) * HELD_OUT)
+        held[key] = order[:count]
+        for each in order[count:]:
+            model.add(key, np.array(each.features, np.float32), each.measured.ratio or 1.0)
+    scores, truth, within = list[float](), list[float](), list[float]()
+    for key, own in held.items():
+        if own:
+            rows = [np.array(each.features, np.float32) for each in own]
+            predicted = model.predict(key, rows)
+            assert predicted is not None
+            costs = [each.measured.ratio or 1.0 for each in own]
+            scores += map(float, predicted)
+            truth += costs
+            if len(own) >= LEAST:
+                within.append(rank_correlation(list(map(float, predicted)), costs))
+    mean = float(np.mean(within)) if within else 0.0
+    return rank_correlation(scores, truth), mean, len(truth), len(within)
+
+
+def programs_of(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
+    """Those that were measured, by setting and kernel."""
+    found: dict[str, dict[str, list[Trial]]] = defaultdict(lambda: defaultdict(list))
+    for each in trials:
+        if each.measured.ratio is not None and each.features:
+            found[each.setting][each.key].append(each)
+    return found
+
+
+@click.group()
+def main() -> None:
+    """Compare searches, and predict held-out records."""
+
+
+@main.command()
+@click.argument("networks", nargs=-1)
+@click.option("--trials", default=40, show_default=True, help="Of each search.")
+@click.option("--seeds", default=10, show_default=True)
+@click.option("--draw", default=0, show_default=True, help="The seed that draws kernels.")
+@click.option("--values", default="build/tuning/values.jsonl", type=click.Path(path_type=Path))
+@click.option("--wrapper", multiple=True, help="Words of a command that measurements run by.")
 @click.option("--picture", "picture_path", type=click.Path(path_type=Path), help="FILE.svg")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The curves.")
-@click.option(
-    "--folder", "folders", multiple=True, type=click.Path(path_type=Path), help="Of tuning."
-)
 @click.option("--models", type=click.Path(path_type=Path), default=Path("build/networks"))
-def main(
+def search(
+    networks: tuple[str, ...],
     trials: int,
     seeds: int,
+    draw: int,
+    values: Path,
+    wrapper: tuple[str, ...],
     picture_path: Path | None,
     json_path: Path | None,
-    folders: tuple[Path, ...],
     models: Path,
 ) -> None:
-    """Compare searches, and predict held-out records."""
-    console = Console(width=110)
-    for folder in folders:
-        by_setting: dict[str, list[Trial]] = defaultdict(list)
-        for trial in read_trials(folder / TRIALS):
-            by_setting[trial.setting].append(trial)
-        for setting, own in by_setting.items():
-            over_all, within, count, groups = correlations(own)
-            console.print(
-                f"{folder.name}, {setting}: rank correlation of {count} held-out records "
-                f"{over_all:.3f}, within {groups} kernels {within:.3f} on average"
-            )
-    if not trials:
-        return
+    """Compare searches on a kernel of each network."""
     models.mkdir(parents=True, exist_ok=True)
-    curves: Curves = {}
-    for title, (network, part) in KERNELS.items():
-        layers = layers_of(onnx.load(model_file(network, models)), {}, True)
-        setting = Setting(constant_bytes=layers.constant_bytes)
-        kernel = next(each for each in layers.kernels.values() if part in each.title)
-        own: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
-        for seed in range(seeds):
-            for name, found in own.items():
-                found.append(search(KernelProblem(kernel, setting), name, trials, seed))
-        curves[title] = own
-    report(curves, console)
+    values.parent.mkdir(parents=True, exist_ok=True)
+    problems = {}
+    for network in networks or NETWORKS:
+        problem = drawn_kernel(network, models, draw)
+        console.print(f"{network}: {problem.title}")
+        problems[network] = problem
+    known = Values(values, wrapper)
+    curves = compare(problems, known, shipped_experience(), trials, seeds)
+    report(curves)
     if picture_path:
         picture_path.write_text(picture(curves), encoding="utf-8")
     if json_path:
         json_path.write_text(json.dumps(curves) + "\n")
+
+
+@main.command()
+@click.argument("networks", nargs=-1, required=True)
+@click.option("--count", default=24, show_default=True, help="Programs of a kernel.")
+@click.option("--values", default="build/tuning/pool.jsonl", type=click.Path(path_type=Path))
+@click.option("--wrapper", multiple=True, help="Words of a command that measurements run by.")
+@click.option("--folder", "folders", multiple=True, type=click.Path(path_type=Path), help="Trials.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=SHIPPED)
+@click.option("--models", type=click.Path(path_type=Path), default=Path("build/networks"))
+def experience(
+    networks: tuple[str, ...],
+    count: int,
+    values: Path,
+    wrapper: tuple[str, ...],
+    folders: tuple[Path, ...],
+    output: Path,
+    models: Path,
+) -> None:
+    """Measure programs of all kernels of networks at random, but for Winograd's; write them, and
+    the trials of searches.
+    """
+    models.mkdir(parents=True, exist_ok=True)
+    values.parent.mkdir(parents=True, exist_ok=True)
+    known = Values(values, wrapper)
+    for network in networks:
+        layers = layers_of(onnx.load(model_file(network, models)), {}, True)
+        setting = Setting(constant_bytes=layers.constant_bytes)
+        for key, kernel in layers.kernels.items():
+            if "Winograd" not in kernel.title:
+                problem = KernelProblem(kernel, setting)
+                drawn = RandomSearch(problem, CostModel(), random.Random(key), from_default=False)
+                known.measure((problem, each) for each in drawn.propose(count))
+        console.print(f"{network}: {len(known.known)} values")
+    kernels: dict[str, list[tuple[Features, float]]] = defaultdict(list)
+    for value in known.known.values():
+        if value.measured.ratio is not None:
+            kernels[value.key].append((np.array(value.features, np.float32), value.measured.ratio))
+    for folder in folders:
+        for own in programs_of(read_trials(folder / TRIALS)).values():
+            for key, trials in own.items():
+                for each in trials:
+                    row = np.array(each.features, np.float32)
+                    kernels[f"{folder} {key}"].append((row, each.measured.ratio or 1.0))
+    found = experience_of({key: own for key, own in kernels.items() if len(own) >= LEAST})
+    write_experience(output, found)
+    console.print(f"{output}: {len(found.targets)} programs")
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+def model(folders: tuple[Path, ...]) -> None:
+    """Predict held-out programs of each folder of a search."""
+    for folder in folders:
+        for setting, kernels in programs_of(read_trials(folder / TRIALS)).items():
+            over_all, within, count, groups = correlations(kernels)
+            console.print(
+                f"{folder.name}, {setting}: rank correlation of {count} held-out programs "
+                f"{over_all:.3f}, within {groups} kernels {within:.3f} on average"
+            )
 
 
 if __name__ == "__main__":

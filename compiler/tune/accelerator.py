@@ -153,6 +153,9 @@ class PlanProblem:
         sums = [plan.cycles, plan.wait_cycles, plan.dram, len(plan.choices), len(plan.gone)]
         return np.array([*sums, *cycles, *moved], np.float32)
 
+    def program(self, candidate: Candidate) -> str:
+        return candidate.text
+
     def job(self, candidate: Candidate) -> PlanJob:
         plan = "" if candidate == self.default() else candidate.text
         return PlanJob(self.model, self.target, self.key, plan)
@@ -201,6 +204,9 @@ class AcceleratorSubject:
 
     def problems(self) -> Sequence[PlanProblem]:
         return [self.problem]
+
+    def experience(self) -> None:
+        return None
 
     def unit(self, cost: float) -> str:
         return f"{cost:,.0f} cycles"

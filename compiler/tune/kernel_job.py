@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,34 @@ FLOAT_ERROR, WINOGRAD_ERROR = 1e-5, 5e-5
 
 @dataclass(frozen=True, slots=True)
 class KernelJob:
-    """See Job; candidate: its text."""
+    """See Job; candidate: its text.  cache: folder of machine code; None for none."""
 
     kernel: Kernel
     setting: Setting
     candidate: str
+    cache: Path | None = None
 
     def run(self) -> Measured:
         """Seconds of one run; the results are compared with the default's first."""
-        bench = _bench(self.kernel.key, self.setting, _Held(self.kernel))
+        bench = _bench(self.kernel.key, self.setting, self.cache, _Held(self.kernel))
+        return bench.measure(self._record)
+
+    def compile(self) -> None:
+        """Fill the cache with all code that a run needs."""
+        options = _options(self.setting, self.cache)
+        for record in (KernelRecord(), self._record):
+            compile_functions([self.kernel.function(self.setting, record)], options)
+
+    @property
+    def _record(self) -> KernelRecord:
         record = Candidate(self.candidate).record
         steps: Any = record.get("steps", [])
         decisions: Any = record.get("decisions", {})
-        return bench.measure(KernelRecord(decisions, tuple(steps)))
+        return KernelRecord(decisions, tuple(steps))
+
+
+def _options(setting: Setting, cache: Path | None) -> LlvmOptions:
+    return LlvmOptions(setting.level, setting.threads, jobs=1, cache=cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +82,16 @@ class _Held:
 
 
 @lru_cache(maxsize=2)
-def _bench(key: str, setting: Setting, held: _Held) -> "_Bench":
-    return _Bench(held.kernel, setting)
+def _bench(key: str, setting: Setting, cache: Path | None, held: _Held) -> "_Bench":
+    return _Bench(held.kernel, setting, cache)
 
 
 class _Bench:
     """A kernel's inputs, and its default as machine code with what that gives."""
 
-    def __init__(self, kernel: Kernel, setting: Setting) -> None:
+    def __init__(self, kernel: Kernel, setting: Setting, cache: Path | None) -> None:
         self.kernel, self.setting = kernel, setting
+        self.options = _options(setting, cache)
         rng = np.random.default_rng(0)
         function = kernel.function(setting, KernelRecord())
         order = kernel.lowered(setting, KernelRecord()).inputs
@@ -90,17 +107,13 @@ class _Bench:
             [array.copy() if own else array for array, own in zip(self.inputs, cold, strict=True)]
             for _ in range(copies)
         ]
-        self.default = _Code(compile_functions([function], self._options), self.sets)
+        self.default = _Code(compile_functions([function], self.options), self.sets)
         self.expected = self.default.results()
-
-    @property
-    def _options(self) -> LlvmOptions:
-        return LlvmOptions(self.setting.level, self.setting.threads, jobs=1)
 
     def measure(self, record: KernelRecord) -> Measured:
         """Both in turn."""
         function = self.kernel.function(self.setting, record)
-        code = _Code(compile_functions([function], self._options), self.sets)
+        code = _Code(compile_functions([function], self.options), self.sets)
         wrong = self._wrong(code.results())
         if wrong:
             return Measured(None, error=wrong)

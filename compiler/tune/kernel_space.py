@@ -4,11 +4,13 @@ There is no template: a step is drawn from the loops as they are at that point, 
 not apply, by the steps' own checks, are left out.
 """
 
+import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import ScheduleError
+from ..loops.text import to_text
 from ..lower.decisions import Decisions
 from ..schedule.loops.schedule import Schedule, Step
 from ..schedule.loops.trace import from_record, replay, step_record
@@ -110,6 +112,11 @@ class KernelProblem:
     def features(self, candidate: Candidate) -> Features | None:
         schedule = self._schedule(candidate)
         return None if schedule is None else function_features(schedule.function)
+
+    def program(self, candidate: Candidate) -> str:
+        schedule = self._schedule(candidate)
+        assert schedule is not None, "it has features"
+        return hashlib.sha256(to_text(schedule.function).encode()).hexdigest()
 
     def job(self, candidate: Candidate) -> KernelJob:
         return KernelJob(self.kernel, self.setting, candidate.text)

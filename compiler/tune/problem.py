@@ -92,6 +92,10 @@ class Problem(Protocol):
         """What the model knows of it; None when it is not legal, and need not be measured."""
         ...
 
+    def program(self, candidate: Candidate) -> str:
+        """The same for candidates that come to the same; only of those that have features."""
+        ...
+
     def job(self, candidate: Candidate) -> Job:
         """Its measurement."""
         ...

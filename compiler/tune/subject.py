@@ -6,6 +6,7 @@ from typing import Protocol
 
 import onnx
 
+from .experience import Experience, shipped_experience
 from .kernel import Setting
 from .kernel_space import KernelProblem, record_of
 from .problem import Candidate, Job, Problem
@@ -30,6 +31,10 @@ class Subject(Protocol):
 
     def problems(self) -> Sequence[Problem]:
         """All of them."""
+        ...
+
+    def experience(self) -> Experience | None:
+        """What was measured before, of any kernels, for the model of cost."""
         ...
 
     def unit(self, cost: float) -> str:
@@ -76,6 +81,9 @@ class CpuSubject:
     @property
     def setting(self) -> str:
         return self.where.title
+
+    def experience(self) -> Experience | None:
+        return shipped_experience()
 
     def unit(self, cost: float) -> str:
         return f"{1e3 * cost:.3f} ms"

@@ -133,7 +133,7 @@ class _Tuning:
 
     def __post_init__(self) -> None:
         rng = random.Random(self.options.seed)
-        model = CostModel()
+        model = CostModel(self.subject.experience())
         kind = RandomSearch if self.options.strategy == "random" else Search
         for problem in self.subject.problems():
             self.turns[problem.key] = _Turn(kind(problem, model, random.Random(rng.random())))
@@ -185,35 +185,55 @@ class _Tuning:
         return found
 
     def chosen(self) -> Sequence[Entry]:
-        """Of the groups of records, in order, those with which the whole is faster than before."""
-        best: list[Entry] = []
+        """Of the groups of records those with which the whole is faster than before."""
         workers: LocalWorkers[None] = LocalWorkers(1, WHOLE_SECONDS)
         try:
-            for group in self.subject.entries(self.accepted(), self.costs()):
-                job = self.subject.whole(best, [*best, *group])
-                if job is None:
-                    best += group
-                    continue
-                if self._late(LATEST):
-                    self.file.notes.append("time was up before all records were tried as a whole")
-                    break
-                jobs = deque([(None, job)])
-                for _, measured in workers.run(lambda own=jobs: own.popleft() if own else None):  # type: ignore[misc]
-                    if measured.error:
-                        self.file.notes.append(f"as a whole, {measured.error}")
-                    if (measured.ratio or 1.0) < FASTER:
-                        best += group
-            job = self.subject.whole([], best) if best else None
-            jobs = deque([(None, job)] if job else [])
-            for _, measured in workers.run(lambda: jobs.popleft() if jobs else None):
-                self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
-                if (measured.ratio or 1.0) >= FASTER:
-                    best = []
+            groups = self.subject.entries(self.accepted(), self.costs())
+            best = self._added([], groups, workers)
+            measured = self._as_a_whole([], best, workers) if best else None
         finally:
             workers.close()
+        if measured is not None:
+            self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
+            if (measured.ratio or 1.0) >= FASTER:
+                best = []
         if not best:
             self.file.notes.append("nothing that was found makes the whole model faster")
         return best
+
+    def _added(
+        self, best: list[Entry], groups: Sequence[Sequence[Entry]], workers: LocalWorkers[None]
+    ) -> list[Entry]:
+        """``best`` with those groups with which it is faster: all together, or else either half.
+
+        Many small gains show together only.
+        """
+        if not groups:
+            return best
+        if self._late(LATEST):
+            self.file.notes.append("time was up before all records were tried as a whole")
+            return best
+        more = [*best, *(entry for group in groups for entry in group)]
+        measured = self._as_a_whole(best, more, workers)
+        if measured is None or (measured.ratio or 1.0) < FASTER:
+            return more
+        if len(groups) == 1:
+            return best
+        middle = len(groups) // 2
+        return self._added(self._added(best, groups[:middle], workers), groups[middle:], workers)
+
+    def _as_a_whole(
+        self, before: Sequence[Entry], after: Sequence[Entry], workers: LocalWorkers[None]
+    ) -> Measured | None:
+        """None when nothing has to be measured."""
+        job = self.subject.whole(before, after)
+        if job is None:
+            return None
+        jobs = deque([(None, job)])
+        ((_, measured),) = workers.run(lambda: jobs.popleft() if jobs else None)
+        if measured.error:
+            self.file.notes.append(f"as a whole, {measured.error}")
+        return measured
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:

@@ -98,7 +98,7 @@ def test_wrong_results_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert job.run().cost is not None
     from dovetail.compiler.tune import kernel_job
 
-    bench = kernel_job._bench(kernel.key, SETTING, kernel_job._Held(kernel))
+    bench = kernel_job._bench(kernel.key, SETTING, None, kernel_job._Held(kernel))
     monkeypatch.setattr(bench, "expected", [each + 1 for each in bench.expected])
     measured = job.run()
     assert measured.cost is None
