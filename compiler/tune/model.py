@@ -1,7 +1,7 @@
 """A learned model of cost: gradient-boosted trees over features of programs, by XGBoost.
 
-Costs are compared within a kernel only: the trees learn by how much a program is better or worse
-than others of its kernel, from all kernels, those that were measured long before included.
+With experience, programs of other kernels that were measured long before, costs are compared within
+a kernel only: the trees learn by how much a program is better or worse than others of its kernel.
 
 Source: Chen and Guestrin, XGBoost: A Scalable Tree Boosting System, KDD 2016; the use of it to rank
 schedules: Chen et al., Learning to Optimize Tensor Programs, NeurIPS 2018.
@@ -53,7 +53,11 @@ class _Kernel:
 
     @property
     def level(self) -> float:
-        """What its programs cost beyond what trees say of them."""
+        """What its programs cost beyond what the model of experience says of them: that is beside
+        the median of a kernel.  0 where there is no experience.
+        """
+        if not self.guesses:
+            return 0.0
         rest = np.array(self.costs[: len(self.guesses)]) - np.array(self.guesses)
         return float(rest.sum() / (rest.size + DOUBT))
 
@@ -97,7 +101,8 @@ class CostModel:
         rows = [] if known is None else [known.rows]
         targets = [] if known is None else [known.targets]
         for kernel in self._kernels.values():
-            _complete(kernel, self._base)
+            if self._base is not None:
+                _complete(kernel, self._base)
             rows.append(np.stack(kernel.rows))
             targets.append(np.array(kernel.costs, np.float32) - kernel.level)
         self._booster = (
@@ -108,13 +113,11 @@ class CostModel:
         self._trained = self._count
 
 
-def _complete(kernel: _Kernel, base: xgboost.Booster | None) -> None:
+def _complete(kernel: _Kernel, base: xgboost.Booster) -> None:
     """Guess the costs of new rows."""
     new = kernel.rows[len(kernel.guesses) :]
     if new:
-        kernel.guesses += (
-            [0.0] * len(new) if base is None else list(map(float, _predicted(base, new)))
-        )
+        kernel.guesses += list(map(float, _predicted(base, new)))
 
 
 def _trained(rows: NDArray[np.float32], targets: NDArray[np.float32]) -> xgboost.Booster:

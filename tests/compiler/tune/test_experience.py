@@ -23,14 +23,14 @@ def test_costs_count_beside_the_median_of_their_kernel() -> None:
     np.testing.assert_allclose(found.targets, [-1, 0, 1, 0])
 
 
-def test_a_file_gives_what_was_written_in_half_precision(tmp_path: Path) -> None:
+def test_a_file_gives_what_was_written_as_far_as_it_is_kept(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = rng.uniform(0, 30, (40, LENGTH)).astype(np.float32)
     given = Experience(rows, rng.normal(size=40).astype(np.float32))
     write_experience(tmp_path / "some.npz", given)
     found = read_experience(tmp_path / "some.npz")
     assert found is not None
-    np.testing.assert_allclose(found.rows, given.rows, rtol=1e-3)
+    np.testing.assert_allclose(found.rows, given.rows, atol=1 / 32)
     np.testing.assert_allclose(found.targets, given.targets, rtol=1e-3, atol=1e-3)
 
 
