@@ -54,7 +54,8 @@ class Machine:
 
     def of_dots(self) -> "Machine":
         """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
-        return replace(self, registers=max(self.registers * self.vector_bytes // 64, 4))
+        registers = max(self.registers * self.vector_bytes // 64, 4)
+        return replace(self, vector_bytes=64, registers=registers)
 
 
 @dataclass(frozen=True, slots=True)

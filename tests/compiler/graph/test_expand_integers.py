@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dovetail.compiler.backends.llvm.compile import LlvmOptions
+from dovetail.compiler.backends.llvm.target import CpuTarget, host_cpu
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.expand_integers import ExpandIntegers
 from dovetail.compiler.graph.interpreter import run
@@ -52,11 +54,11 @@ def values(graph: Graph, seed: int) -> dict[str, NDArray[np.generic]]:
     return found
 
 
-def check(graph: Graph) -> None:
+def check(graph: Graph, level: str = "native") -> None:
     """Both the expanded graph and its machine code give the graph's bytes."""
     expanded = ExpandIntegers().run(graph)
     assert (expanded.inputs, expanded.outputs) == (graph.inputs, graph.outputs)
-    compiled = compile_segment(graph, passes=EXACT_PASSES)
+    compiled = compile_segment(graph, LlvmOptions(level), EXACT_PASSES)
     for seed in range(3):
         inputs = values(graph, seed)
         wanted, meant, found = run(graph, inputs), run(expanded, inputs), compiled.run(inputs)
@@ -150,6 +152,23 @@ def test_layers_of_single_channels_are_dot_products_and_keep_their_bytes(
         node for node in EXACT_PASSES.run(graph).nodes if isinstance(node.operator, Contract)
     )
     assert contraction.operator.dtype == DType.INT32
+
+
+@pytest.mark.parametrize("level", ["x86-64", "avx2", "avx512"])
+@pytest.mark.parametrize("groups", [1, 32])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_cpus_without_dot_products_keep_their_bytes(level: str, groups: int, kernel: int) -> None:
+    missing = CpuTarget.at_level(level).features - host_cpu().features
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+    builder = image_builder((1, 9, 8, 32))
+    w = RNG.integers(-128, 128, (32, kernel, kernel, 32 // groups)).astype(np.int8)
+    b = builder.constant("b", RNG.integers(-5000, 5000, 32).astype(np.int32))
+    s = builder.constant("s", RNG.uniform(0.001, 0.01, 32).astype(np.float32))
+    operator = Conv2d((1, 1), (kernel // 2,) * 4, groups, 11)
+    total = builder.node(operator, ("x", builder.constant("w", w), b), "sum", "conv")
+    graph = builder.build((builder.node(Requantize(-4, -100, 127), (total, s), "y", "conv"),))
+    check(graph, level)
 
 
 @pytest.mark.parametrize("last", [0, 1])
