@@ -15,6 +15,7 @@ from .calls import Calls
 from .errors import WorkLimitError
 from .graph.block_channels import BlockChannels
 from .graph.block_rows import BlockRows
+from .graph.eliminate_dead import EliminateDead
 from .graph.expand_convolutions import ExpandConvolutions
 from .graph.expand_integers import ExpandIntegers
 from .graph.fold_scales import FoldScales
@@ -49,6 +50,7 @@ EXACT_PASSES: Pipeline[Graph] = Pipeline(
         BlockChannels(winograd=False),
         ExpandConvolutions(),
         PackWeights(),
+        EliminateDead(),
         ShareBorders(),
     )
 )

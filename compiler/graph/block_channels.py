@@ -23,18 +23,26 @@ from numpy.typing import NDArray
 
 from ..dtypes import DType
 from . import blocked_products
-from .expand_convolutions import padded
+from .expand_convolutions import Pads, padded
+from .groups import is_border
 from .ir import Graph, Node
 from .keys import convolution_key
 from .operators.contractions import Convolution
 from .operators.elementwise import Binary, Bitcast, Cast, MultiplyAdd, Unary, Where
 from .operators.indexing import Gather
+from .operators.integer_winograd import IntegerWinograd
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .operators.reductions import Reduce
 from .operators.windows import WindowFunction, WindowReduce
 from .operators.winograd import Winograd
 from .rebuild import Rebuilding
-from .winograd import choose_tile, may_tile, transformed_weights
+from .winograd import (
+    choose_tile,
+    choose_whole_tile,
+    may_tile,
+    transformed_weights,
+    whole_weights,
+)
 
 __all__ = ["BlockChannels"]
 
@@ -204,8 +212,12 @@ class _Blocking:
                 tile = choose_tile(operator, x_shape, weights.shape)
             if tile:
                 return self.tiled(node, operator, tile, packed)
-        x = self.window_input(node, operator)
         of_bytes = self.bytes_to_sum(node)
+        if of_bytes and self.graph.types[node.inputs[0]].dtype == DType.UINT8:
+            tile = choose_whole_tile(operator, self.shape(node.inputs[0]), weights)
+            if tile:
+                return self.whole_tiled(node, operator, tile, packed)
+        x = self.window_input(node, operator)
         kind = blocked_products.dense_bytes if of_bytes else blocked_products.dense
         return self.product(kind, node, operator, x, packed)
 
@@ -213,12 +225,35 @@ class _Blocking:
         """By Winograd's tiles; the input is filled up to whole ones."""
         rows, columns = self.shape(node.output)[2:]
         winograd = Winograd(tile, rows, columns)
-        (top, bottom), (left, right) = operator.pads
-        down, across = (tile * count for count in winograd.tiles)
-        pads = ((top, bottom + down - rows), (left, right + across - columns))
+        pads = _to_whole_tiles(operator, winograd)
         x = padded(self.new.builder, node, self.to_blocked(node.inputs[0]).name, pads)
         u = self.new.builder.constant(node.inputs[1], transformed_weights(packed, tile))
         return _Blocked(self.emit(winograd, (x, u), node), 0.0)
+
+    def whole_tiled(self, node: Node, operator: Convolution, tile: int, packed: Array) -> _Blocked:
+        """By tiles of whole numbers."""
+        winograd = IntegerWinograd(tile, *self.shape(node.output)[2:])
+        x = self.grown(node, _to_whole_tiles(operator, winograd))
+        u = self.new.builder.constant(node.inputs[1], whole_weights(packed, tile))
+        return _Blocked(self.emit(winograd, (x, u), node), 0.0)
+
+    def grown(self, node: Node, pads: Pads) -> str:
+        """The blocked input with ``pads`` around it, in which anything may be.
+
+        Where the input is a border around something, it becomes one larger border.
+        """
+        name = node.inputs[0]
+        before = next((each for each in self.graph.nodes if name in each.outputs), None)
+        if before is not None and is_border(self.graph, before):
+            border = before.operator
+            assert isinstance(border, PadTensor)
+            if not any((*border.before[:2], *border.after[:2])):
+                inner = zip(border.before[2:], border.after[2:], pads, strict=True)
+                both = tuple((low + own[0], high + own[1]) for low, high, own in inner)
+                x = self.to_blocked(before.inputs[0]).name
+                fill = self.graph.constants[before.inputs[1]]
+                return padded(self.new.builder, node, x, both, fill=fill)
+        return padded(self.new.builder, node, self.to_blocked(name).name, pads)
 
     def bytes_to_sum(self, node: Node) -> bool:
         """Whether dot products of bytes do the work."""
@@ -349,3 +384,10 @@ class _Blocking:
             return None
         operands = tuple(self.to_blocked(name).name for name in node.inputs)
         return _Blocked(self.emit(node.operator, operands, node), 0.0)
+
+
+def _to_whole_tiles(operator: Convolution, winograd: Winograd | IntegerWinograd) -> Pads:
+    """The convolution's pads, and at the ends what the last tiles lack."""
+    (top, bottom), (left, right) = operator.pads
+    down, across = (winograd.tile * count for count in winograd.tiles)
+    return ((top, bottom + down - winograd.rows), (left, right + across - winograd.columns))

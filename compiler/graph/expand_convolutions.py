@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .ir import Graph, GraphBuilder, Node
+from .ir import Array, Graph, GraphBuilder, Node
 from .operators.contractions import Axis, Contract, Convolution
 from .operators.movement import PadTensor, Reshape, Slice
 from .rebuild import Rebuilding
 
-__all__ = ["ExpandConvolutions", "padded"]
+__all__ = ["ExpandConvolutions", "Pads", "padded"]
+
+Pads = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,9 @@ class ExpandConvolutions:
 
 
 def padded(
-    builder: GraphBuilder, node: Node, x: str, pads: tuple[tuple[int, int], ...], first: int = 2
+    builder: GraphBuilder, node: Node, x: str, pads: Pads, first: int = 2, fill: Array | None = None
 ) -> str:
-    """Zeros around the dimensions from ``first`` on; negative pads cut."""
+    """Zeros, or ``fill``, around the dimensions from ``first`` on; negative pads cut."""
     shape = builder.types[x].shape
     cuts = [(max(-low, 0), max(-high, 0)) for low, high in pads]
     if any(low or high for low, high in cuts):
@@ -55,7 +57,9 @@ def padded(
         rest = len(shape) - first - len(pads)
         before = (*(0,) * first, *(low for low, _ in grown), *(0,) * rest)
         after = (*(0,) * first, *(high for _, high in grown), *(0,) * rest)
-        zero = builder.constant("zero", np.zeros((), builder.types[x].dtype.numpy))
+        if fill is None:
+            fill = np.zeros((), builder.types[x].dtype.numpy)
+        zero = builder.constant("zero", fill)
         x = builder.node(PadTensor(before, after), (x, zero), f"{x}.padded", node.origin)
     return x
 

@@ -1,5 +1,7 @@
 """Contractions of bytes whose sums run over four neighbours at a time, by dot products of the CPU.
 
+Of words of 16 bits over two.
+
     c[..., i] += sum(x[..., 4 k + j] * w[..., k, i, j] over j)
 
 becomes ``dot_uint8_int8_16`` where ``w`` is packed so; the four neighbours of ``x`` are broadcast.
@@ -21,7 +23,12 @@ from .operand import Operand, index
 
 __all__ = ["LANES", "Dots", "find_dots"]
 
-LANES, NEIGHBOURS = 16, 4
+LANES = 16
+KINDS = (
+    (DType.UINT8, DType.INT8),
+    (DType.INT8, DType.INT8),
+    (DType.INT16, DType.INT16),
+)
 MOST_STEPS = 24
 
 
@@ -37,6 +44,7 @@ class Dots:
     packs: Contract
     lane: int
     columns: bool
+    neighbours: int
 
     @property
     def unrolled(self) -> bool:
@@ -55,7 +63,7 @@ class Dots:
         x, w = operands[self.x].buffer, operands[self.w].buffer
         assert x is not None
         assert w is not None
-        near = (NEIGHBOURS, LANES) if self.columns else (NEIGHBOURS,)
+        near = (self.neighbours, LANES) if self.columns else (self.neighbours,)
         ones, own = (1,) * (len(x.shape) - len(near)), starts[self.x]
         if operands[self.x].start:
             moved = zip(own, operands[self.x].start, strict=True)
@@ -65,7 +73,7 @@ class Dots:
             f"{'columns' if self.columns else 'dot'}_{x.dtype}_{w.dtype}_{LANES}",
             (
                 Region(x, own, (*ones, *near)),
-                Region(w, (*starts[self.w], index(0)), (*one_weight, LANES, NEIGHBOURS)),
+                Region(w, (*starts[self.w], index(0)), (*one_weight, LANES, self.neighbours)),
                 Region(register, at, (*(1,) * (len(register.shape) - 1), LANES)),
             ),
         )
@@ -84,8 +92,9 @@ def find_dots(operator: Contract, operands: Sequence[Operand]) -> Dots | None:
 
 def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Dots | None:
     kinds = operands[x].type.dtype, operands[w].type.dtype
-    if kinds[0] not in (DType.UINT8, DType.INT8) or kinds[1] != DType.INT8:
+    if kinds not in KINDS:
         return None
+    neighbours = 4 // kinds[1].bytes
     if operands[x].buffer is None or operands[w].buffer is None or operands[w].start:
         return None
     x_axes, w_axes = operator.operands[x], operator.operands[w]
@@ -101,7 +110,7 @@ def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Do
         return None
     if columns and operands[x].type.shape[-1] != LANES:
         return None
-    if operator.sizes[near] != NEIGHBOURS or operator.sizes[lane] % LANES:
+    if operator.sizes[near] != neighbours or operator.sizes[lane] % LANES:
         return None
     if operands[w].type.shape[-2] != operator.sizes[lane]:
         return None
@@ -109,4 +118,4 @@ def _dots(operator: Contract, operands: Sequence[Operand], x: int, w: int) -> Do
     axes = [(*x_axes[:axis], rest, *x_axes[axis + 1 :]), w_axes[:-1]]
     ordered = tuple(axes) if x == 0 else tuple(reversed(axes))
     sizes = tuple(1 if label == near else size for label, size in enumerate(operator.sizes))
-    return Dots(x, w, replace(operator, sizes=sizes, operands=ordered), lane, columns)
+    return Dots(x, w, replace(operator, sizes=sizes, operands=ordered), lane, columns, neighbours)

@@ -3,6 +3,9 @@
     for a few rows of tiles: V = B^T x B of all channels; M = products of V and the weights, place
     by place; y = A^T M A, finished and stored
 
+Of bytes V are words of 16 bits, M sums of 32 that may wrap, and y is multiplied and shifted to the
+result (see ``integer_winograd``).
+
 The rows are as many as move least data: each block reads all weights, and what V and M have beyond
 the second-level cache is written to the next one and read back.  Threads share the blocks, if the
 weights are few enough for each of them to read them all, or else the steps of one block.
@@ -10,21 +13,22 @@ weights are few enough for each of them to read them all, or else the steps of o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import prod
 from typing import Any
 
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
-from ..graph.operators.winograd import Matrix, Winograd, transforms
+from ..graph.operators.integer_winograd import IntegerWinograd, whole_transforms
+from ..graph.operators.winograd import Transforms, Winograd, transforms
 from ..graph.types import TensorType
-from ..loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Variable
+from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, If, Let, LoopKind, Stmt, Store, block, loops
-from .contractions import combine
+from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
+from .contractions import combine, contract, converted
 from .operand import Anchor, Operand, Result, Scope, index
+from .transforms import Grid, Names, transformed
 
-__all__ = ["WINOGRAD", "products"]
+__all__ = ["WINOGRAD", "products", "whole_products"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 """Of V and M together: what the second-level cache holds of them, and what the next one may."""
@@ -32,11 +36,12 @@ CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
 """In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
 
-Grid = list[list[Expr]]
-
 
 def winograd(
-    operator: Winograd, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+    operator: Winograd | IntegerWinograd,
+    operands: Sequence[Operand],
+    results: Sequence[Result],
+    scope: Scope,
 ) -> Stmt:
     """Blocks of rows of tiles; the last one by itself, as its tiles may be cut."""
     return _Winograd(operator, operands[0], operands[1], results[0], scope).nest()
@@ -44,22 +49,45 @@ def winograd(
 
 @dataclass(frozen=True, slots=True)
 class _Winograd:
-    operator: Winograd
+    operator: Winograd | IntegerWinograd
     x: Operand
     u: Operand
     result: Result
     scope: Scope
 
+    @property
+    def types(self) -> tuple[DType, DType]:
+        """Of V and M."""
+        whole = isinstance(self.operator, IntegerWinograd)
+        return (DType.INT16, DType.INT32) if whole else (DType.FLOAT32, DType.FLOAT32)
+
+    @property
+    def matrices(self) -> Transforms:
+        """Of the tile."""
+        if isinstance(self.operator, IntegerWinograd):
+            return whole_transforms(self.operator.tile).matrices
+        return transforms(self.operator.tile)
+
+    def finished(self, value: Expr) -> Expr:
+        """A result of what the transform gives."""
+        if not isinstance(self.operator, IntegerWinograd):
+            return value
+        whole = whole_transforms(self.operator.tile)
+        multiple = value * Constant(whole.inverse, DType.INT32)
+        return Binary(BinaryFunction.SHR, multiple, Constant(whole.shift, DType.INT32))
+
     def nest(self) -> Stmt:
         """Loops over the batch and over blocks of rows of tiles."""
         down, across = self.operator.tiles
         batch, blocks, lanes = self.x.type.shape[0], self.x.type.shape[1], self.x.type.shape[4]
-        both = blocks * lanes + self.u.type.shape[1] * self.u.type.shape[4]
-        row_bytes = 4 * self.operator.size**2 * across * both
-        weight_bytes, threads = 4 * self.u.type.elements, self.scope.machine.threads
+        v, m = (kind.bytes for kind in self.types)
+        both = v * blocks * lanes + m * self.u.type.shape[1] * self.u.type.shape[4]
+        row_bytes = self.operator.size**2 * across * both
+        weight_bytes, threads = v * self.u.type.elements, self.scope.machine.threads
         rows = _rows_at_a_time(down, row_bytes, weight_bytes)
         if threads > 1:
-            row_work = self.operator.size**2 * across * prod(self.u.type.shape[1:]) / PRODUCTS
+            rate = 4 // v * PRODUCTS
+            row_work = self.operator.size**2 * across * prod(self.u.type.shape[1:]) / rate
             rows = _rows_of_threads(down, row_bytes, weight_bytes, row_work, threads)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
@@ -87,8 +115,9 @@ class _Winograd:
         places, tiles = operator.size**2, rows * operator.tiles[1]
         _, blocks, _, _, lanes = self.x.type.shape
         outputs, width = self.u.type.shape[1], self.u.type.shape[4]
-        v = Buffer(scope.fresh("v"), (places, blocks, tiles, lanes), DType.FLOAT32, Memory.LOCAL)
-        m = Buffer(scope.fresh("m"), (places, outputs, tiles, width), DType.FLOAT32, Memory.LOCAL)
+        v_type, m_type = self.types
+        v = Buffer(scope.fresh("v"), (places, blocks, tiles, lanes), v_type, Memory.LOCAL)
+        m = Buffer(scope.fresh("m"), (places, outputs, tiles, width), m_type, Memory.LOCAL)
         body = block(
             self._input(v, image, start, rows),
             self._products(v, m),
@@ -104,15 +133,17 @@ class _Winograd:
         down, along = _variable(row, rows), _variable(column, across)
         top, left, place = (start + down) * tile, along * tile, down * across + along
         channel = _variable(depth, v.shape[1])
-        names = _Names(scope)
+        names = Names(scope)
         read: Grid = [
             [
-                names.bind(self.x[(image, channel, top + i, left + j, Variable(lane))])
+                names.bind(
+                    converted(self.x[(image, channel, top + i, left + j, Variable(lane))], v.dtype)
+                )
                 for j in range(size)
             ]
             for i in range(size)
         ]
-        values = _both(transforms(tile).input, read, names)
+        values = transformed(self.matrices.input, read, names)
         stores = [
             Store(v, (index(i * size + j), channel, place, Variable(lane)), values[i][j])
             for i in range(size)
@@ -123,10 +154,12 @@ class _Winograd:
 
     def _products(self, v: Buffer, m: Buffer) -> Stmt:
         """M of all output channels."""
-        contraction = products(v.shape, m.shape)
         left = Operand(_type(v), lambda indices, guarded: Load(v, indices), v)
         result = Result(_type(m), lambda indices, value: Store(m, indices, value), m)
         operands = (left, self.u)
+        if isinstance(self.operator, IntegerWinograd):
+            return contract(whole_products(v.shape, m.shape), operands, (result,), self.scope)
+        contraction = products(v.shape, m.shape)
         return combine(contraction, operands, result, self.scope, BinaryFunction.ADD, 0)
 
     def _output(self, m: Buffer, image: Expr, start: Expr, rows: int, cut: bool) -> Stmt:
@@ -161,7 +194,7 @@ class _Winograd:
         along = _variable(column, columns) + first_column
         place = down * self.operator.tiles[1] + along
         channel = _variable(output, m.shape[1])
-        names = _Names(scope)
+        names = Names(scope)
         read: Grid = [
             [
                 names.bind(Load(m, (index(i * size + j), channel, place, Variable(lane))))
@@ -169,11 +202,11 @@ class _Winograd:
             ]
             for i in range(size)
         ]
-        values = _both(transforms(tile).output, read, names)
+        values = transformed(self.matrices.output, read, names)
         stores = [
             self.result.store(
                 (image, channel, (start + down) * tile + i, along * tile + j, Variable(lane)),
-                values[i][j],
+                self.finished(values[i][j]),
             )
             for i in range(high)
             for j in range(wide)
@@ -240,27 +273,17 @@ def products(v: tuple[int, ...], m: tuple[int, ...]) -> Contract:
     return Contract(sizes, operands, axes(0, 1, 2, 3), DType.FLOAT32)
 
 
-@dataclass(slots=True)
-class _Names:
-    """Values that are used again, by name."""
+def whole_products(v: tuple[int, ...], m: tuple[int, ...]) -> Contract:
+    """As ``products``, of pairs of words.
 
-    scope: Scope
-    bound: list[tuple[Variable, Expr]]
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope, self.bound = scope, []
-
-    def bind(self, value: Expr) -> Expr:
-        """A variable of this value."""
-        variable = Variable(self.scope.fresh("w"), value.dtype)
-        self.bound.append((variable, value))
-        return variable
-
-    def around(self, body: Stmt) -> Stmt:
-        """``body``, which may use all of them."""
-        for variable, value in reversed(self.bound):
-            body = Let(variable, value, body)
-        return body
+    Labels: place, output block, tile, output lane, input block, pair of input lanes, which of it.
+    """
+    places, blocks, tiles, lanes = v
+    sizes = (places, m[1], tiles, m[3], blocks, lanes // 2, 2)
+    x = (((0, 1),), ((4, 1),), ((2, 1),), ((5, 2), (6, 1)))
+    u = tuple(((label, 1),) for label in (0, 1, 4, 5, 3, 6))
+    output = tuple(((label, 1),) for label in range(4))
+    return Contract(sizes, (x, u), output, DType.INT32)
 
 
 def _variable(name: str, size: int) -> Expr:
@@ -275,81 +298,4 @@ def _type(buffer: Buffer) -> TensorType:
     return TensorType(buffer.shape, buffer.dtype)
 
 
-def _both(matrix: Matrix, values: Grid, names: _Names) -> Grid:
-    """``matrix values matrix^T``."""
-    columns = [_combined(matrix, list(column), names) for column in zip(*values, strict=True)]
-    return [_combined(matrix, list(row), names) for row in zip(*columns, strict=True)]
-
-
-def _combined(matrix: Matrix, values: list[Expr], names: _Names) -> list[Expr]:
-    """``matrix values``; what two columns, or two rows, have in common is computed once."""
-    terms, rows = _paired_columns(matrix, values, names)
-    found: dict[int, Expr] = {}
-    for first, row in enumerate(rows):
-        other = _opposite(rows, first, found)
-        if first in found:
-            continue
-        if other is None:
-            found[first] = names.bind(_sum(row, terms))
-            continue
-        same = [a if a == b else Fraction(0) for a, b in zip(row, rows[other], strict=True)]
-        rest = [Fraction(0) if a == b else a for a, b in zip(row, rows[other], strict=True)]
-        even, odd = names.bind(_sum(same, terms)), names.bind(_sum(rest, terms))
-        found[first], found[other] = names.bind(even + odd), names.bind(even - odd)
-    return [found[number] for number in range(len(rows))]
-
-
-def _paired_columns(
-    matrix: Matrix, values: list[Expr], names: _Names
-) -> tuple[list[Expr], list[list[Fraction]]]:
-    """Sum and difference in the place of two values whose coefficients are equal or opposite."""
-    terms, columns = list(values), [list(column) for column in zip(*matrix, strict=True)]
-    for first in range(len(columns)):
-        for other in range(first + 1, len(columns)):
-            a, b = columns[first], columns[other]
-            if a == b or not all(abs(x) == abs(y) for x, y in zip(a, b, strict=True)):
-                continue
-            total = names.bind(terms[first] + terms[other])
-            difference = names.bind(terms[first] - terms[other])
-            terms[first], terms[other] = total, difference
-            columns[first] = [x if x == y else Fraction(0) for x, y in zip(a, b, strict=True)]
-            columns[other] = [Fraction(0) if x == y else x for x, y in zip(a, b, strict=True)]
-    return terms, [list(row) for row in zip(*columns, strict=True)]
-
-
-def _opposite(
-    rows: Sequence[Sequence[Fraction]], first: int, found: Mapping[int, Expr]
-) -> int | None:
-    """A later row with equal and opposite coefficients, some of each."""
-    for other in range(first + 1, len(rows)):
-        pairs = [(a, b) for a, b in zip(rows[first], rows[other], strict=True) if a or b]
-        equal = sum(a == b for a, b in pairs)
-        paired = 0 < equal < len(pairs) and all(abs(a) == abs(b) for a, b in pairs)
-        if paired and other not in found:
-            return other
-    return None
-
-
-def _sum(row: Sequence[Fraction], terms: Sequence[Expr]) -> Expr:
-    """The terms times their coefficients, those of 1 first."""
-    total: Expr | None = None
-    parts = sorted(
-        ((factor, term) for factor, term in zip(row, terms, strict=True) if factor),
-        key=lambda part: (part[0] != 1, part[0] != -1),
-    )
-    for factor, term in parts:
-        if total is None:
-            total = term if factor == 1 else term * _number(factor)
-        elif abs(factor) == 1:
-            total = total + term if factor == 1 else total - term
-        else:
-            total = total + term * _number(factor)
-    assert total is not None, "no row is all 0"
-    return total
-
-
-def _number(factor: Fraction) -> Constant:
-    return Constant(float(factor), DType.FLOAT32)
-
-
-WINOGRAD: Mapping[type[Any], Anchor] = {Winograd: winograd}
+WINOGRAD: Mapping[type[Any], Anchor] = {IntegerWinograd: winograd, Winograd: winograd}

@@ -117,9 +117,11 @@ def _bytes_as_words(e: Emitter, dot: Dot, before: Value, four: Value, vector: Va
 
 
 def _pairs(e: Emitter, before: Value, a: Value, b: Value) -> Value:
-    """``before[i] + a[2i] b[2i] + a[2i+1] b[2i+1]``, by vpmaddwd, in pieces of its width."""
+    """``before[i] + a[2i] b[2i] + a[2i+1] b[2i+1]``, by vpdpwssd, or vpmaddwd in its width."""
     features = e.module.target.features
     lanes = before.lanes
+    if lanes == 16 and "avx512vnni" in features:
+        return e.call("llvm.x86.avx512.vpdpwssd.512", DType.INT32, lanes, (before, a, b))
     width = 16 if "avx512bw" in features else 8 if "avx2" in features else 4
     width = min(width, lanes)
     name = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}[width]

@@ -6,7 +6,7 @@ runs over 4 elements of 8 bits or 2 of 16.
     name                  meaning                                  instruction, where there is one
     dot_uint8_int8_L      int32[L] += uint8[4] . int8[L, 4]        vpdpbusd (AVX512-VNNI, AVX-VNNI)
     dot_int8_int8_L       int32[L] += int8[4] . int8[L, 4]         vpdpbusd, twice
-    dot_int16_int16_L     int32[L] += int16[2] . int16[L, 2]       vpmaddwd
+    dot_int16_int16_L     int32[L] += int16[2] . int16[L, 2]       vpdpwssd (AVX512-VNNI), vpmaddwd
     dot_bfloat16_bfloat16_L   float32[L] += bfloat16[2] . bfloat16[L, 2]   vdpbf16ps (AVX512-BF16)
 
 ``columns_A_B_LANES`` is ``c[i] += sum over j of a[j, i] * b[i, j]``.

@@ -115,6 +115,7 @@ def test_columns_become_rows(level: str, apart: int) -> None:
         ("dot_uint8_int8_16", "avx2", "vpmaddwd"),
         ("columns_uint8_int8_16", "native", "vpdpbusd"),
         ("columns_uint8_int8_16", "avx512", "vpmaddwd"),
+        ("dot_int16_int16_16", "avx512vnni", "vpdpwssd"),
         ("dot_int16_int16_8", "avx2", "vpmaddwd"),
         ("dot_int16_int16_8", "x86-64", "pmaddwd"),
         ("dot_uint8_int8_8", "avx2+avxvnni", "{vex} vpdpbusd"),
