@@ -17,7 +17,7 @@ from typing import assert_never
 import numpy as np
 
 from ..dtypes import DType
-from .integer_products import conv2d, dense
+from .integer_products import conv2d, dense, largest_sum
 from .integer_windows import window
 from .ir import Array, Graph, Node
 from .operators.assembly import Assemble
@@ -195,7 +195,8 @@ class _Expanding:
         limits = operator.zero_point, operator.low, operator.high
         if node.output in self.summands:
             return self.new.moved(self.new.rounded(product, *limits), operator.zero_point + RAISE)
-        return self.new.saturated(product, *limits)
+        bound = largest_sum(self.graph, node.inputs[0]) * float(np.abs(factors).max())
+        return self.new.saturated(product, *limits, bound)
 
     def add(self, a: str, b: str, operator: Add) -> str:
         """Two multiplications that add, each rounded once."""
@@ -203,14 +204,15 @@ class _Expanding:
         shift = 128 if operator.unsigned else 0
         product = np.float64(F32(np.float64(rb) * (operator.b_zero_point + shift)))
         start = F32(np.float64(ra) * (operator.a_zero_point + shift) + product)
-        offset = self.new.constant(np.asarray(F32(operator.zero_point + shift) - start))
+        rest = F32(operator.zero_point + shift) - start
+        offset, bound = self.new.constant(np.asarray(rest)), 256 * float(ra + rb) + abs(float(rest))
         inner = self.new.emit(
             MultiplyAdd(), self.shifted(b, shift), self.new.constant(np.asarray(rb)), offset
         )
         total = self.new.emit(
             MultiplyAdd(), self.shifted(a, shift), self.new.constant(np.asarray(ra)), inner
         )
-        return self.new.saturated(total, -shift, operator.low, operator.high)
+        return self.new.saturated(total, -shift, operator.low, operator.high, bound)
 
     def shifted(self, x: str, shift: int) -> str:
         """What raised bytes stand for, plus ``shift``, in float32, where it is exact."""

@@ -1,17 +1,19 @@
 """Convolutions and dense layers of raised bytes."""
 
+from math import inf
+
 import numpy as np
 
 from ..dtypes import DType
 from .bounds import accumulator_bound
-from .ir import Array
+from .ir import Array, Graph
 from .operators.contractions import Convolution
 from .operators.elementwise import BinaryFunction
 from .operators.movement import PadTensor
 from .ops import Conv2d, Dense
 from .raised_bytes import RAISE, RaisedBytes
 
-__all__ = ["conv2d", "dense"]
+__all__ = ["conv2d", "dense", "largest_sum"]
 
 EXACT_IN_FLOAT32 = 1 << 24
 FEWEST_CHANNELS = 8
@@ -47,6 +49,16 @@ def conv2d(new: RaisedBytes, x: str, operator: Conv2d, weights: Array, bias: Arr
     w = new.constant(weights.transpose(0, 3, 1, 2).astype(dtype.numpy))
     b = new.constant(bias.reshape(-1, 1, 1).astype(dtype.numpy))
     return new.binary(BinaryFunction.ADD, new.emit(convolution, x, w), b)
+
+
+def largest_sum(graph: Graph, name: str) -> float:
+    """A bound of the absolute values of a convolution's or dense layer's sums."""
+    node = graph.producer(name)
+    if node is None or not isinstance(node.operator, Conv2d | Dense):
+        return inf
+    weights, bias = (graph.constants[each] for each in node.inputs[1:])
+    weights = weights.astype(np.int32) - node.operator.weight_zero_point
+    return accumulator_bound(weights, bias, node.operator.zero_point)
 
 
 def _bytes_conv2d(new: RaisedBytes, x: str, operator: Conv2d, weights: Array, bias: Array) -> str:

@@ -1,6 +1,7 @@
 """Nodes that compute with raised bytes: tensors of int8 kept as uint8, 128 more."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .operators.protocol import TensorOperator
 __all__ = ["F32", "RAISE", "RaisedBytes"]
 
 RAISE = 128
+SAFE_IN_INT32 = 1 << 30
 F32 = np.float32
 Number = float | np.floating[Any]
 
@@ -59,8 +61,18 @@ class RaisedBytes:
         x = self.binary(BinaryFunction.MIN, x, high - zero_point)
         return self.emit(Unary(UnaryFunction.RINT), x)
 
-    def saturated(self, x: str, zero_point: int, low: int, high: int) -> str:
-        """``clip(rint(x) + zero_point, low, high)``, raised."""
+    def saturated(self, x: str, zero_point: int, low: int, high: int, bound: float = inf) -> str:
+        """``clip(rint(x) + zero_point, low, high)``, raised.
+
+        bound: of ``abs(x)``.  Below that of int32 the limits are those of an integer, which
+        instructions that make bytes of integers have.
+        """
+        if bound < SAFE_IN_INT32:
+            whole = self.cast(self.emit(Unary(UnaryFunction.RINT), x), DType.INT32)
+            whole = self.moved(whole, zero_point + RAISE)
+            whole = self.binary(BinaryFunction.MAX, whole, low + RAISE)
+            whole = self.binary(BinaryFunction.MIN, whole, high + RAISE)
+            return self.cast(whole, DType.UINT8)
         whole = self.cast(self.rounded(x, zero_point, low, high), DType.INT32)
         return self.cast(self.moved(whole, zero_point + RAISE), DType.UINT8)
 

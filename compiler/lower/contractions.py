@@ -30,9 +30,10 @@ from ..loops.ir import (
     loops,
 )
 from .costly import is_costly
-from .dots import Dots, find_dots
+from .dots import LANES, Dots, find_dots
 from .loop_order import order_output, order_summed, order_unrolled
 from .operand import Anchor, Indices, Operand, Result, Scope, converted, index, zero
+from .packing import packed_stores
 from .places import affine, plus
 from .rows import combined_lanes
 from .streams import find_stream
@@ -180,6 +181,10 @@ class _Contraction:
             return Allocate(register, block(start, total, finish))
         where = tuple(affine(axis, labels()) for axis in self.operator.output)
         finish = each(lambda at: self.result.store(where, Load(register, at)), lanes)
+        if self.dots is not None and lanes == LANES:
+            places = tuple(Variable(name) for name, _ in unrolled)
+            body = self.result.store(where, Load(register, (*places, Variable(lane))))
+            finish = packed_stores(body, lane, unrolled, self.scope) or finish
         if not unrolled or not is_costly(finish):
             return Allocate(register, block(start, total, finish))
         tile = Buffer(self.scope.fresh("tile"), shape, dtype, Memory.LOCAL)

@@ -26,6 +26,7 @@ from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
 from .contractions import combine, contract, converted
 from .operand import Anchor, Operand, Result, Scope, index
+from .packing import LANES, PACKED, find_bytes, pack
 from .transforms import Grid, Names, transformed
 
 __all__ = ["WINOGRAD", "products", "whole_products"]
@@ -211,8 +212,32 @@ class _Winograd:
             for i in range(high)
             for j in range(wide)
         ]
-        body = loops(((lane, m.shape[3]),), names.around(block(*stores)), LoopKind.VECTOR)
+        body = self._stored(stores, wide, names, lane, m.shape[3])
         return _nest(((output, m.shape[1]), (row, rows), (column, columns)), body)
+
+    def _stored(
+        self, stores: Sequence[Stmt], wide: int, names: Names, lane: str, lanes: int
+    ) -> Stmt:
+        """All stores of a tile, rows of ``wide``; whole rows of bytes are packed."""
+        found = [find_bytes(each, lane) for each in stores]
+        able = [each for each in found if each is not None]
+        if lanes != LANES or wide != PACKED or len(able) < len(stores):
+            body = names.around(block(*stores))
+            return loops(((lane, lanes),), body, LoopKind.VECTOR)
+        registers = [
+            Buffer(self.scope.fresh("near"), (lanes,), DType.INT32, Memory.REGISTER) for _ in able
+        ]
+        moved = [each.moved(own, lane) for each, own in zip(able, registers, strict=True)]
+        result: Stmt = block(
+            loops(((lane, lanes),), names.around(block(*moved)), LoopKind.VECTOR),
+            *(
+                pack(able[first : first + wide], registers[first : first + wide], 3)
+                for first in range(0, len(able), wide)
+            ),
+        )
+        for register in registers:
+            result = Allocate(register, result)
+        return result
 
 
 def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:

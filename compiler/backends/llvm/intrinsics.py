@@ -13,7 +13,8 @@ runs over 4 elements of 8 bits or 2 of 16.
 
     columns_uint8_int8_L  int32[L] += sum of uint8[4, L] * int8[L, 4]   the same, transposed first
 
-``interleave_uint8_16`` is ``e[i] = a[i], b[i], c[i], d[i]``.
+``interleave_uint8_16`` is ``e[i] = a[i], b[i], c[i], d[i]``; ``pack_uint8_16`` is ``e[0] = a``,
+``e[1] = b``, ..., int32 limited to 0..255 (vpackssdw, vpackuswb); rows of ``e`` may lie apart.
 
 L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
 Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
@@ -21,17 +22,25 @@ Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
 
 from ...dtypes import DType
 from ...errors import GraphError
-from ...loops.expressions import BinaryFunction, Buffer, Cast, Variable, as_index
+from ...loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Buffer,
+    Cast,
+    Constant,
+    Variable,
+    as_index,
+)
 from ...loops.intrinsic import PREFETCH, Intrinsic
 from ...loops.ir import Function, Invoke, Region, Stmt, Store, Update, block, loops
 from .context import Context, Place
 from .dots import Dot, emit_dot
 from .expressions import evaluate_scalar
-from .interleaving import emit_interleave
+from .interleaving import emit_interleave, emit_pack
 from .memory import locate
 from .values import Value, memory_type
 
-__all__ = ["INTRINSICS", "columns", "dot", "interleave", "prepare"]
+__all__ = ["INTRINSICS", "columns", "dot", "interleave", "pack", "prepare"]
 
 LANES = (4, 8, 16)
 
@@ -62,6 +71,21 @@ def columns(lanes: int) -> Intrinsic:
     return Intrinsic(name, Function(name, (x, y), (c,), body))
 
 
+def pack() -> Intrinsic:
+    """The declaration of the one to bytes."""
+    columns = [Buffer(name, (16,), DType.INT32) for name in "abcd"]
+    rows, i = Buffer("e", (4, 16), DType.UINT8), Variable("i")
+    low, high = Constant(0, DType.INT32), Constant(255, DType.INT32)
+    stores = []
+    for n, each in enumerate(columns):
+        raised = Binary(BinaryFunction.MAX, each[i], low)
+        limited = Binary(BinaryFunction.MIN, raised, high)
+        stores.append(Store(rows, (as_index(n), i), Cast(DType.UINT8, limited)))
+    body = loops((("i", 16),), block(*stores))
+    name = "pack_uint8_16"
+    return Intrinsic(name, Function(name, tuple(columns), (rows,), body))
+
+
 def interleave() -> Intrinsic:
     """The declaration of the one of bytes."""
     columns = [Buffer(name, (16,), DType.UINT8) for name in "abcd"]
@@ -84,6 +108,7 @@ INTRINSICS = {
         *(dot(a, b, lanes) for a, b in KINDS for lanes in LANES),
         *(columns(lanes) for lanes in LANES),
         interleave(),
+        pack(),
     )
 }
 """All that code can be made for."""
@@ -108,9 +133,13 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
         parameter.name: _place(context, region, parameter)
         for region, parameter in zip(call.operands, intrinsic.parameters, strict=True)
     }
-    if any(place.steps != Place(place.buffer, "").strides for place in places.values()):
-        return intrinsic.meaning.body, places
     ordered = [places[parameter.name] for parameter in intrinsic.parameters]
+    apart = [each for each in ordered if each.strides != Place(each.buffer, "").strides]
+    if call.intrinsic == "pack_uint8_16" and all(each.strides[-1] == 1 for each in apart):
+        emit_pack(context.e, ordered[:4], ordered[4])
+        return None
+    if apart:
+        return intrinsic.meaning.body, places
     if len(ordered) > 3:
         emit_interleave(context.e, *ordered)
         return None
