@@ -73,7 +73,9 @@ def require(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", sorted(INTRINSICS.keys() - {"interleave_uint8_16"}))
+@pytest.mark.parametrize(
+    "name", sorted(INTRINSICS.keys() - {"interleave_uint8_16", "pack_uint8_16"})
+)
 def test_a_dot_product_equals_its_meaning(name: str, level: str) -> None:
     require(level)
     for function in (product(name), product(name, register=False), product(name, spread=True)):
@@ -103,6 +105,28 @@ def test_columns_become_rows(level: str, apart: int) -> None:
     np.testing.assert_array_equal(found[1:, :4], np.stack(given, 1))
     assert np.all(found[0] == 9)
     assert np.all(found[:, 4:] == 9)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("apart", [False, True])
+def test_vectors_are_packed_within_the_limits_of_bytes(level: str, apart: bool) -> None:
+    require(level)
+    *vectors, rows = INTRINSICS["pack_uint8_16"].parameters
+    shape = (5, 3, 16) if apart else (6, 16)
+    y, none = Buffer("y", shape, rows.dtype), as_index(0)
+    regions = [Region(each, (none,), each.shape) for each in vectors]
+    start = (as_index(1), as_index(2), none) if apart else (as_index(1), none)
+    regions.append(Region(y, start, (4, 1, 16) if apart else (4, 16)))
+    names = tuple((f"i{n}", size) for n, size in enumerate(shape))
+    fill = loops(names, Store(y, tuple(Variable(name) for name, _ in names), Constant(9, y.dtype)))
+    body = block(fill, Invoke("pack_uint8_16", tuple(regions)))
+    function = Function("rows", tuple(vectors), (y,), body)
+    edges = np.array([-(2**31), -32769, -1, 0, 1, 127, 128, 255, 256, 32767, 32768, 2**31 - 1])
+    given = [np.resize(np.roll(edges, n), 16).astype(np.int32) for n in range(4)]
+    (found,) = compile_functions([function], LlvmOptions(level)).run("rows", given)
+    inside = found[1:5, 2] if apart else found[1:5]
+    np.testing.assert_array_equal(inside, np.clip(np.stack(given), 0, 255))
+    assert np.count_nonzero(found == 9) >= found.size - 64
 
 
 @pytest.mark.parametrize(
