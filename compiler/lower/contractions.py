@@ -29,6 +29,7 @@ from ..loops.ir import (
     block,
     loops,
 )
+from .addends import without_addend
 from .costly import is_costly
 from .dots import LANES, Dots, find_dots
 from .loop_order import order_output, order_summed, order_unrolled
@@ -181,11 +182,16 @@ class _Contraction:
             return Allocate(register, block(start, total, finish))
         where = tuple(affine(axis, labels()) for axis in self.operator.output)
         finish = each(lambda at: self.result.store(where, Load(register, at)), lanes)
-        if self.dots is not None and lanes == LANES:
+        costly = bool(unrolled) and is_costly(finish)
+        if self.dots is not None and lanes == LANES and not costly:
             places = tuple(Variable(name) for name, _ in unrolled)
             body = self.result.store(where, Load(register, (*places, Variable(lane))))
+            body, addend = without_addend(body, register)
+            if addend is not None:
+                start = each(lambda place: Store(register, place, addend), lanes)
+                finish = each(lambda place: body, lanes)
             finish = packed_stores(body, lane, unrolled, self.scope) or finish
-        if not unrolled or not is_costly(finish):
+        if not costly:
             return Allocate(register, block(start, total, finish))
         tile = Buffer(self.scope.fresh("tile"), shape, dtype, Memory.LOCAL)
         copy = each(lambda at: Store(tile, at, Load(register, at)), lanes)
