@@ -270,9 +270,28 @@ class _Blocking:
         if more < 0 or not self.bytes_to_sum(node):
             return self.product(blocked_products.first, node, operator, x, packed)
         order = (0, *range(2, 2 + rank), 1)
+        length = weights.shape[1] * weights.shape[-1]
+        steps = -(-length // blocked_products.SUMMED)
+        if steps < weights.shape[-1] and operator.dilations[-1] == 1:
+            return self.first_rows(node, operator, x, packed, order)
         x = builder.node(Transpose(order), (x,), f"{x}.pixels", node.origin)
         x = padded(builder, node, x, ((0, more),), first=1 + rank)
         return self.product(blocked_products.first_bytes, node, operator, x, packed)
+
+    def first_rows(
+        self, node: Node, operator: Convolution, x: str, packed: Array, order: tuple[int, ...]
+    ) -> _Blocked:
+        """From rows of pixels, taken 4 bytes at a time; what is read behind a row is 0 times it."""
+        builder, (_, channels, *_, kernel, _) = self.new.builder, packed.shape
+        last = (self.shape(node.output)[-1] - 1) * operator.strides[-1]
+        length = -(-kernel * channels // blocked_products.SUMMED) * blocked_products.SUMMED
+        columns = last + -(-length // channels)
+        more = max(0, columns - builder.types[x].shape[-1])
+        x = padded(builder, node, x, ((0, more),), first=len(order) - 1)
+        x = builder.node(Transpose(order), (x,), f"{x}.pixels", node.origin)
+        *rows, width, _ = builder.types[x].shape
+        x = builder.node(Reshape((*rows, width * channels)), (x,), f"{x}.rows", node.origin)
+        return self.product(blocked_products.first_rows, node, operator, x, packed)
 
     def depthwise(self, node: Node, operator: Convolution, weights: Array) -> _Blocked:
         """Each channel by itself."""

@@ -25,6 +25,7 @@ __all__ = [
     "depthwise_bytes",
     "first",
     "first_bytes",
+    "first_rows",
 ]
 
 Array = NDArray[Any]
@@ -104,6 +105,27 @@ def first_bytes(operator: Convolution, batch: int, positions: Sizes, packed: Arr
     x = (_one("n"), *windows, _one("near"))
     weights = np.ascontiguousarray(np.moveaxis(whole, 1, -1))
     return _product(operator, sizes, x, ("o", *taps, "lane", "near"), places, weights)
+
+
+def first_rows(operator: Convolution, batch: int, positions: Sizes, packed: Array) -> Product:
+    """x: [N, *rows, W * C], pixels of C channels one after the other; packed as in ``first_bytes``.
+
+    The products of a row of taps are summed 4 at a time, whichever pixels they belong to.
+    """
+    places, taps, windows = _spatial(operator)
+    outputs, channels, *kernel, lane = packed.shape
+    length = kernel[-1] * channels
+    rows = np.moveaxis(packed, 1, -2).reshape(outputs, *kernel[:-1], length, lane)
+    groups = -(-length // SUMMED)
+    widths = [(0, 0)] * rows.ndim
+    widths[-2] = (0, groups * SUMMED - length)
+    split = np.pad(rows, widths).reshape(outputs, *kernel[:-1], groups, SUMMED, lane)
+    sizes = {"n": batch, "o": outputs, **_sized(places, positions), "lane": lane}
+    sizes |= {**_sized(taps[:-1], kernel[:-1]), "group": groups, "near": SUMMED}
+    row = ((places[-1], operator.strides[-1] * channels), ("group", SUMMED), ("near", 1))
+    w = ("o", *taps[:-1], "group", "lane", "near")
+    weights = np.ascontiguousarray(np.moveaxis(split, -2, -1))
+    return _product(operator, sizes, (_one("n"), *windows[:-1], row), w, places, weights)
 
 
 def depthwise(operator: Convolution, batch: int, positions: Sizes, packed: Array) -> Product:

@@ -11,6 +11,7 @@ when all its consumers are in it and
 A contraction, or windows, may also end in a padding with a constant: the results are written inside
 the border.
 Before a contraction only a part of a tensor of bytes joins, which is read where it lies.
+Nothing joins a reshape that is a group by itself: it costs nothing.
 What ends the epilogue of a contraction that cannot join, in a smaller type, stays with that: it
 then writes less.
 
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 
 from .ir import Graph, Node
 from .operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
-from .operators.movement import Concatenate, PadMode, PadTensor, Slice
+from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice
 from .operators.protocol import Fusion, TensorOperator
 from .operators.windows import WindowReduce
 
@@ -86,7 +87,7 @@ def _fusion(node: Node) -> Fusion:
 
 
 def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) -> bool:
-    if len(group.nodes) >= LARGEST_GROUP:
+    if len(group.nodes) >= LARGEST_GROUP or _is_name(group):
         return False
     kind = _fusion(node)
     if kind is Fusion.OPAQUE or any(_fusion(each) is Fusion.OPAQUE for each in readers):
@@ -102,6 +103,11 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
         if before and any(_depends(each, group) for each in readers):
             return False
     return _worth_repeating(graph, node, group, readers)
+
+
+def _is_name(group: _Group) -> bool:
+    """Whether it is only another shape for the same memory."""
+    return all(isinstance(each.operator, Reshape) for each in group.nodes)
 
 
 def _is_part_of_bytes(graph: Graph, node: Node) -> bool:

@@ -25,8 +25,8 @@ TILE = 16
 NARROW = 4
 """Elements of rows of the result: channels of an image.  Vectors of them would be mostly empty."""
 
-INTERLEAVE = "interleave_uint8_16"
-"""The intrinsic that makes rows of four bytes of four columns."""
+INTERLEAVE = {3: "interleave_uint8_16x3", 4: "interleave_uint8_16x4"}
+"""Intrinsics that make rows of as many bytes of columns."""
 
 SMALLEST = 1 << 10
 """Elements; fewer fit the cache anyhow."""
@@ -73,7 +73,7 @@ def _along(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> Stmt:
 
 
 def _interleaved(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> Stmt | None:
-    """As ``_along``; rows of four bytes are brought together in registers, and stored at once.
+    """As ``_along``; rows of three or four bytes are brought together in registers.
 
     The last tile reaches back over the one before it.
     """
@@ -81,7 +81,7 @@ def _interleaved(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> St
     store = body
     while isinstance(store, Let):
         store = store.body
-    if not isinstance(store, Store) or width != NARROW or size < TILE:
+    if not isinstance(store, Store) or width not in INTERLEAVE or size < TILE:
         return None
     target, places = store.buffer, tuple(map(Variable, (across, last)))
     if target.dtype != DType.UINT8 or store.indices[-2:] != places:
@@ -100,7 +100,7 @@ def _interleaved(nest: Sequence[tuple[str, int]], across: str, body: Stmt) -> St
         outside = store.indices[:-2]
         shape = (*(1 for _ in outside), TILE, width)
         regions.append(Region(target, (*outside, start, index(0)), shape))
-        result = block(*statements, Invoke(INTERLEAVE, tuple(regions)))
+        result = block(*statements, Invoke(INTERLEAVE[width], tuple(regions)))
         for column in columns:
             result = Allocate(column, result)
         return result

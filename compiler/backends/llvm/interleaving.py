@@ -10,16 +10,21 @@ from .values import Value, constant, llvm_type
 __all__ = ["emit_interleave", "emit_pack"]
 
 
-def emit_interleave(e: Emitter, a: Place, b: Place, c: Place, d: Place, rows: Place) -> None:
-    """``rows[i] = a[i], b[i], c[i], d[i]``, all contiguous."""
-    lanes = a.buffer.elements
+def emit_interleave(e: Emitter, places: Sequence[Place], rows: Place) -> None:
+    """``rows[i]`` is the i-th of each of three or four columns; all are contiguous."""
+    lanes = places[0].buffer.elements
     kind = llvm_type(DType.UINT8, lanes)
     columns = [
-        e.op(f"load {kind}, ptr {each.pointer}, align 1", DType.UINT8, lanes)
-        for each in (a, b, c, d)
+        e.op(f"load {kind}, ptr {each.pointer}, align 1", DType.UINT8, lanes) for each in places
     ]
+    last = Value("poison", DType.UINT8, lanes)
+    columns += [last] * (4 - len(columns))
     left, right = _woven(e, columns[0], columns[1], 1), _woven(e, columns[2], columns[3], 1)
     result = _woven(e, left, right, 2)
+    if len(places) == 3:
+        picks = ", ".join(f"i32 {4 * (n // 3) + n % 3}" for n in range(3 * lanes))
+        text = f"shufflevector {result.typed}, {result.type} poison, <{3 * lanes} x i32> <{picks}>"
+        result = e.op(text, DType.UINT8, 3 * lanes)
     e.line(f"store {result.typed}, ptr {rows.pointer}, align 1")
 
 

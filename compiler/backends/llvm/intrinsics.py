@@ -13,8 +13,9 @@ runs over 4 elements of 8 bits or 2 of 16.
 
     columns_uint8_int8_L  int32[L] += sum of uint8[4, L] * int8[L, 4]   the same, transposed first
 
-``interleave_uint8_16`` is ``e[i] = a[i], b[i], c[i], d[i]``; ``pack_uint8_16`` is ``e[0] = a``,
-``e[1] = b``, ..., int32 limited to 0..255 (vpackssdw, vpackuswb); rows of ``e`` may lie apart.
+``interleave_uint8_16xN`` is ``r[i] = a[i], b[i], c[i]``, N of them, 3 or 4.  ``pack_uint8_16`` is
+``e[0] = a``, ``e[1] = b``, ..., int32 limited to 0..255 (vpackssdw, vpackuswb); rows of ``e`` may
+lie apart.
 
 L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
 Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
@@ -86,13 +87,13 @@ def pack() -> Intrinsic:
     return Intrinsic(name, Function(name, tuple(columns), (rows,), body))
 
 
-def interleave() -> Intrinsic:
-    """The declaration of the one of bytes."""
-    columns = [Buffer(name, (16,), DType.UINT8) for name in "abcd"]
-    rows, i = Buffer("e", (16, 4), DType.UINT8), Variable("i")
+def interleave(count: int) -> Intrinsic:
+    """The declaration of the one of ``count`` columns."""
+    columns = [Buffer(name, (16,), DType.UINT8) for name in "abcd"[:count]]
+    rows, i = Buffer("r", (16, count), DType.UINT8), Variable("i")
     stores = (Store(rows, (i, as_index(n)), each[i]) for n, each in enumerate(columns))
     body = loops((("i", 16),), block(*stores))
-    name = "interleave_uint8_16"
+    name = f"interleave_uint8_16x{count}"
     return Intrinsic(name, Function(name, tuple(columns), (rows,), body))
 
 
@@ -107,7 +108,8 @@ INTRINSICS = {
     for each in (
         *(dot(a, b, lanes) for a, b in KINDS for lanes in LANES),
         *(columns(lanes) for lanes in LANES),
-        interleave(),
+        interleave(3),
+        interleave(4),
         pack(),
     )
 }
@@ -140,8 +142,8 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
         return None
     if apart:
         return intrinsic.meaning.body, places
-    if len(ordered) > 3:
-        emit_interleave(context.e, *ordered)
+    if call.intrinsic.startswith("interleave"):
+        emit_interleave(context.e, ordered[:-1], ordered[-1])
         return None
     a, b, c = ordered
     kind = Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements, len(a.buffer.shape) == 2)
