@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..dtypes import DType
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Expr, Load
 from ..loops.ir import Let, Stmt
-from ..loops.rewrite import own_expressions, variables, walk
+from ..loops.traverse import own_expressions, variables, walk
 
 __all__ = ["without_addend"]
 

@@ -12,7 +12,8 @@ from ..dtypes import DType
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
-from ..loops.rewrite import substitute, substitute_expr, variables
+from ..loops.rewrite import substitute, substitute_expr
+from ..loops.traverse import variables
 from .operand import Scope, index
 
 __all__ = ["LANES", "PACKED", "Bytes", "find_bytes", "pack", "packed_stores"]

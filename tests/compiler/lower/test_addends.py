@@ -20,7 +20,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.expressions import Constant
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Store
-from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.group import lower_group
 

@@ -9,7 +9,7 @@ from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.ops import Conv2d, Requantize
 from dovetail.compiler.loops.ir import Invoke
-from dovetail.compiler.loops.rewrite import walk
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group
 from dovetail.compiler.segment import EXACT_PASSES, compile_segment
 
