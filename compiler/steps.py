@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .backends.llvm.intrinsics import INTRINSICS
 from .backends.llvm.program import Origin, Place
 from .dtypes import DType
 from .loops.expressions import Buffer, Variable
@@ -53,7 +54,7 @@ class Shared:
             name = f"kernel{len(self.functions)}"
             self.works[name] = work(function)
             if self.threads > 1:
-                function = over_threads(function)
+                function = over_threads(function, INTRINSICS)
             self.functions[text] = replace(function, name=name)
         return self.functions[text].name
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..backends.llvm.intrinsics import INTRINSICS
 from ..backends.llvm.target import CpuTarget
 from ..graph.groups import group_nodes
 from ..graph.ir import Graph, Node
@@ -88,7 +89,7 @@ class Kernel:
         Raises ScheduleError for a record that does not suit.
         """
         function = replace(self.lowered(setting, record).function, name="kernel")
-        return over_threads(function) if setting.threads > 1 else function
+        return over_threads(function, INTRINSICS) if setting.threads > 1 else function
 
 
 def _unpacked(parts: tuple[Any, ...], key: str, title: str, cold: frozenset[str]) -> Kernel:

@@ -9,12 +9,13 @@ as long as they are nested in each other directly, until there are enough iterat
 threads; where iterations depend on each other the nest stays as it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable, as_index
+from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Let, LoopKind, Stmt, Store, While
 from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, variables, walk
@@ -32,10 +33,15 @@ IMAGE_RANK, LEAST_POSITIONS = 5, 100
 """Of images in blocks of channels: dimensions, and places from which on rows are shared."""
 
 
-def over_threads(function: Function) -> Function:
-    """The function with parallel loops, where that is legal and pays."""
+def over_threads(
+    function: Function, intrinsics: Mapping[str, Intrinsic] | None = None
+) -> Function:
+    """The function with parallel loops, where that is legal and pays.
+
+    intrinsics: that it may call; others are taken to write all their operands.
+    """
     for name in _roots(function.body):
-        function = _spread(function, name)
+        function = _spread(function, name, intrinsics or {})
     return function
 
 
@@ -68,7 +74,7 @@ def _work(stmt: Stmt) -> int:
             return 1
 
 
-def _spread(function: Function, name: str) -> Function:
+def _spread(function: Function, name: str, intrinsics: Mapping[str, Intrinsic]) -> Function:
     """As many loops as are wanted in one, or fewer where iterations depend on each other."""
     extents: list[int] = []
     nest = _chain(function.body, name)
@@ -81,11 +87,11 @@ def _spread(function: Function, name: str) -> Function:
         whole = _fused(chain[:count], extents[:count])
         fused = replace(function, body=_replaced(function.body, nest[0], whole))
         try:
-            return Schedule.of(fused).parallel(whole.variable).function
+            return Schedule.of(fused, intrinsics).parallel(whole.variable).function
         except ScheduleError:
             continue
     try:
-        return Schedule.of(function).parallel(name).function
+        return Schedule.of(function, intrinsics).parallel(name).function
     except ScheduleError:
         return function
 
