@@ -26,6 +26,10 @@ __all__ = ["over_threads"]
 ITERATIONS = 64
 """That are enough for threads to share them out evenly."""
 
+FEW_ITERATIONS, LEAST_ITERATION = 16, 1 << 10
+"""That are enough where more would be of less work than this: to find an iteration's place takes
+time, too."""
+
 LEAST_WORK = 1 << 15
 """Executions of innermost statements; waking threads takes longer than fewer."""
 
@@ -33,9 +37,7 @@ IMAGE_RANK, LEAST_POSITIONS = 5, 100
 """Of images in blocks of channels: dimensions, and places from which on rows are shared."""
 
 
-def over_threads(
-    function: Function, intrinsics: Mapping[str, Intrinsic] | None = None
-) -> Function:
+def over_threads(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> Function:
     """The function with parallel loops, where that is legal and pays.
 
     intrinsics: that it may call; others are taken to write all their operands.
@@ -80,7 +82,10 @@ def _spread(function: Function, name: str, intrinsics: Mapping[str, Intrinsic]) 
     nest = _chain(function.body, name)
     chain = _rows_first(nest)
     for loop in chain:
-        if not isinstance(loop.extent, Constant) or prod(extents) >= ITERATIONS:
+        found, small = prod(extents), _work(loop.body) < LEAST_ITERATION
+        if not isinstance(loop.extent, Constant) or found >= (
+            FEW_ITERATIONS if small else ITERATIONS
+        ):
             break
         extents.append(int(loop.extent.value))
     for count in range(len(extents), 1, -1):
