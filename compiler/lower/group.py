@@ -12,9 +12,9 @@ from functools import partial
 from ..errors import UnsupportedOperatorError
 from ..graph.groups import is_border
 from ..graph.ir import Graph, Node
-from ..graph.operators.movement import PadTensor, Slice
+from ..graph.operators.movement import Concatenate, PadTensor, Slice
 from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
-from ..loops.ir import Function, Let, Stmt, Store, block, loops
+from ..loops.ir import Function, Let, LoopKind, Stmt, Store, block, loops
 from .borders import border
 from .decisions import Decisions
 from .operand import Indices, Operand, Result, Scope, zero
@@ -105,8 +105,21 @@ class _Lowering:
             indices = _indices(variables, shape)
             body = self.statement(partial(self.stores, names, indices))
             used = [(v, size) for v, size in zip(variables, shape, strict=True) if size != 1]
-            statements.append(tile_transposed(used, body) or loops(tuple(used), body))
+            statements.append(tile_transposed(used, body) or self.along(used, body))
         return block(*statements)
+
+    def along(self, nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt:
+        """``body`` in the loops of ``nest``.
+
+        Where an element comes from one of several tensors, the lanes of a block are one vector:
+        left to itself, LLVM chooses for each element.
+        """
+        joined = any(isinstance(node.operator, Concatenate) for node in self.nodes)
+        if joined and len(nest) > 1:
+            sizes = {nest[-1][1] * each.dtype.bytes for each in self.outputs.values()}
+            if sizes == {self.scope.machine.vector_bytes}:
+                return loops(tuple(nest[:-1]), loops((nest[-1],), body, LoopKind.VECTOR))
+        return loops(tuple(nest), body)
 
     def anchor(self, node: Node) -> Stmt:
         """The anchor's loops; its operands and results carry the other nodes."""
