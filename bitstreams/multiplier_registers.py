@@ -49,7 +49,8 @@ def absorb_registers(module: dict[str, Any]) -> int:
 def _clock(cell: Cell, clocks: dict[str, Bit]) -> None:
     """Give each register of ``clocks`` its clock.
 
-    nextpnr takes the first, that of the product if it has a register, for that of all.
+    nextpnr takes ``CLK0`` for that of all, here the product's if it has a register; and it gives
+    all multipliers of a block the same names.
     """
     names: dict[Bit, str] = {}
     for register, clock in clocks.items():
