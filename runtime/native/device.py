@@ -47,8 +47,10 @@ class CpuDevice:
             return program.run(inputs)
         arrays = {name: np.asarray(array, order="C") for name, array in inputs.items()}
         for name in module.details["numbers_only"]:
-            missing = int(np.isnan(arrays[name]).sum())
-            if missing:
+            with np.errstate(invalid="ignore"):
+                least = arrays[name].min(initial=0)
+            if np.isnan(least):
+                missing = int(np.isnan(arrays[name]).sum())
                 raise InputError(
                     f"input {name!r}: {missing} of {arrays[name].size} values are NaN; required "
                     "numbers"
