@@ -129,24 +129,28 @@ def _by_parts(
 ) -> Stmt:
     """Vectors along the last dimension; windows inside of the tensor by themselves.
 
-    Their taps are written out, where they are few.
+    Their taps are written out, where they are few.  Threads share the first dimension that windows
+    move in: what they read is then near the thread that wrote it.
     """
     shape = result.type.shape
     spans = {axis: [(0, size, False)] for axis, size in enumerate(shape[:-1])}
     for axis, kernel, stride, dilation, pads in operator.each():
         spans[axis] = _spans(shape[axis], x.type.shape[axis], kernel, stride, dilation, pads)
 
-    def nest(place: tuple[Expr, ...], whole: frozenset[int]) -> Stmt:
-        axis = len(place)
-        if axis < len(shape) - 1:
-            return block(*(part(place, whole, span) for span in spans[axis]))
+    order = list(spans)
+    if scope.machine.threads > 1:
+        order.sort(key=lambda axis: axis != operator.axes[0])
+
+    def nest(place: dict[int, Expr], whole: frozenset[int]) -> Stmt:
+        if len(place) < len(order):
+            return block(*(part(place, whole, span) for span in spans[order[len(place)]]))
         inside = whole >= frozenset(operator.axes)
         kind = LoopKind.SERIAL
         if inside and prod(operator.kernel) <= MOST_TAPS:
             kind = LoopKind.UNROLLED
 
         def piece(last: tuple[Expr, ...], lane: str, lanes: int) -> Stmt:
-            everything = (*place, *last)
+            everything = (*(place[axis] for axis in range(len(order))), *last)
             position = _Position(operator, x, everything, scope, None, whole)
             value = x[position.where]
             if position.inside is not None:
@@ -159,17 +163,15 @@ def _by_parts(
 
         return _by_lanes(shape[-1:], max(64 // max(first.dtype.bytes, 1), 1), piece, scope)
 
-    def part(place: tuple[Expr, ...], whole: frozenset[int], span: tuple[int, int, bool]) -> Stmt:
+    def part(place: dict[int, Expr], whole: frozenset[int], span: tuple[int, int, bool]) -> Stmt:
         start, count, inside = span
-        name = scope.fresh("o")
+        name, axis = scope.fresh("o"), order[len(place)]
         own: Expr = Variable(name) + start if start else Variable(name)
-        body = nest(
-            (*place, own if count > 1 else index(start)),
-            whole | ({len(place)} if inside else set()),
-        )
+        inner = {**place, axis: own if count > 1 else index(start)}
+        body = nest(inner, whole | ({axis} if inside else set()))
         return loops(((name, count),), body) if count > 1 else body
 
-    return nest((), frozenset())
+    return nest({}, frozenset())
 
 
 def _spans(

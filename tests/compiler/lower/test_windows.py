@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.windows import (
@@ -123,6 +124,38 @@ def test_machine_code_of_padded_windows(
         graph = builder.build((builder.node(operator, (name,), "y", "n"),))
         (expected,) = operator.evaluate([x])
         np.testing.assert_array_equal(compile_segment(graph).run({"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize("function", list(WindowFunction))
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "dilations", "pads"),
+    [
+        ((2, 3, 21, 17, 16), (3, 3), (2, 2), (1, 1), ((1, 1), (1, 1))),
+        ((1, 2, 40, 40, 16), (3, 3), (1, 2), (1, 1), ((0, 2), (2, 0))),
+        ((1, 1, 19, 30, 70), (2, 3), (1, 1), (2, 3), ((3, 3), (4, 5))),
+        ((1, 1, 5, 30, 16), (9, 1), (2, 1), (1, 1), ((8, 4), (0, 0))),
+        ((1, 2, 30, 30, 16), (6, 6), (6, 5), (1, 1), ((0, 0), (0, 0))),
+    ],
+)
+def test_machine_code_of_windows_of_blocks(
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads: tuple[tuple[int, int], ...],
+    threads: int,
+    function: WindowFunction,
+) -> None:
+    operator = WindowReduce((2, 3), kernel, strides, dilations, pads, function)
+    for dtype in (np.float32, np.uint8):
+        x = np.random.default_rng(1).integers(0, 90, shape).astype(dtype)
+        builder = GraphBuilder()
+        name = builder.input("x", TensorType(shape, str(x.dtype)))
+        graph = builder.build((builder.node(operator, (name,), "y", "n"),))
+        (expected,) = operator.evaluate([x])
+        found = compile_segment(graph, LlvmOptions(threads=threads)).run({"x": x})["y"]
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_windows_that_do_not_fit_are_refused() -> None:
