@@ -1,6 +1,7 @@
 """The steps from a netlist to a bitstream."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -15,6 +16,7 @@ pytest.importorskip("amaranth", reason="Amaranth is not installed")
 def test_scratchpads_are_block_ram_and_nothing_else(tmp_path: Path) -> None:
     from amaranth.back import rtlil
 
+    from dovetail.bitstreams.boards import find_board
     from dovetail.bitstreams.flow import TOP, synthesize
     from dovetail.vta_hw.scratchpad import SimpleScratchpad
     from dovetail.vta_hw.verilog import find_yosys
@@ -22,9 +24,13 @@ def test_scratchpads_are_block_ram_and_nothing_else(tmp_path: Path) -> None:
     find_yosys()
     scratchpad = SimpleScratchpad(find_config("tiny"), Memory.WGT)
     (tmp_path / f"{TOP}.il").write_text(rtlil.convert(scratchpad, name=TOP, emit_src=False))
-    synthesize(tmp_path)
-    cells = json.loads((tmp_path / f"{TOP}.json").read_text())["modules"][TOP]["cells"]
-    assert {cell["type"] for cell in cells.values()} - {"$scopeinfo"} == {"DP16KD"}
+    router = ("router2/bbMargin/x", 10), ("router2/histCongWeight", 0.5)
+    synthesize(tmp_path, replace(find_board("ulx3s-85f"), router=router))
+    module = json.loads((tmp_path / f"{TOP}.json").read_text())["modules"][TOP]
+    types = {cell["type"] for cell in module["cells"].values()}
+    assert types - {"$scopeinfo"} == {"DP16KD"}
+    # Without the space nextpnr takes 10 for a binary number.
+    assert module["settings"] == {"router2/bbMargin/x": "10 ", "router2/histCongWeight": "0.5"}
 
 
 def report(**delays: float) -> dict[str, object]:
