@@ -55,12 +55,10 @@ ULX3S_85F = Board(
     part="LFE5U-85F-6BG381C",
     nextpnr=("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router2"),
     seed=2,
+    router=DETOURS,
 )
 
-ULX3S_85F_16X16 = replace(
-    ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True, router=DETOURS
-)
-"""Not routed yet: see docs/boards.md."""
+ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True, seed=1)
 
 ULX3S_25F = replace(
     ULX3S_85F,
@@ -70,6 +68,7 @@ ULX3S_25F = replace(
     part="LFE5U-25F-6BG381C",
     nextpnr=("--25k", "--package", "CABGA381", "--speed", "6", "--router", "router1"),
     seed=1,
+    router=(),
 )
 
 BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_25F)}

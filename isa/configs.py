@@ -81,7 +81,7 @@ ECP5_85_FAST = replace(ECP5_85, name="ecp5_85_fast", tile_cycles=1, core_clock_r
 """16x16 in a cycle by the same 128 multipliers, whose clock has twice the rate."""
 
 ECP5_85_8X8 = replace(ECP5_85, name="ecp5_85_8x8", block=8, tile_cycles=1, vector_cycles=2)
-"""8x8 in a cycle, for a ULX3S-85F: what nextpnr finds ways for."""
+"""8x8 in a cycle, for a ULX3S-85F: half the multipliers, more room for wires."""
 
 ECP5_25 = HardwareConfig(
     name="ecp5_25",
