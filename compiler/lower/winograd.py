@@ -101,7 +101,7 @@ class _Winograd:
             first = self._rows(image, Variable(number) * rows, rows, cut=False)
             last = self._rows(image, index(count * rows), down - count * rows, cut=True)
             either = If(Variable(number) < index(count), first, last)
-            return loops(((name, batch), (number, count + 1)), either)
+            return loops((*(((name, batch),) if batch > 1 else ()), (number, count + 1)), either)
         if count:
             start = Variable(number) * rows if count > 1 else index(0)
             piece = self._rows(image, start, rows, cut=False)

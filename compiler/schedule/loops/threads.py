@@ -89,7 +89,7 @@ def _spread(function: Function, name: str, intrinsics: Mapping[str, Intrinsic]) 
             break
         extents.append(int(loop.extent.value))
     for count in range(len(extents), 1, -1):
-        whole = _fused(chain[:count], extents[:count])
+        whole = _fused(chain[:count], extents[:count], nest[count - 1].body)
         fused = replace(function, body=_replaced(function.body, nest[0], whole))
         try:
             return Schedule.of(fused, intrinsics).parallel(whole.variable).function
@@ -118,10 +118,9 @@ def _rows_first(chain: list[For]) -> list[For]:
     return chain
 
 
-def _fused(chain: Sequence[For], extents: Sequence[int]) -> For:
-    """One loop in the place of ``chain``; its body is that of the innermost."""
+def _fused(chain: Sequence[For], extents: Sequence[int], body: Stmt) -> For:
+    """One loop over ``body`` in the place of ``chain``."""
     whole = Variable(f"{chain[0].variable}.all")
-    body = chain[-1].body
     for number in reversed(range(len(chain))):
         after = prod(extents[number + 1 :])
         value: Expr = whole // after if after > 1 else whole

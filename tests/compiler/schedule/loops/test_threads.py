@@ -64,3 +64,15 @@ def test_iterations_that_depend_on_each_other_stay_in_order() -> None:
     start = loops(NEST[1:], Store(Y, (Constant(0, DType.INT64), *PLACE[1:]), X[(0, *PLACE[1:])]))
     scan = Store(Y, (PLACE[0] + 1, *PLACE[1:]), Y[PLACE] + X[(PLACE[0] + 1, *PLACE[1:])])
     check(block(start, loops((("i", 5), *NEST[1:]), scan)), [])
+
+
+def test_rows_of_an_image_are_outside_of_its_channels() -> None:
+    image = Buffer("y", (1, 3, 11, 10, 4), F32)
+    place = (Constant(0, DType.INT64), *(Variable(name) for name in "cijl"))
+    nest = (("c", 3), ("i", 11), ("j", 10), ("l", 4))
+    function = Function("test", (), (image,), loops(nest, Store(image, place, Constant(2.0, F32))))
+    spread = over_threads(function)
+    assert parallel_extents(spread.body) == [33]
+    assert isinstance(spread.body, For)
+    assert spread.body.variable == "i.all"
+    np.testing.assert_array_equal(interpret(spread, {})["y"], np.full(image.shape, 2, np.float32))
