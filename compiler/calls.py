@@ -17,6 +17,7 @@ __all__ = ["Calls"]
 
 START = Place(Origin.MEMORY)
 
+IMAGE_RANK = 5
 LEAST_SHARED = 1 << 16
 """Work of a loop that is worth threads."""
 
@@ -146,8 +147,22 @@ class Calls:
         for name, _ in self.copies:
             if name in lifetimes:
                 lifetimes[name] = (lifetimes[name][0], len(self.steps))
-        plan = plan_memory(lifetimes, sizes)
-        self._offsets, self.bytes = plan.offsets, plan.bytes
+        self._offsets, self.bytes = {}, 0
+        for names in self._kinds(lifetimes):
+            plan = plan_memory({name: lifetimes[name] for name in names}, sizes)
+            self._offsets |= {name: self.bytes + start for name, start in plan.offsets.items()}
+            self.bytes += plan.bytes
+
+    def _kinds(self, names: Mapping[str, tuple[int, int]]) -> list[list[str]]:
+        """Those that may share memory: for threads images of one size, whose rows each of them
+        finds in its own core's cache, wherever they lie; else all.
+        """
+        found: dict[tuple[int, ...], list[str]] = {}
+        for name in names:
+            kind = self.graph.types.get(name)
+            image = self.shared.threads > 1 and kind is not None and kind.rank == IMAGE_RANK
+            found.setdefault(kind.shape[2:] if image and kind is not None else (), []).append(name)
+        return list(found.values())
 
     def all_steps(self) -> tuple[Step, ...]:
         """In order, those in loops included."""
