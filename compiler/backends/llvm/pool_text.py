@@ -8,7 +8,8 @@ for the threads that are inside, not for those that woke too late to find the po
 
     fields: busy i32 at 0 | calls i32 at 4 | rivals i32 at 8: above 0 for some calls after another
                 caller found the pool busy; one CPU is left to it
-            stop i32 at 64 | home i32 at 68: the CPU that the others keep off, or -1
+            stop i32 at 64 | home i32 at 68: the CPU that the others keep off; -1: none yet,
+                -2: they stay as they are
             threads i64 at 72 | cpus i64 at 80: that they may run on
     from 128 on, for each thread:
             pool ptr at 0 | number i64 at 8 | handle i64 at 16 | asleep i32 at 24 | id i32 at 28
@@ -367,7 +368,8 @@ end:
 
 define void @{STOP}(ptr %pool) {{
 entry:
-{_fields("stop", "threads")}
+{_fields("stop", "home", "threads")}
+  store i32 -2, ptr %home
   store atomic i32 1, ptr %stop seq_cst, align 4
   %all = load i64, ptr %threads
   br label %next
