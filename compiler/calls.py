@@ -1,12 +1,12 @@
 """The calls that compute a graph, and where their arguments lie; bodies of loops included."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .backends.llvm.program import Call, Loop, Origin, Place, Stride
 from .graph.groups import group_nodes
 from .graph.ir import Graph, Node
-from .graph.memory import ALIGNMENT, plan_memory
+from .graph.memory import ALIGNMENT, plan_apart, plan_memory
 from .graph.operators.movement import Reshape
 from .graph.operators.repetition import Repeat
 from .graph.types import TensorType
@@ -18,6 +18,8 @@ __all__ = ["Calls"]
 START = Place(Origin.MEMORY)
 
 IMAGE_RANK = 5
+MOST_APART = 64 << 20
+"""Bytes more for tensors to share memory with others of their layout only."""
 LEAST_SHARED = 1 << 16
 """Work of a loop that is worth threads."""
 
@@ -147,22 +149,20 @@ class Calls:
         for name, _ in self.copies:
             if name in lifetimes:
                 lifetimes[name] = (lifetimes[name][0], len(self.steps))
-        self._offsets, self.bytes = {}, 0
-        for names in self._kinds(lifetimes):
-            plan = plan_memory({name: lifetimes[name] for name in names}, sizes)
-            self._offsets |= {name: self.bytes + start for name, start in plan.offsets.items()}
-            self.bytes += plan.bytes
+        plan = plan_memory(lifetimes, sizes)
+        if self.shared.threads > 1:
+            apart = plan_apart(lifetimes, sizes, {name: self._layout(name) for name in lifetimes})
+            plan = apart if apart.bytes <= plan.bytes + MOST_APART else plan
+        self._offsets, self.bytes = plan.offsets, plan.bytes
 
-    def _kinds(self, names: Mapping[str, tuple[int, int]]) -> list[list[str]]:
-        """Those that may share memory: for threads images of one size, whose rows each of them
-        finds in its own core's cache, wherever they lie; else all.
+    def _layout(self, name: str) -> Hashable:
+        """Of tensors with an equal one, threads write to the same places, wherever they lie: those
+        of one shape, and images float[N, C / B, H, W, B] of one size.
         """
-        found: dict[tuple[int, ...], list[str]] = {}
-        for name in names:
-            kind = self.graph.types.get(name)
-            image = self.shared.threads > 1 and kind is not None and kind.rank == IMAGE_RANK
-            found.setdefault(kind.shape[2:] if image and kind is not None else (), []).append(name)
-        return list(found.values())
+        kind = self.graph.types.get(name)
+        if kind is None:
+            return name
+        return kind.shape[2:] if kind.rank == IMAGE_RANK else kind.shape
 
     def all_steps(self) -> tuple[Step, ...]:
         """In order, those in loops included."""

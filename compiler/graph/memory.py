@@ -1,9 +1,9 @@
 """Places in one block of memory for tensors that live at different times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGNMENT", "MemoryPlan", "plan_memory"]
+__all__ = ["ALIGNMENT", "MemoryPlan", "plan_apart", "plan_memory"]
 
 ALIGNMENT = 64
 """Bytes; of every tensor's address."""
@@ -37,6 +37,27 @@ def plan_memory(lifetimes: Mapping[str, tuple[int, int]], sizes: Mapping[str, in
         offsets[name] = offset
         placed.append((offset, offset + size, name))
     return MemoryPlan(offsets, max((end for _, end, _ in placed), default=0))
+
+
+def plan_apart(
+    lifetimes: Mapping[str, tuple[int, int]],
+    sizes: Mapping[str, int],
+    layouts: Mapping[str, Hashable],
+) -> MemoryPlan:
+    """The same, but memory is shared by tensors of equal layouts only.
+
+    The cache of each core then keeps what its thread has written: no other one writes there.
+    """
+    groups: dict[Hashable, list[str]] = {}
+    for name in lifetimes:
+        groups.setdefault(layouts[name], []).append(name)
+    offsets: dict[str, int] = {}
+    total = 0
+    for names in groups.values():
+        plan = plan_memory({name: lifetimes[name] for name in names}, sizes)
+        offsets |= {name: total + start for name, start in plan.offsets.items()}
+        total += plan.bytes
+    return MemoryPlan(offsets, total)
 
 
 def _aligned(size: int) -> int:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.graph.memory import ALIGNMENT, plan_memory
+from dovetail.compiler.graph.memory import ALIGNMENT, plan_apart, plan_memory
 
 TENSORS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(0, 3000)), max_size=25
@@ -32,3 +32,23 @@ def test_living_tensors_do_not_overlap(tensors: list[tuple[int, int, int]]) -> N
 def test_tensors_of_different_times_share_memory() -> None:
     plan = plan_memory({"a": (0, 1), "b": (2, 3), "c": (1, 2)}, {"a": 64, "b": 64, "c": 64})
     assert plan.bytes == 128
+
+
+@given(TENSORS)
+def test_tensors_of_other_layouts_share_nothing(tensors: list[tuple[int, int, int]]) -> None:
+    lifetimes = {str(n): (first, first + life) for n, (first, life, _) in enumerate(tensors)}
+    sizes = {str(n): size for n, (_, _, size) in enumerate(tensors)}
+    layouts = {name: int(name) % 3 for name in lifetimes}
+    plan = plan_apart(lifetimes, sizes, layouts)
+    spans = []
+    for layout in range(3):
+        names = [name for name in lifetimes if layouts[name] == layout]
+        if names:
+            starts = [plan.offsets[name] for name in names]
+            ends = [plan.offsets[name] + sizes[name] for name in names]
+            alone = plan_memory({name: lifetimes[name] for name in names}, sizes)
+            assert {n: plan.offsets[n] - min(starts) for n in names} == alone.offsets
+            spans.append((min(starts), max(ends)))
+    spans.sort()
+    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    assert plan.bytes >= max((end for _, end in spans), default=0)
