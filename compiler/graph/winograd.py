@@ -17,6 +17,8 @@ from .operators.integer_winograd import whole_transforms
 from .operators.winograd import KERNEL, TILES, transforms
 
 __all__ = [
+    "INPUT_CYCLES",
+    "OUTPUT_CYCLES",
     "choose_tile",
     "choose_whole_tile",
     "may_tile",

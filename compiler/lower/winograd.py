@@ -21,6 +21,7 @@ from ..graph.operators.contractions import Contract
 from ..graph.operators.integer_winograd import IntegerWinograd, whole_transforms
 from ..graph.operators.winograd import Transforms, Winograd, transforms
 from ..graph.types import TensorType
+from ..graph.winograd import INPUT_CYCLES, OUTPUT_CYCLES
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
@@ -33,6 +34,8 @@ __all__ = ["WINOGRAD", "products", "whole_products"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
 """Of V and M together: what the second-level cache holds of them, and what the next one may."""
+NEAREST_BYTES = 1 << 20
+"""Of the second-level cache, weights included."""
 
 PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
 """In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
@@ -89,6 +92,8 @@ class _Winograd:
         if threads > 1:
             rate = 4 // v * PRODUCTS
             row_work = self.operator.size**2 * across * prod(self.u.type.shape[1:]) / rate
+            tile, outputs = self.operator.tile, self.u.type.shape[1]
+            row_work += across * (blocks * INPUT_CYCLES[tile] + outputs * OUTPUT_CYCLES[tile])
             rows = _rows_of_threads(down, row_bytes, weight_bytes, row_work, threads)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
@@ -258,7 +263,7 @@ def _rows_of_threads(
 ) -> int:
     """The same for blocks that threads share, or all rows, for threads that share the steps.
 
-    row_work: cycles of the products of one row.  Counts the cycles of the thread with most work.
+    row_work: cycles of one row.  Counts the cycles of the thread with most work.
     """
 
     def beyond(own_bytes: float) -> float:
@@ -270,8 +275,10 @@ def _rows_of_threads(
         own = each * -(-whole // threads)
         if rest and whole % threads == 0:
             own += rest
-        moved = -(-own // each) * (weight_bytes + beyond(each * row_bytes))
-        return own * row_work + moved / NEAR_BYTES
+        block_bytes = each * row_bytes
+        near = NEAR_BYTES * (2 if weight_bytes + block_bytes <= NEAREST_BYTES else 1)
+        moved = weight_bytes / near + beyond(block_bytes) / NEAR_BYTES
+        return own * row_work + -(-own // each) * moved
 
     both = rows * row_bytes / threads
     together = (rows * row_work + weight_bytes / NEAR_BYTES) / threads
