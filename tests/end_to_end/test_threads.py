@@ -85,20 +85,23 @@ def test_layers_shared_by_rows_or_by_channels_give_the_same(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_modules_on_several_threads_each_run_at_the_same_time() -> None:
-    """As many callers as modules, whose pools differ in size: nobody waits for ever."""
-    path, inputs = loaded("cifar/resnet20_cifar10.onnx")
-    expected = outputs(compile(path, "cpu", CompileOptions(threads=1)), inputs)
+def test_programs_on_several_threads_each_run_at_the_same_time() -> None:
+    """As many callers as programs, whose pools differ in size: nobody waits for ever."""
+    graph = convolution(32, 29, 1, 1)
+    x = np.random.default_rng(0).standard_normal((1, 32, 29, 29)).astype(np.float32)
+    expected = compile_segment(graph, LlvmOptions()).run({"x": x})["sum"]
+    segments = [compile_segment(graph, LlvmOptions(threads=count)) for count in (2, 3, 4, 2)]
     wrong: list[int] = []
 
-    def call(threads: int) -> None:
-        module = compile(path, "cpu", CompileOptions(threads=threads))
-        for _ in range(20):
-            found = outputs(module, inputs)
-            if not all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True)):
-                wrong.append(threads)
+    def call(number: int) -> None:
+        for _ in range(300):
+            if not np.array_equal(segments[number].run({"x": x})["sum"], expected):
+                wrong.append(number)
 
-    callers = [threading.Thread(target=call, args=(count,)) for count in (2, 3, 4, 2)]
+    callers = [
+        threading.Thread(target=call, args=(number,), daemon=True)
+        for number in range(len(segments))
+    ]
     for caller in callers:
         caller.start()
     for caller in callers:

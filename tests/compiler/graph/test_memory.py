@@ -1,5 +1,7 @@
 """Places of tensors: no two that live at the same time overlap."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,5 +52,5 @@ def test_tensors_of_other_layouts_share_nothing(tensors: list[tuple[int, int, in
             assert {n: plan.offsets[n] - min(starts) for n in names} == alone.offsets
             spans.append((min(starts), max(ends)))
     spans.sort()
-    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
     assert plan.bytes >= max((end for _, end in spans), default=0)
