@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8
+from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, ECP5_85_FAST
 from dovetail.isa.errors import ConfigError
 
 __all__ = ["BOARDS", "Board", "find_board"]
@@ -60,6 +60,9 @@ ULX3S_85F = Board(
 
 ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True, seed=1)
 
+ULX3S_85F_FAST = replace(ULX3S_85F_16X16, name="ulx3s-85f-fast", config=ECP5_85_FAST, seed=1)
+"""16x16 in a cycle: the multipliers have a clock of twice the rate."""
+
 ULX3S_25F = replace(
     ULX3S_85F,
     name="ulx3s-25f",
@@ -71,7 +74,7 @@ ULX3S_25F = replace(
     router=(),
 )
 
-BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_25F)}
+BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_85F_FAST, ULX3S_25F)}
 
 
 def find_board(name: str) -> Board:
