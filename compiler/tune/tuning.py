@@ -13,6 +13,7 @@ from ..schedule_records import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search
+from .selection import Selection
 from .subject import Entry, Subject
 from .trials import Trial, TrialFile
 from .workers import LocalWorkers, Workers
@@ -31,11 +32,7 @@ CONFIRMED = 3
 """Of the best candidates of a problem, that are measured once more at the end."""
 CLOSING, LATEST = 0.25, 1.05
 """Part of the time that is kept for those and for whole runs, and when these end."""
-FASTER = 0.998
-"""Time of a whole run with more records over that without, for which they are kept."""
-SURE = 2
-"""Measurements of all records together, of which one has to find the same as before."""
-JOB_SECONDS, WHOLE_SECONDS = 20.0, 300.0
+JOB_SECONDS = 20.0
 SEEDS, WORTH_AGAIN = 4, 0.98
 """Candidates of a problem that were good with another compiler, and what is good."""
 
@@ -188,59 +185,12 @@ class _Tuning:
 
     def chosen(self) -> Sequence[Entry]:
         """Of the groups of records those with which the whole is faster than before."""
-        workers: LocalWorkers[None] = LocalWorkers(1, WHOLE_SECONDS)
+        selection = Selection(self.subject, lambda: self._late(LATEST), self.file.notes)
         try:
-            groups = self.subject.entries(self.accepted(), self.costs())
-            best = self._added([], groups, workers)
-            if best and not any(self._is_faster(best, workers) for _ in range(SURE)):
-                best = []
+            return selection.of(self.subject.entries(self.accepted(), self.costs()))
         finally:
-            workers.close()
-        if not best:
-            self.file.notes.append("nothing that was found makes the whole model faster")
-        return best
-
-    def _is_faster(self, entries: Sequence[Entry], workers: LocalWorkers[None]) -> bool:
-        """Whether everything is with these records, by one more measurement."""
-        measured = self._as_a_whole([], entries, workers)
-        if measured is None:
-            return True
-        self.progress.whole = (measured.baseline or 0.0, measured.cost or 0.0)
-        return (measured.ratio or 1.0) < FASTER
-
-    def _added(
-        self, best: list[Entry], groups: Sequence[Sequence[Entry]], workers: LocalWorkers[None]
-    ) -> list[Entry]:
-        """``best`` with those groups with which it is faster: all together, or else either half.
-
-        Many small gains show together only.
-        """
-        if not groups:
-            return best
-        if self._late(LATEST):
-            self.file.notes.append("time was up before all records were tried as a whole")
-            return best
-        more = [*best, *(entry for group in groups for entry in group)]
-        measured = self._as_a_whole(best, more, workers)
-        if measured is None or (measured.ratio or 1.0) < FASTER:
-            return more
-        if len(groups) == 1:
-            return best
-        middle = len(groups) // 2
-        return self._added(self._added(best, groups[:middle], workers), groups[middle:], workers)
-
-    def _as_a_whole(
-        self, before: Sequence[Entry], after: Sequence[Entry], workers: LocalWorkers[None]
-    ) -> Measured | None:
-        """None when nothing has to be measured."""
-        job = self.subject.whole(before, after)
-        if job is None:
-            return None
-        jobs = deque([(None, job)])
-        ((_, measured),) = workers.run(lambda: jobs.popleft() if jobs else None)
-        if measured.error:
-            self.file.notes.append(f"as a whole, {measured.error}")
-        return measured
+            selection.close()
+            self.progress.whole = selection.whole
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:
