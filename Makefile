@@ -14,7 +14,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONFIGS := tiny zynq7020 ecp5_85 large
+CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
