@@ -48,20 +48,22 @@ Source: ``Router2Cfg`` in nextpnr's common/route/router2.cc.
 
 ULX3S_85F = Board(
     name="ulx3s-85f",
-    config=ECP5_85_8X8,
+    config=ECP5_85_FAST,
     baud=2_000_000,
     platform=("amaranth_boards.ulx3s", "ULX3S_85F_Platform"),
     oscillator_hz=25_000_000,
     part="LFE5U-85F-6BG381C",
     nextpnr=("--85k", "--package", "CABGA381", "--speed", "6", "--router", "router2"),
-    seed=2,
+    floorplan=True,
     router=DETOURS,
 )
 
-ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85, floorplan=True, seed=1)
+ULX3S_85F_16X16 = replace(ULX3S_85F, name="ulx3s-85f-16x16", config=ECP5_85)
+"""One clock for all; the same multipliers take two cycles for a tile."""
 
-ULX3S_85F_FAST = replace(ULX3S_85F_16X16, name="ulx3s-85f-fast", config=ECP5_85_FAST, seed=1)
-"""16x16 in a cycle: the multipliers have a clock of twice the rate."""
+ULX3S_85F_8X8 = replace(
+    ULX3S_85F, name="ulx3s-85f-8x8", config=ECP5_85_8X8, seed=2, floorplan=False
+)
 
 ULX3S_25F = replace(
     ULX3S_85F,
@@ -70,11 +72,11 @@ ULX3S_25F = replace(
     platform=("amaranth_boards.ulx3s", "ULX3S_25F_Platform"),
     part="LFE5U-25F-6BG381C",
     nextpnr=("--25k", "--package", "CABGA381", "--speed", "6", "--router", "router1"),
-    seed=1,
+    floorplan=False,
     router=(),
 )
 
-BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_85F_FAST, ULX3S_25F)}
+BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_85F_8X8, ULX3S_25F)}
 
 
 def find_board(name: str) -> Board:

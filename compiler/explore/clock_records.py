@@ -28,7 +28,7 @@ from .space import HARDWARE
 __all__ = ["clock_table", "renew"]
 
 BEGIN, END = "<!-- clocks -->", "<!-- end of clocks -->"
-BOARD = "ulx3s-85f"
+BOARD = "ulx3s-85f-8x8"
 SEED = 1
 BUS_4 = replace(ECP5_85_8X8.dram, beat_interval_cycles=2)
 SMALL = replace(ECP5_25, clock_hz=ECP5_85_8X8.clock_hz, dram=BUS_4)

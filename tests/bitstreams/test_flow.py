@@ -25,7 +25,7 @@ def test_scratchpads_are_block_ram_and_nothing_else(tmp_path: Path) -> None:
     scratchpad = SimpleScratchpad(find_config("tiny"), Memory.WGT)
     (tmp_path / f"{TOP}.il").write_text(rtlil.convert(scratchpad, name=TOP, emit_src=False))
     router = ("router2/bbMargin/x", 10), ("router2/histCongWeight", 0.5)
-    synthesize(tmp_path, replace(find_board("ulx3s-85f"), router=router))
+    synthesize(tmp_path, replace(find_board("ulx3s-85f-8x8"), router=router))
     module = json.loads((tmp_path / f"{TOP}.json").read_text())["modules"][TOP]
     types = {cell["type"] for cell in module["cells"].values()}
     assert types - {"$scopeinfo"} == {"DP16KD"}
