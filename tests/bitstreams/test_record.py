@@ -10,7 +10,7 @@ from dovetail.bitstreams.boards import find_board
 from dovetail.bitstreams.document import read_records, write_page
 from dovetail.bitstreams.flow import Placement
 from dovetail.bitstreams.pll import find_pll, pll_instance
-from dovetail.bitstreams.record import Record, make_record, read_record
+from dovetail.bitstreams.record import Record, make_record, portable_report, read_record
 from dovetail.isa.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +85,16 @@ def test_a_second_clock_of_twice_the_rate_rises_with_the_first(megahertz: float)
     assert periods["CLKOP"] == 2 * periods["CLKOS2"]
     assert min(edges["CLKOP"]) in edges["CLKOS2"]
     assert pll.clock_hz * periods["CLKOP"] <= 800e6
+
+
+def test_a_report_does_not_say_where_the_sources_lay(tmp_path: Path) -> None:
+    found = portable_report_of(tmp_path, f'{{"src": "{ROOT}/vta_hw/load.py:1"}}')
+    assert found == b'{"src": "vta_hw/load.py:1"}'
+
+
+def portable_report_of(folder: Path, text: str) -> bytes:
+    (folder / "report.json").write_text(text)
+    return portable_report(folder / "report.json")
 
 
 def test_an_unknown_board_is_refused() -> None:
