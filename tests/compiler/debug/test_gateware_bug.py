@@ -11,10 +11,9 @@ from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.debugger import Debugger
 from dovetail.isa.memories import Memory, Unit
-from dovetail.vta_hw import simulate
+from dovetail.vta_hw import dot_products, simulate
 from dovetail.vta_hw.build import TOP, build_executable, harness_files
 from dovetail.vta_hw.device import RtlDevice
-from dovetail.vta_hw.lane_group import LaneGroup
 
 OUTPUT_LANE, INPUT_LANE = 3, 2
 
@@ -22,15 +21,15 @@ OUTPUT_LANE, INPUT_LANE = 3, 2
 @pytest.fixture
 def broken_device(monkeypatch: pytest.MonkeyPatch) -> RtlDevice:
     """The RTL with a gap in its matrix core: one input lane does not reach one output lane."""
-    whole = LaneGroup._products
+    whole = dot_products._products
 
-    def gapped(self: LaneGroup, *arguments: Any) -> list[list[Any]]:
-        products = whole(self, *arguments)
+    def gapped(*arguments: Any) -> list[list[Any]]:
+        products = whole(*arguments)
         products[OUTPUT_LANE][INPUT_LANE] = C(0)
         return products
 
     def build(config: Any, waves: str = "") -> Path:
-        monkeypatch.setattr(LaneGroup, "_products", gapped)
+        monkeypatch.setattr(dot_products, "_products", gapped)
         return build_executable("tiny-gapped", TOP, harness_files(config))
 
     monkeypatch.setattr(simulate, "build_harness", build)

@@ -30,7 +30,7 @@ def cycles(found: Exploration) -> dict[str, int]:
 def test_two_workers_of_a_cluster_find_the_same(digits_model: Path, tmp_path: Path) -> None:
     local = explore([digits_model], SPACE, tmp_path / "a", Options(workers=1, cache=False))
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
     ) as cluster:
         options = Options(scheduler=cluster.scheduler_address, cache=False)
         remote = explore([digits_model], SPACE, tmp_path / "b", options)
@@ -61,7 +61,7 @@ def test_a_task_that_kills_every_worker_fails_and_the_rest_goes_on(
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=None
+            n_workers=1, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
     ):
         pool = module.ClusterPool(cluster.scheduler_address)
@@ -76,7 +76,7 @@ def test_a_scheduler_that_is_lost_is_one_clear_error(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "attempt", fake)
     monkeypatch.setattr(module, "CONNECT_SECONDS", 5)
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
     running = module.ClusterPool(cluster.scheduler_address).run(tasks("a", "takes:3", "takes:3"))
     next(running)
     cluster.close()

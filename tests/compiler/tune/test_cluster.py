@@ -18,7 +18,7 @@ def test_a_crash_on_a_worker_costs_one_candidate() -> None:
     kinds = ["well", "return", "well", "raise"]
     waiting = deque(enumerate(DoesNot(how, n) for n, how in enumerate(kinds)))
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
     ) as cluster:
         workers: ClusterWorkers[int] = ClusterWorkers(cluster.scheduler_address, 20.0)
         found = dict(workers.run(lambda: waiting.popleft() if waiting else None))
@@ -34,7 +34,7 @@ def test_a_lost_worker_of_the_cluster_loses_nothing(tmp_path: Path) -> None:
         enumerate([DoesNot("kill", 1.0, str(tmp_path / "killed")), DoesNot("well", 2.0)])
     )
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
     ) as cluster:
         workers: ClusterWorkers[int] = ClusterWorkers(cluster.scheduler_address, 20.0)
         found = dict(workers.run(lambda: waiting.popleft() if waiting else None))
