@@ -115,7 +115,8 @@ def features(config: HardwareConfig, family: str) -> dict[str, list[float]]:
         *(distributed_bits(config, family), config.queue_depth),
         *(deep * lanes, deep * cells, (config.lane_groups - 1) * block),
     ]
-    return {"luts": logic, "registers": logic, "multipliers": [1.0, lanes, cells]}
+    products = [1.0, lanes, (1.0 - deep) * lanes, cells]
+    return {"luts": logic, "registers": logic, "multipliers": products}
 
 
 class AreaModel:

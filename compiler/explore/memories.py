@@ -51,20 +51,34 @@ LEAST_DEPTH = {"ECP5": 64, "Xilinx 7": 128}
 
 
 def banks(config: HardwareConfig) -> Iterator[Bank]:
-    """Every scratchpad of ``config`` as the gateware makes it."""
+    """Every scratchpad of ``config`` as the gateware makes it.
+
+    Of a memory that is written beat by beat, each beat of a word has block RAMs of its own.
+    """
+    beat = 8 * config.bus_bytes
+    for memory, bank in _whole_banks(config):
+        if memory in config.by_beats and bank.width > beat:
+            yield Bank(bank.count * (bank.width // beat), beat, bank.depth)
+            if bank.width % beat:
+                yield Bank(bank.count, bank.width % beat, bank.depth)
+        else:
+            yield bank
+
+
+def _whole_banks(config: HardwareConfig) -> Iterator[tuple[Memory, Bank]]:
     for memory in Memory:
         width, depth = 8 * config.word_bytes(memory), config.depth(memory)
         match memory:
             case Memory.TAP:
-                yield Bank(TAP_PARTS, width, depth // TAP_PARTS)
+                yield memory, Bank(TAP_PARTS, width, depth // TAP_PARTS)
             case Memory.TAB:
-                yield Bank(config.block, 8, depth)
+                yield memory, Bank(config.block, 8, depth)
             case Memory.WGT | Memory.ACC:
                 parts = config.tile_cycles * config.lane_groups
                 count = parts * config.banks(memory)
-                yield Bank(count, width // parts, config.bank_words(memory))
+                yield memory, Bank(count, width // parts, config.bank_words(memory))
             case _:
-                yield Bank(config.banks(memory), width, config.bank_words(memory))
+                yield memory, Bank(config.banks(memory), width, config.bank_words(memory))
 
 
 def block_rams(config: HardwareConfig, family: str) -> float:
