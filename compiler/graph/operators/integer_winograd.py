@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import lcm
-from typing import ClassVar
 
 import numpy as np
 
 from ...dtypes import DType
-from ...errors import GraphError
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
-from .winograd import KERNEL, Matrix, Transforms, transforms
+from .protocol import Array, require, require_inputs
+from .winograd import KERNEL, Matrix, TiledOutputs, Transforms, transforms
 
 __all__ = ["IntegerWinograd", "WholeTransforms", "whole_transforms"]
 
@@ -64,7 +62,7 @@ def whole_transforms(tile: int) -> WholeTransforms:
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerWinograd:
+class IntegerWinograd(TiledOutputs):
     """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
 
     x: uint8[N, C / B, H, W, B], with H and W whole tiles and two more.
@@ -73,27 +71,6 @@ class IntegerWinograd:
     Result: int32[N, O / B, rows, columns, B]; what is left of the last tiles is dropped.
     Each result is exact where it is below ``whole_transforms(tile).limit``.
     """
-
-    tile: int
-    rows: int
-    columns: int
-
-    fusion: ClassVar[Fusion] = Fusion.CONTRACTION
-
-    def __post_init__(self) -> None:
-        whole_transforms(self.tile)
-        if min(self.rows, self.columns) < 1:
-            raise GraphError(f"{self}: required at least one row and column")
-
-    @property
-    def size(self) -> int:
-        """Rows and columns of the inputs of a tile."""
-        return self.tile + KERNEL - 1
-
-    @property
-    def tiles(self) -> tuple[int, int]:
-        """Rows and columns of tiles."""
-        return -(-self.rows // self.tile), -(-self.columns // self.tile)
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for other shapes and types."""

@@ -17,7 +17,7 @@ from ...errors import GraphError
 from ..types import TensorType
 from .protocol import Array, Fusion, require, require_inputs
 
-__all__ = ["KERNEL", "TILES", "Transforms", "Winograd", "transforms"]
+__all__ = ["KERNEL", "TILES", "TiledOutputs", "Transforms", "Winograd", "transforms"]
 
 KERNEL = 3
 """Rows and columns of the kernel."""
@@ -79,15 +79,10 @@ def _polynomial(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Winograd:
-    """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
+class TiledOutputs:
+    """``rows`` by ``columns`` outputs, ``tile`` by ``tile`` at a time.
 
-    x: float32[N, C / B, H, W, B], with H and W whole tiles and two more.
-    u: float32[T * T, O / B, C / B, B, B], the transformed weights, T = tile + 2: places of the
-    transform, output blocks, input blocks, input lanes, output lanes.
-    Result: float32[N, O / B, rows, columns, B]; what is left of the last tiles is dropped.
-    Products are of sums, so the result is less exact than of direct sums, and infinite values
-    become NaN.
+    Raises GraphError for a tile without points, and for no outputs.
     """
 
     tile: int
@@ -110,6 +105,19 @@ class Winograd:
     def tiles(self) -> tuple[int, int]:
         """Rows and columns of tiles."""
         return -(-self.rows // self.tile), -(-self.columns // self.tile)
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd(TiledOutputs):
+    """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
+
+    x: float32[N, C / B, H, W, B], with H and W whole tiles and two more.
+    u: float32[T * T, O / B, C / B, B, B], the transformed weights, T = tile + 2: places of the
+    transform, output blocks, input blocks, input lanes, output lanes.
+    Result: float32[N, O / B, rows, columns, B]; what is left of the last tiles is dropped.
+    Products are of sums, so the result is less exact than of direct sums, and infinite values
+    become NaN.
+    """
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for other shapes and types."""
