@@ -37,7 +37,7 @@ COMPILER_PARTS = {
     "loops": (*COMMON, "graph", "loops"),
     "lower": (*COMMON, "graph", "loops", "lower"),
     "schedule": (*COMMON, "loops", "schedule"),
-    "backends": (*COMMON, "graph", "loops", "schedule", "backends"),
+    "backends": (*COMMON, "child_process", "graph", "loops", "schedule", "backends"),
 }
 """What each part of the compiler may import of it; sibling backends never meet."""
 

@@ -75,7 +75,7 @@ def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
         group.nodes.append(node)
         if _fusion(node) not in (Fusion.ELEMENTWISE, Fusion.MOVEMENT):
             group.anchor = node
-        group.guarded = group.guarded or isinstance(node.operator, Concatenate | PadTensor)
+        group.guarded = group.guarded or _reads_under_condition(graph, node, producers)
         chosen[id(node)] = group
     return tuple(tuple(reversed(group.nodes)) for group in reversed(order))
 
@@ -161,6 +161,26 @@ def is_border(graph: Graph, node: Node) -> bool:
     value = graph.constants.get(node.inputs[1])
     inside = min((*operator.before, *operator.after), default=0) >= 0
     return value is not None and value.size == 1 and inside
+
+
+def _reads_under_condition(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
+    """Whether ``node`` reads its operands under a condition; not to put a border around what
+    begins with a contraction or windows: such results are written where they belong.
+    """
+    if not is_border(graph, node):
+        return isinstance(node.operator, Concatenate | PadTensor)
+    shape = graph.types[node.inputs[0]].shape
+    todo, seen = [node.inputs[0]], {node.inputs[0]}
+    while todo:
+        before = producers.get(todo.pop())
+        if before is None or graph.types[before.outputs[0]].shape != shape:
+            continue
+        if _fusion(before) is Fusion.CONTRACTION or isinstance(before.operator, WindowReduce):
+            return False
+        if _fusion(before) is Fusion.ELEMENTWISE:
+            todo += [name for name in before.inputs if name not in seen]
+            seen.update(before.inputs)
+    return True
 
 
 def _leads_to(node: Node, group: _Group) -> bool:

@@ -5,23 +5,15 @@
 It ends with its parent.
 """
 
-import ctypes
-import signal
-import sys
-from multiprocessing.connection import Connection
-
+from ..child_process import serve_parent
 from .problem import Job, Measured
 
 __all__ = ["main"]
 
-PR_SET_PDEATHSIG = 1
-
 
 def main() -> None:
     """Measure until the parent closes its end."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Connection(int(sys.argv[1])) as parent:
+    with serve_parent() as parent:
         while True:
             try:
                 job = parent.recv()

@@ -1,17 +1,14 @@
 """Measurements in processes of this machine, each of which may crash or hang at no further cost."""
 
 import atexit
-import os
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, Protocol, TypeVar
+from multiprocessing.connection import wait
+from typing import Generic, Protocol, TypeVar
 
+from ..child_process import ChildProcess
 from ..errors import TuneError
 from .problem import Job, Measured
 
@@ -21,6 +18,7 @@ Name = TypeVar("Name")
 Request = Callable[[], tuple[Name, Job] | None]
 """Another job and what it is called; None when there is none now."""
 
+WORKER = f"{__package__}.worker"
 HOPELESS = 4
 """Workers that died or hung one after the other, before any has measured something."""
 
@@ -40,37 +38,11 @@ class Workers(Protocol[Name]):
         ...
 
 
-@dataclass(slots=True)
-class _Worker:
-    process: "subprocess.Popen[bytes]"
-    socket: "Connection[Any, Any]"
-
-    @staticmethod
-    def start() -> "_Worker":
-        own, child = Pipe()
-        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        with child:
-            process = subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.worker", str(child.fileno())],
-                pass_fds=(child.fileno(),),
-                env={**os.environ, **single},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
-        return _Worker(process, own)
-
-    def end(self) -> None:
-        """Kill it."""
-        self.process.kill()
-        self.process.wait()
-        self.socket.close()
-
-
 @dataclass(frozen=True, slots=True)
 class _Running(Generic[Name]):
     """until: when it has taken too long."""
 
-    worker: _Worker
+    worker: ChildProcess
     name: Name
     until: float
 
@@ -83,7 +55,7 @@ class LocalWorkers(Generic[Name]):
 
     def __init__(self, count: int, seconds: float) -> None:
         self._count, self._seconds = count, seconds
-        self._idle: deque[_Worker] = deque()
+        self._idle: deque[ChildProcess] = deque()
         self._lost, self._measured = 0, False
 
     def close(self) -> None:
@@ -122,7 +94,7 @@ class LocalWorkers(Generic[Name]):
     def _begun(self, name: Name, job: Job) -> _Running[Name]:
         """The job at work on a worker; those that were killed while they waited are left out."""
         while True:
-            worker = self._idle.pop() if self._idle else _Worker.start()
+            worker = self._idle.pop() if self._idle else ChildProcess.start(WORKER)
             try:
                 worker.socket.send(job)
             except OSError:
@@ -131,7 +103,7 @@ class LocalWorkers(Generic[Name]):
                 continue
             return _Running(worker, name, time.monotonic() + self._seconds)
 
-    def _outcome(self, worker: _Worker, ready: bool) -> Measured:
+    def _outcome(self, worker: ChildProcess, ready: bool) -> Measured:
         if not ready:
             worker.end()
             self._count_lost()

@@ -1,13 +1,7 @@
-"""Loop functions to object files: from the cache, or by LLVM, in several processes at a time.
-
-LLVM as llvmlite has it runs in one thread of a process at a time, so that many functions are
-compiled by forked processes.
-"""
+"""Loop functions to object files: from the cache, or by LLVM, in several processes at a time."""
 
 import multiprocessing
 import os
-import threading
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +12,16 @@ from ...schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
+from .workers import build_with_workers
 from .optimize import to_object
 from .target import CpuTarget
 
-__all__ = ["LlvmOptions", "build_functions"]
+__all__ = ["LlvmOptions", "build_function", "build_functions"]
 
-_FUNCTIONS_OF_A_PROCESS = 6
+Task = tuple[str, Function, CpuTarget, int]
+"""Key, function, the CPU it is for, and the threads that parallel loops run on."""
+
+_FUNCTIONS_OF_A_PROCESS = 8
 """A process is worth its start for as many functions."""
 
 
@@ -81,37 +79,12 @@ def _build_all(
     cores = options.jobs or len(os.sched_getaffinity(0))
     processes = min(cores, len(work) // _FUNCTIONS_OF_A_PROCESS)
     daemonic = multiprocessing.current_process().daemon
-    if processes < 2 or daemonic:
-        return [_build(*each) for each in work]
-    with _forking:
-        return _build_in_processes(work, processes)
+    return build_with_workers(work, build_function, 0 if daemonic else max(processes - 1, 0))
 
 
-def _build_in_processes(
-    work: list[tuple[str, Function, CpuTarget, int]], processes: int
-) -> list[BuiltFunction]:
-    _inherited.append(work)
-    try:
-        with warnings.catch_warnings():
-            # Of forking a process with threads: the pool's hold nothing that a child needs.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pool = multiprocessing.get_context("fork").Pool(processes)
-        with pool:
-            return pool.map(_build_inherited, range(len(work)), chunksize=1)
-    finally:
-        _inherited.pop()
-
-
-_forking = threading.Lock()
-_inherited: list[list[tuple[str, Function, CpuTarget, int]]] = []
-"""What forked processes find to do: nothing has to be sent to them."""
-
-
-def _build_inherited(number: int) -> BuiltFunction:
-    return _build(*_inherited[-1][number])
-
-
-def _build(key: str, function: Function, target: CpuTarget, threads: int) -> BuiltFunction:
+def build_function(task: Task) -> BuiltFunction:
+    """The object file of a function.  Raises GraphError for what a CPU cannot run."""
+    key, function, target, threads = task
     module = ModuleText(target)
     signature = write_function(module, function, _symbol(key), threads)
     return BuiltFunction(

@@ -114,6 +114,19 @@ def test_a_contraction_ends_in_a_padding_with_a_constant(mode: PadMode) -> None:
     assert g.groups(g(padding, g(Cast(DType.INT8), moved), fill)) == sizes
 
 
+def test_what_an_epilogue_reads_twice_does_not_keep_its_padding_apart() -> None:
+    """The product; ``y * tanh(y)`` of it; the padding, which otherwise reads under a condition."""
+    g = Chain()
+    w = g.builder.constant("w", np.ones((8, 8), np.float32))
+    kinds = (g.builder.types[g.x], g.builder.types[w])
+    product = g(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.FLOAT32), g.x, w)
+    fill = g.builder.constant("fill", np.zeros((), np.float32))
+    padding = PadTensor((1, 0), (1, 0), PadMode.CONSTANT)
+    assert g.groups(g(padding, g(MUL, product, g(TANH, product)), fill)) == [4]
+    y = g(EXP, g.x)
+    assert g.groups(g(padding, g(MUL, y, g(TANH, y)), fill)) == [4, 1, 3]
+
+
 @pytest.mark.parametrize(("dtype", "sizes"), [("int8", [2, 3]), ("float32", [1, 3])])
 def test_a_narrow_epilogue_stays_with_a_contraction_that_cannot_join(
     dtype: str, sizes: list[int]

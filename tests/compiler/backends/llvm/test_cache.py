@@ -1,4 +1,4 @@
-"""Machine code on disk: found again, never trusted when damaged, built by several processes."""
+"""Machine code on disk: found again, never trusted when damaged."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,7 @@ from dovetail.compiler.backends.llvm.cache import content_key
 from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.backends.llvm.target import CpuTarget
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.errors import GraphError
-from dovetail.compiler.loops.expressions import Buffer
-from dovetail.compiler.loops.ir import Function, LoopKind, Store
+from dovetail.compiler.loops.ir import Function, LoopKind
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.text import to_text
 
@@ -41,7 +39,7 @@ def test_code_is_found_again_whatever_the_function_is_called(
 ) -> None:
     first = run(scaled(3.0), tmp_path)
     assert len(entries(tmp_path)) == 1
-    monkeypatch.setattr(build, "_build", None)
+    monkeypatch.setattr(build, "build_function", None)
     np.testing.assert_array_equal(run(scaled(3.0, "another name"), tmp_path), first)
 
 
@@ -73,22 +71,6 @@ def test_content_cpu_and_threads_are_told_apart() -> None:
     ]
     assert len(set(keys)) == 4
     assert content_key(scaled(3.0, "other"), native, 1) == keys[0]
-
-
-def test_many_functions_are_built_by_several_processes() -> None:
-    functions = [scaled(float(n), f"f{n}") for n in range(13)]
-    module = compile_functions(functions, LlvmOptions(jobs=2))
-    x = np.arange(8, dtype=np.float32)
-    for n in range(13):
-        np.testing.assert_array_equal(module.run(f"f{n}", [x])[0], x * n)
-
-
-def test_an_error_in_another_process_arrives() -> None:
-    y = Buffer("y", (), DType.FLOAT32)
-    wrong = Function("wrong", (), (y,), Store(y, (), Buffer("z", (), DType.FLOAT32)[()]))
-    functions = [scaled(float(n), f"f{n}") for n in range(13)]
-    with pytest.raises(GraphError, match="load of z, which is not in scope"):
-        compile_functions([*functions, wrong], LlvmOptions(jobs=2))
 
 
 @given(functions(), functions())

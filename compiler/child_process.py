@@ -1,0 +1,58 @@
+"""Python processes beside this one that live no longer than it: started anew, never forked.
+
+A fork of a process with threads hangs when one of them just then multiplies matrices (OpenBLAS),
+and copies locks that others hold (llvmlite's).
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+__all__ = ["ChildProcess", "serve_parent"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChildProcess:
+    """A process, and the socket to it, which takes and gives objects."""
+
+    process: "subprocess.Popen[bytes]"
+    socket: "Connection[Any, Any]"
+
+    @classmethod
+    def start(cls, module: str) -> "ChildProcess":
+        """Run ``python -m module SOCKET``, without input and output, NumPy on one thread.
+
+        It ends at the latest with the thread that starts it.
+        """
+        own, child = Pipe()
+        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        with child:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, str(child.fileno())],
+                pass_fds=(child.fileno(),),
+                env={**os.environ, **single},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        return cls(process, own)
+
+    def end(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+
+
+def serve_parent() -> "Connection[Any, Any]":
+    """In the child: its end of the socket.  Interrupts are the parent's; it ends with it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return Connection(int(sys.argv[1]))
