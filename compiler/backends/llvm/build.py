@@ -12,9 +12,9 @@ from ...schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
-from .workers import build_with_workers
 from .optimize import to_object
 from .target import CpuTarget
+from .workers import build_with_workers
 
 __all__ = ["LlvmOptions", "build_function", "build_functions"]
 
