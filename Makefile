@@ -92,7 +92,9 @@ benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, laye
 benchmark-boards: $(READY) ## Inferences a second on the boards beside published entries
 	$(BIN)/python benchmarks/boards.py $(ARGS)
 
-benchmark-cpu: $(READY) ## Measure float networks on the CPU beside ONNX Runtime
+benchmark-cpu: $(READY) ## Measure networks on the CPU beside ONNX Runtime, OpenVINO and, for SqueezeNet, TVM: ARGS
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[peers]'
 	$(BIN)/python benchmarks/cpu.py $(ARGS)
 
 benchmark-tuning: $(READY) ## Compare searches for schedules; writes docs/pictures/tuning.svg
