@@ -19,7 +19,8 @@ from ...errors import CompilerError
 from .build import LlvmOptions, build_functions
 from .main import main_text
 from .optimize import Effort, to_object
-from .pool_text import FIELD_BYTES, POOL_TEXT, START, THREAD_BYTES
+from .pool_layout import FIELD_BYTES, THREAD_BYTES
+from .pool_text import POOL_TEXT, START
 from .program import ALIGNMENT, FIRST_STOP, Program, memory_bytes
 from .target import CpuTarget
 

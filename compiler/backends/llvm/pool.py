@@ -6,7 +6,8 @@ from functools import cache
 from dovetail.runtime.native.pool import PoolCode
 
 from .optimize import Effort, to_object
-from .pool_text import FIELD_BYTES, POOL_TEXT, START, STOP, THREAD_BYTES
+from .pool_layout import FIELD_BYTES, THREAD_BYTES
+from .pool_text import POOL_TEXT, START, STOP
 from .target import CpuTarget
 
 __all__ = ["POOL_SYMBOLS", "pool_code", "pool_object"]

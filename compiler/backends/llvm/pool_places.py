@@ -10,14 +10,14 @@ what other processes do.
 A caller that may run on one CPU alone changes nothing.
 """
 
+from .pool_layout import FIELD_BYTES, OWN, THREAD_BYTES, fields
+
 __all__ = ["PLACES_TEXT", "SWITCH"]
 
 SWITCH = "DOVETAIL_SETTLE_THREADS"
 """The environment variable that, when it begins with 0, leaves the threads to the kernel."""
 _WORDS = 16
 """Of a mask of CPUs: 1,024.  On a larger machine the calls fail, and threads stay as they are."""
-_HOME, _THREADS, _CPUS = 68, 72, 80
-_FIRST_ID, _STEP = 128 + 28, 128
 
 PLACES_TEXT = f"""
 @dovetail.pool.switch = internal constant [{len(SWITCH) + 1} x i8] c"{SWITCH}\\00"
@@ -50,9 +50,7 @@ end:
 define internal void @dovetail.pool.places(ptr %pool) {{
 entry:
   %mask = alloca [{_WORDS} x i64], align 8
-  %home = getelementptr i8, ptr %pool, i64 {_HOME}
-  %threads = getelementptr i8, ptr %pool, i64 {_THREADS}
-  %cpus = getelementptr i8, ptr %pool, i64 {_CPUS}
+{fields("home", "threads", "cpus")}
   %count = call i64 @dovetail.pool.mask(ptr %mask)
   %known = icmp sgt i64 %count, 0
   %all = load i64, ptr %threads
@@ -75,9 +73,7 @@ end:
 define internal void @dovetail.pool.settle(ptr %pool, i32 %cpu) {{
 entry:
   %mask = alloca [{_WORDS} x i64], align 8
-  %home = getelementptr i8, ptr %pool, i64 {_HOME}
-  %threads = getelementptr i8, ptr %pool, i64 {_THREADS}
-  %cpus = getelementptr i8, ptr %pool, i64 {_CPUS}
+{fields("home", "threads", "cpus")}
   %before = load i32, ptr %home
   %off = icmp eq i32 %before, -2
   %unknown = icmp uge i32 %cpu, {64 * _WORDS}
@@ -105,9 +101,9 @@ thread:
   %more = icmp slt i64 %own, %all
   br i1 %more, label %ask, label %settled
 ask:
-  %offset = mul i64 %own, {_STEP}
+  %offset = mul i64 %own, {THREAD_BYTES}
   %base = getelementptr i8, ptr %pool, i64 %offset
-  %id.at = getelementptr i8, ptr %base, i64 {_FIRST_ID}
+  %id.at = getelementptr i8, ptr %base, i64 {FIELD_BYTES + OWN["id"]}
   %id = load atomic i32, ptr %id.at seq_cst, align 4
   %started = icmp ne i32 %id, 0
   br i1 %started, label %set, label %end
