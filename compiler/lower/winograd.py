@@ -6,14 +6,11 @@
 Of bytes V are words of 16 bits, M sums of 32 that may wrap, and y is multiplied and shifted to the
 result (see ``integer_winograd``).
 
-The rows are as many as move least data: each block reads all weights, and what V and M have beyond
-the second-level cache is written to the next one and read back.  Threads share the blocks, if the
-weights are few enough for each of them to read them all, or else the steps of one block.
+How many rows, ``winograd_rows`` says.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 from ..dtypes import DType
@@ -21,7 +18,6 @@ from ..graph.operators.contractions import Contract
 from ..graph.operators.integer_winograd import IntegerWinograd, whole_transforms
 from ..graph.operators.winograd import Transforms, Winograd, transforms
 from ..graph.types import TensorType
-from ..graph.winograd import INPUT_CYCLES, OUTPUT_CYCLES
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
@@ -29,16 +25,9 @@ from .contractions import combine, contract, converted
 from .operand import Anchor, Operand, Result, Scope, index
 from .packing import LANES, PACKED, find_bytes, pack
 from .transforms import Grid, Names, transformed
+from .winograd_rows import rows_together
 
 __all__ = ["WINOGRAD", "products", "whole_products"]
-
-CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
-"""Of V and M together: what the second-level cache holds of them, and what the next one may."""
-NEAREST_BYTES = 1 << 20
-"""Of the second-level cache, weights included."""
-
-PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
-"""In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
 
 
 def winograd(
@@ -82,19 +71,10 @@ class _Winograd:
 
     def nest(self) -> Stmt:
         """Loops over the batch and over blocks of rows of tiles."""
-        down, across = self.operator.tiles
-        batch, blocks, lanes = self.x.type.shape[0], self.x.type.shape[1], self.x.type.shape[4]
+        down, batch = self.operator.tiles[0], self.x.type.shape[0]
+        threads = self.scope.machine.threads
         v, m = (kind.bytes for kind in self.types)
-        both = v * blocks * lanes + m * self.u.type.shape[1] * self.u.type.shape[4]
-        row_bytes = self.operator.size**2 * across * both
-        weight_bytes, threads = v * self.u.type.elements, self.scope.machine.threads
-        rows = _rows_at_a_time(down, row_bytes, weight_bytes)
-        if threads > 1:
-            rate = 4 // v * PRODUCTS
-            row_work = self.operator.size**2 * across * prod(self.u.type.shape[1:]) / rate
-            tile, outputs = self.operator.tile, self.u.type.shape[1]
-            row_work += across * (blocks * INPUT_CYCLES[tile] + outputs * OUTPUT_CYCLES[tile])
-            rows = _rows_of_threads(down, row_bytes, weight_bytes, row_work, threads)
+        rows = rows_together(self.operator, self.x.type, self.u.type, (v, m), threads)
         if self.scope.decisions.rows is not None:
             rows = min(down, max(1, self.scope.decisions.rows))
         self.scope.taken = replace(self.scope.taken, rows=rows)
@@ -243,51 +223,6 @@ class _Winograd:
         for register in registers:
             result = Allocate(register, result)
         return result
-
-
-def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
-    """Of ``rows`` rows of tiles; row_bytes: of V and M of one."""
-
-    def moved(blocks: int) -> float:
-        own = -(-rows // blocks) * row_bytes
-        beyond = max(0.0, 1 - CACHE_BYTES / own)
-        return blocks * weight_bytes + 2 * beyond * rows * row_bytes
-
-    least = min(rows, -(-rows * row_bytes // MOST_BYTES))
-    blocks = min(range(least, rows + 1), key=moved)
-    return -(-rows // blocks)
-
-
-def _rows_of_threads(
-    rows: int, row_bytes: int, weight_bytes: int, row_work: float, threads: int
-) -> int:
-    """The same for blocks that threads share, or all rows, for threads that share the steps.
-
-    row_work: cycles of one row.  Counts the cycles of the thread with most work.
-    """
-
-    def beyond(own_bytes: float) -> float:
-        return 2 * max(0.0, own_bytes - CACHE_BYTES)
-
-    def apart(blocks: int) -> float:
-        each = -(-rows // blocks)
-        whole, rest = divmod(rows, each)
-        own = each * -(-whole // threads)
-        if rest and whole % threads == 0:
-            own += rest
-        block_bytes = each * row_bytes
-        near = NEAR_BYTES * (2 if weight_bytes + block_bytes <= NEAREST_BYTES else 1)
-        moved = weight_bytes / near + beyond(block_bytes) / NEAR_BYTES
-        return own * row_work + -(-own // each) * moved
-
-    both = rows * row_bytes / threads
-    together = (rows * row_work + weight_bytes / NEAR_BYTES) / threads
-    together += beyond(both) / NEAR_BYTES + both / 2 / WRITTEN_BYTES
-    least = max(2, -(-rows * row_bytes // MOST_BYTES))
-    blocks = min(range(least, rows + 1), key=apart, default=rows)
-    if rows == 1 or (both <= MOST_BYTES and together < apart(blocks)):
-        return rows
-    return -(-rows // blocks)
 
 
 def products(v: tuple[int, ...], m: tuple[int, ...]) -> Contract:
