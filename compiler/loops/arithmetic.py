@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType
+from ..graph.operators.functions import UNARY
 from .expressions import COMPARISONS, BinaryFunction, UnaryFunction
 
 __all__ = ["binary", "bitcast", "cast", "constant", "integer_limits", "unary", "wrap"]
@@ -44,30 +45,6 @@ def constant(value: int | float | bool, dtype: DType) -> Value:
     return wrap(int(value), dtype)
 
 
-MATH: dict[UnaryFunction, Callable[[np.float64], Any]] = {
-    UnaryFunction.EXP: np.exp,
-    UnaryFunction.LOG: np.log,
-    UnaryFunction.SIN: np.sin,
-    UnaryFunction.COS: np.cos,
-    UnaryFunction.TAN: np.tan,
-    UnaryFunction.ASIN: np.arcsin,
-    UnaryFunction.ACOS: np.arccos,
-    UnaryFunction.ATAN: np.arctan,
-    UnaryFunction.SINH: np.sinh,
-    UnaryFunction.COSH: np.cosh,
-    UnaryFunction.TANH: np.tanh,
-    UnaryFunction.ASINH: np.arcsinh,
-    UnaryFunction.ACOSH: np.arccosh,
-    UnaryFunction.ATANH: np.arctanh,
-    UnaryFunction.ERF: math.erf,
-    UnaryFunction.SQRT: np.sqrt,
-    UnaryFunction.FLOOR: np.floor,
-    UnaryFunction.CEIL: np.ceil,
-    UnaryFunction.TRUNC: np.trunc,
-    UnaryFunction.RINT: np.rint,
-}
-"""On float64; a float64 result is then rounded to the operand's dtype."""
-
 ROUNDINGS = frozenset(
     {UnaryFunction.FLOOR, UnaryFunction.CEIL, UnaryFunction.TRUNC, UnaryFunction.RINT}
 )
@@ -76,7 +53,7 @@ ROUNDINGS = frozenset(
 def unary(function: UnaryFunction, dtype: DType) -> Callable[[Value], Value]:
     """``function`` on an operand of ``dtype``.
 
-    Integers are taken as float64 by the functions of analysis, whose result is truncated.
+    Functions of analysis are those of float64, rounded to ``dtype``, or truncated to an integer.
     """
     match function:
         case UnaryFunction.ISNAN | UnaryFunction.ISINF if not dtype.is_float:
@@ -99,7 +76,7 @@ def unary(function: UnaryFunction, dtype: DType) -> Callable[[Value], Value]:
             return lambda value: wrap(abs(value), dtype)
         case _ if function in ROUNDINGS and not dtype.is_float:
             return lambda value: value
-    compute, back = MATH[function], cast(DType.FLOAT64, dtype)
+    compute, back = UNARY[function], cast(DType.FLOAT64, dtype)
     return lambda value: back(np.float64(compute(np.float64(value))))
 
 

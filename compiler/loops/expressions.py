@@ -4,10 +4,11 @@
           | Unary function Expr | Binary function Expr Expr | Select Expr Expr Expr
           | MultiplyAdd Expr Expr Expr | Cast dtype Expr | Bitcast dtype Expr
 
-Loop variables and indices are int64.  Integer arithmetic wraps; ``div`` of integers truncates,
-``floordiv`` and ``mod`` round down.  Comparisons give bool.  ``and``, ``or``, ``xor`` and ``not``
-work on the bits of integers, and on bool.  A load in the operand of a ``Select`` that is not chosen
-is not done.
+Loop variables and indices are int64.  The functions are those of graphs.  Integer arithmetic wraps;
+``div`` of integers truncates, ``floordiv`` and ``mod`` round down; a division by 0 and a shift by
+less than 0 or by all bits have no meaning.  Comparisons give bool.  ``and``, ``or``, ``xor`` and
+``not`` work on the bits of integers, and on bool.  A load in the operand of a ``Select`` that is
+not chosen is not done.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import Union
 
 from ..dtypes import DType
 from ..errors import GraphError
-from ..graph.operators.functions import TESTS, UnaryFunction
+from ..graph.operators.functions import COMPARISONS, TESTS, BinaryFunction, UnaryFunction
 
 __all__ = [
     "COMPARISONS",
@@ -74,39 +75,6 @@ SCRATCHPADS: Mapping[Scope, tuple[DType, ...]] = {
     Scope.TAB: (DType.INT8,),
 }
 """The accelerator's memories, and the element types that each holds."""
-
-
-class BinaryFunction(StrEnum):
-    """Functions of two operands of one dtype, which give it, but for comparisons."""
-
-    ADD = "add"
-    SUB = "sub"
-    MUL = "mul"
-    DIV = "div"
-    FLOORDIV = "floordiv"
-    MOD = "mod"
-    """The sign of the divisor, as in Python."""
-    REM = "rem"
-    """The sign of the dividend, as C's fmod."""
-    POW = "pow"
-    MIN = "min"
-    MAX = "max"
-    """Of floats: NaN when an operand is NaN."""
-    AND = "and"
-    OR = "or"
-    XOR = "xor"
-    SHL = "shl"
-    SHR = "shr"
-    """Arithmetic for signed dtypes, logical for unsigned."""
-    LT = "lt"
-    LE = "le"
-    EQ = "eq"
-    NE = "ne"
-
-
-COMPARISONS = frozenset(
-    {BinaryFunction.LT, BinaryFunction.LE, BinaryFunction.EQ, BinaryFunction.NE}
-)
 
 
 @dataclass(frozen=True, slots=True)

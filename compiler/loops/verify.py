@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ..dtypes import DType
 from ..errors import GraphError
+from ..graph.operators.functions import BITWISE, SHIFTS
 from .accesses import Access, accesses
 from .affine import Linear
 from .bounds import Bounds
@@ -44,8 +45,7 @@ from .traverse import bodies, expressions, own_expressions, walk
 
 __all__ = ["verify"]
 
-BITWISE = frozenset({BinaryFunction.AND, BinaryFunction.OR, BinaryFunction.XOR, UnaryFunction.NOT})
-SHIFTS = frozenset({BinaryFunction.SHL, BinaryFunction.SHR})
+OF_BITS = BITWISE | {UnaryFunction.NOT}
 COUNTED = frozenset({LoopKind.VECTOR, LoopKind.UNROLLED})
 """Kinds whose extent is constant, and whose variables may index registers."""
 
@@ -202,11 +202,11 @@ class _Verifier:
                     raise self.error(stmt, f"bitcast of {operand.dtype} to {dtype}, of other size")
 
     def defined(self, function: BinaryFunction | UnaryFunction, dtype: DType, stmt: Stmt) -> None:
-        if function in BITWISE and dtype.is_float:
+        if function in OF_BITS and dtype.is_float:
             raise self.error(stmt, f"{function} of {dtype}; required integers or bool")
         if function in SHIFTS and (dtype.is_float or dtype is DType.BOOL):
             raise self.error(stmt, f"{function} of {dtype}; required integers")
-        allowed = function in BITWISE or function in COMPARISONS
+        allowed = function in OF_BITS or function in COMPARISONS
         extremes = (BinaryFunction.MIN, BinaryFunction.MAX)
         if (
             dtype is DType.BOOL

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..dtypes import DType
 from ..graph.operators import elementwise
+from ..graph.operators.functions import SHIFTS
 from ..loops.expressions import (
     Binary,
     BinaryFunction,
@@ -20,6 +21,10 @@ from .operand import Element, Indices, Operand
 
 __all__ = ["ELEMENTWISE"]
 
+DIVISIONS = frozenset(
+    {BinaryFunction.DIV, BinaryFunction.FLOORDIV, BinaryFunction.MOD, BinaryFunction.REM}
+)
+
 
 def unary(operator: elementwise.Unary, operands: Sequence[Operand], indices: Indices) -> Expr:
     """One function of the same name."""
@@ -31,16 +36,11 @@ def binary(operator: elementwise.Binary, operands: Sequence[Operand], indices: I
     a, b = (each.broadcast(indices) for each in operands)
     function, dtype = operator.function, a.dtype
     if not dtype.is_float and dtype != DType.BOOL:
-        match function:
-            case elementwise.BinaryFunction.DIV | elementwise.BinaryFunction.MOD:
-                return _divide(BinaryFunction(function.value), a, b)
-            case elementwise.BinaryFunction.REM:
-                return _divide(BinaryFunction.REM, a, b)
-            case elementwise.BinaryFunction.SHL | elementwise.BinaryFunction.SHR:
-                return _shift(BinaryFunction(function.value), a, b)
-            case _:
-                pass
-    return Binary(BinaryFunction(function.value), a, b)
+        if function in DIVISIONS:
+            return _divide(function, a, b)
+        if function in SHIFTS:
+            return _shift(function, a, b)
+    return Binary(function, a, b)
 
 
 def where(operator: elementwise.Where, operands: Sequence[Operand], indices: Indices) -> Expr:

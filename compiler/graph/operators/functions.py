@@ -1,4 +1,8 @@
-"""Functions of one and of two elements, and what they compute."""
+"""Functions of one and of two elements, and what they compute.
+
+Loop programs have the same functions, but leave some results open that are given here: see
+``loops/expressions.py``.
+"""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -16,6 +20,7 @@ __all__ = [
     "OF_INTEGERS",
     "SHIFTS",
     "TESTS",
+    "UNARY",
     "BinaryFunction",
     "UnaryFunction",
     "evaluate_binary",
@@ -61,11 +66,13 @@ class BinaryFunction(StrEnum):
     SUB = "sub"
     MUL = "mul"
     DIV = "div"
-    """Of integers: towards zero; division by zero gives 0."""
+    """Of integers: towards zero.  These and their remainders: 0 where the divisor is 0."""
+    FLOORDIV = "floordiv"
+    """The quotient rounded down."""
     MOD = "mod"
-    """The sign of the divisor."""
+    """The sign of the divisor, as in Python."""
     REM = "rem"
-    """The sign of the dividend."""
+    """The sign of the dividend, as C's fmod."""
     POW = "pow"
     MIN = "min"
     MAX = "max"
@@ -75,6 +82,7 @@ class BinaryFunction(StrEnum):
     XOR = "xor"
     SHL = "shl"
     SHR = "shr"
+    """Arithmetic for signed dtypes, logical for unsigned."""
     LT = "lt"
     LE = "le"
     EQ = "eq"
@@ -116,6 +124,7 @@ UNARY: dict[UnaryFunction, Callable[..., Any]] = {
     UnaryFunction.ISNAN: np.isnan,
     UnaryFunction.ISINF: np.isinf,
 }
+"""NumPy's function of each."""
 
 BINARY: dict[BinaryFunction, Callable[..., Any]] = {
     BinaryFunction.ADD: np.add,
@@ -158,6 +167,8 @@ def _is_float(x: Array) -> bool:
 def _binary(function: BinaryFunction, a: Array, b: Array) -> Array:
     if function is BinaryFunction.DIV:
         return np.true_divide(a, b) if _is_float(a) else _divide_integers(a, b)
+    if function is BinaryFunction.FLOORDIV:
+        return np.floor(np.true_divide(a, b)) if _is_float(a) else np.floor_divide(a, b)
     if function is BinaryFunction.POW:
         return np.power(a, b) if _is_float(a) else _power_integers(a, b)
     if function in SHIFTS:
