@@ -25,6 +25,10 @@ EPILOGUE = 8
 """Operations on a result, about: sums become bytes."""
 
 
+LEAST_WORK = 1 << 15
+"""Products of an operator whose tiles threads share."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What a tile may use of a CPU's core."""
@@ -88,17 +92,20 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
     if vector in operator.summed:
         machine = replace(machine, registers=min(machine.registers, STREAMS))
     useful = [label for label in reversed(operator.kept) if counts[label] > 1]
+    products = everything * lanes * prod(operator.sizes[label] for label in operator.summed)
+    threads = machine.threads if products >= LEAST_WORK else 1
     best: dict[int, int] = {}
     best_time = everything * _cycles(1, 1, [(False, False, use.bytes) for use in uses], machine)
     for first, second in ((x, y) for x in useful for y in (None, *useful) if x != y):
         pairs = [(first in use.labels, second in use.labels, use.bytes) for use in uses]
         one, other = counts[first], 1 if second is None else counts[second]
-        rest = everything / (one * other)
+        rest = everything // (one * other)
         for tile in range(2, min(one, machine.registers) + 1):
             for size in _seconds(second, tile, other, machine):
                 if not _fits(tile, size, pairs, machine):
                     continue
-                time = rest * _time(one, tile, other, size, pairs, machine)
+                pieces = _pieces(one, tile), _pieces(other, size)
+                time = _time(rest, pieces, pairs, machine, threads)
                 chosen = {first: tile} if second is None else {first: tile, second: size}
                 time += _waiting(chosen, counts, uses, machine)
                 if time < best_time * 0.999:
@@ -236,17 +243,25 @@ def _contiguous(axes: Sequence[Axis], label: int) -> bool | None:
     return places == [(len(axes) - 1, 1)]
 
 
-def _time(one: int, tile: int, other: int, size: int, pairs: Pairs, machine: Machine) -> float:
-    """Cycles for one step of the summed labels, over all values of both tiled labels."""
+Pieces = tuple[tuple[int, int], ...]
+"""Sizes of tiles along a label, and how often they come."""
+
+
+def _time(
+    rest: int, pieces: tuple[Pieces, Pieces], pairs: Pairs, machine: Machine, threads: int
+) -> float:
+    """Cycles for one step of the summed labels, over all values of both tiled labels, ``rest``
+    times; of fewer tiles than threads each counts as many as it leaves idle.
+    """
     total = 0.0
-    for first, repeats in _pieces(one, tile):
-        for second, times in _pieces(other, size):
-            total += repeats * times * _cycles(first, second, pairs, machine)
+    for first, repeats in pieces[0]:
+        for second, times in pieces[1]:
+            tiles = max(rest * repeats * times, threads)
+            total += tiles * _cycles(first, second, pairs, machine)
     return total
 
 
-def _pieces(count: int, tile: int) -> tuple[tuple[int, int], ...]:
-    """Sizes of tiles, and how often they come."""
+def _pieces(count: int, tile: int) -> Pieces:
     whole, rest = divmod(count, tile)
     return ((tile, whole), (rest, 1)) if rest else ((tile, whole),)
 
