@@ -39,8 +39,8 @@ TINY = HardwareConfig(
 )
 """4x4: small enough for every test."""
 
-ZYNQ7020 = HardwareConfig(
-    name="zynq7020",
+SIXTEEN = HardwareConfig(
+    name="sixteen",
     block=16,
     bus_bytes=8,
     act_depth=8192,
@@ -49,23 +49,19 @@ ZYNQ7020 = HardwareConfig(
     par_depth=256,
     tap_depth=256,
     tab_depth=512,
-    acc_banks=2,
-    multiplier_bits=25,
 )
+"""16x16 with memories of a middle size; those below say what is different in them."""
+
+ZYNQ7020 = replace(SIXTEEN, name="zynq7020", acc_banks=2, multiplier_bits=25)
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.
 """
 
-ECP5_85 = HardwareConfig(
+ECP5_85 = replace(
+    SIXTEEN,
     name="ecp5_85",
-    block=16,
-    bus_bytes=8,
     act_depth=4096,
     wgt_depth=512,
-    acc_depth=1024,
-    par_depth=256,
-    tap_depth=256,
-    tab_depth=512,
     act_banks=4,
     acc_banks=2,
     tile_cycles=2,
@@ -83,16 +79,11 @@ ECP5_85_FAST = replace(ECP5_85, name="ecp5_85_fast", tile_cycles=1, core_clock_r
 ECP5_85_8X8 = replace(ECP5_85, name="ecp5_85_8x8", block=8, tile_cycles=1, vector_cycles=2)
 """8x8 in a cycle, for a ULX3S-85F: half the multipliers, more room for wires."""
 
-ECP5_25 = HardwareConfig(
+ECP5_25 = replace(
+    SIXTEEN,
     name="ecp5_25",
     block=4,
     bus_bytes=4,
-    act_depth=8192,
-    wgt_depth=1024,
-    acc_depth=1024,
-    par_depth=256,
-    tap_depth=256,
-    tab_depth=512,
     act_banks=2,
     acc_banks=1,
     queue_depth=8,
@@ -104,16 +95,13 @@ ECP5_25 = HardwareConfig(
 )
 """4x4 in a cycle, for a ULX3S-25F: one lane of the vector unit, so that its 28 multipliers do."""
 
-LARGE = HardwareConfig(
+LARGE = replace(
+    SIXTEEN,
     name="large",
     block=32,
     bus_bytes=16,
     act_depth=16384,
-    wgt_depth=1024,
     acc_depth=2048,
-    par_depth=256,
-    tap_depth=256,
-    tab_depth=512,
     dram=DramTiming(latency_cycles=32, queue_bursts=16),
 )
 """32x32 with a 128-bit AXI port."""
