@@ -1,0 +1,120 @@
+"""The command ``dovetail compile``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .arrays import read_dimensions
+from .output import clear_errors, human, print_json, progress, require_folder, table
+from .records import record_paths, records_option
+
+if TYPE_CHECKING:
+    from dovetail.runtime.module import Module
+
+__all__ = ["compile_command"]
+
+
+@click.command("compile")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--target", default="vta", help="vta, vta:CONFIG or cpu.", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
+@click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension (cpu)."
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
+)
+@click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
+@click.option(
+    "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
+)
+@click.option(
+    "--plans",
+    type=click.Path(path_type=Path),
+    help="File of plans (vta): known ones are used again, new ones added.",
+)
+@click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
+@records_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def compile_command(
+    model: Path,
+    target: str,
+    output: Path,
+    dump: Path | None,
+    dims: tuple[str, ...],
+    threads: int,
+    cpu_level: str,
+    most_work: float | None,
+    plans: Path | None,
+    no_winograd: bool,
+    records: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Compile MODEL, an ONNX file, to a module."""
+    from dataclasses import replace
+
+    from ..driver import compile_model
+    from ..options import CompileOptions
+
+    require_folder(output)
+    with progress(f"compiling {model.name}"):
+        options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
+        options = replace(options, dump=dump) if dump else options
+        options = replace(options, plans=plans) if plans else options
+        options = replace(options, most_work=int(most_work)) if most_work else options
+        options = replace(options, winograd=False) if no_winograd else options
+        options = replace(options, records=record_paths(records))
+        module = compile_model(model, target, options, read_dimensions(dims))
+    module.save(output)
+    if module.target == "cpu":
+        _report_cpu(module, output, as_json)
+        return
+    placement = module.details.get("placement", [])
+    if placement and not as_json:
+        rows = [tuple(each.values()) for each in placement]
+        human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))
+    layers = module.details.get("layers", [])
+    figures = {
+        "output": str(output),
+        "target": module.target,
+        "layers": len(layers),
+        "instructions": module.details.get("program_bytes", 0) // 64,
+        "macs": sum(layer["macs"] for layer in layers),
+        "bytes": output.stat().st_size,
+        **({"placement": placement} if placement else {}),
+    }
+    inexact = sum(layer["inexact_pairs"] for layer in layers)
+    if inexact:
+        human.print(f"note: {inexact} operand pairs of residual adds differ from the float formula")
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(
+            f"{output}: {figures['target']}, {figures['layers']} layers, "
+            f"{figures['instructions']} instructions, {figures['bytes']:,} bytes"
+        )
+
+
+def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
+    """What a module for CPUs holds: machine code, a model to specialise, or an integer graph."""
+    size = output.stat().st_size
+    figures: dict[str, object] = {"output": str(output), "target": module.target, "bytes": size}
+    if "code" in module.sections:
+        figures |= {
+            "holds": "machine code",
+            "kernels": len(module.details["kernels"]),
+            "memory_bytes": module.details["memory_bytes"],
+            "cpu": module.details["cpu"],
+        }
+        said = f"{figures['kernels']} kernels for {figures['cpu']}"
+    elif "model" in module.sections:
+        figures["holds"] = said = "a model that is compiled for each shape as it runs"
+    else:
+        figures["holds"] = said = "an integer graph"
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(f"{output}: cpu, {said}, {size:,} bytes")

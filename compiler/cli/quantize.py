@@ -1,0 +1,94 @@
+"""The command ``dovetail quantize``."""
+
+from pathlib import Path
+
+import click
+
+from .output import clear_errors, human, print_json, progress, require_folder
+
+__all__ = ["quantize"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.onnx")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Real inputs: FILE.npz, FILE.npy, or a folder of them.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["minmax", "percentile", "entropy", "mse"]),
+    default="minmax",
+    show_default=True,
+    help="How ranges follow from the data.",
+)
+@click.option("--percentile", default=99.99, show_default=True, help="Of values inside the range.")
+@click.option("--samples", type=click.IntRange(1), help="At most this many; default: all.")
+@click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
+@click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
+@click.option("--compare", "compares", is_flag=True, help="Say how much of each tensor is lost.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def quantize(
+    model: Path,
+    output: Path,
+    data: Path,
+    method: str,
+    percentile: float,
+    samples: int | None,
+    unsigned: bool,
+    per_tensor: bool,
+    compares: bool,
+    as_json: bool,
+) -> None:
+    """Quantise MODEL, a float ONNX file, to int8 in QDQ form.
+
+    An archive has one array for each input, under its name; for a model with one input any name
+    will do.  An array is one sample, or has samples along its first dimension.
+    """
+    from dataclasses import asdict
+    from itertools import islice
+
+    from dovetail.runtime.module import write_whole
+
+    from ..importers.onnx import load_onnx
+    from ..quantize import Method, QuantizeOptions, compare, quantize_model
+    from ..quantize.data import read_samples
+    from ..quantize.model import signatures
+    from .comparison import comparison_table
+
+    if not 50 < percentile <= 100:
+        raise click.UsageError(f"--percentile {percentile}; required above 50, at most 100")
+    require_folder(output)
+    options = QuantizeOptions(Method(method), percentile, unsigned, not per_tensor, samples)
+    with progress(f"quantising {model.name}"):
+        loaded = load_onnx(model)
+        quantized = quantize_model(loaded, read_samples(data, signatures(loaded)), options)
+        write_whole(output, quantized.model.SerializeToString())
+    figures: dict[str, object] = {
+        "output": str(output),
+        "method": method,
+        "samples": quantized.samples,
+        "integer": quantized.integer,
+        "float": dict(quantized.kept),
+        "bytes": output.stat().st_size,
+    }
+    if compares:
+        with progress(f"comparing with {model.name}"):
+            again = islice(read_samples(data, signatures(loaded)), samples)
+            found = compare(loaded, quantized.model, again)
+        figures["comparison"] = asdict(found)
+        human.print(comparison_table(found))
+    for node, reason in quantized.kept:
+        human.print(f"note: {node} stays float: {reason}")
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(
+            f"{output}: {sum(quantized.integer.values())} integer operators, "
+            f"{len(quantized.kept)} float, {quantized.samples} samples, "
+            f"{output.stat().st_size:,} bytes"
+        )

@@ -1,0 +1,74 @@
+"""The command ``dovetail run``."""
+
+from pathlib import Path
+
+import click
+
+from .arrays import read_inputs, write_outputs
+from .output import clear_errors, human, print_json, progress, table
+from .records import record_paths, records_option
+
+__all__ = ["run"]
+
+
+@click.command()
+@click.argument("module", type=click.Path(path_type=Path))
+@click.option("--target", default="vta", help="For a MODULE that is a model.", show_default=True)
+@records_option
+@click.option(
+    "--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True
+)
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
+)
+@click.option("--output-dir", type=click.Path(path_type=Path), default=Path(), help="For NAME.npy.")
+@click.option(
+    "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
+)
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path),
+    metavar="MODEL.onnx",
+    help="The model that MODULE was compiled from: compare its layers with the interpreter.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def run(
+    module: Path,
+    target: str,
+    records: tuple[str, ...],
+    device: str,
+    inputs: tuple[str, ...],
+    output_dir: Path,
+    config_name: str | None,
+    checked: Path | None,
+    as_json: bool,
+) -> None:
+    """Run MODULE (.dvt, or .onnx, which is compiled first) once and write its outputs.
+
+    With --config, MODULE is a program by itself, assembly (.s) or bytes.  It runs on a machine
+    that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
+    what the program left there.
+    """
+    from .programs import open_module, run_file
+
+    arrays = read_inputs(inputs)
+    with progress(f"running {module.name} on {device}"):
+        if config_name:
+            result = run_file(module, config_name, arrays, device)
+        else:
+            loaded = open_module(module, target, record_paths(records))
+            result = loaded.run(arrays, device=device)
+    figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
+    if checked and config_name:
+        raise click.UsageError("--check compares the layers of a model; a program has none")
+    if checked:
+        from .layer_check import check_layers
+
+        figures["checks"] = check_layers(checked, loaded, device, arrays, result.outputs)
+    if as_json:
+        print_json(figures)
+    else:
+        rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
+        human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))

@@ -1,0 +1,27 @@
+"""The command ``dovetail verilog``."""
+
+from pathlib import Path
+
+import click
+
+from .output import clear_errors, human, progress, require_folder
+
+__all__ = ["verilog"]
+
+
+@click.command()
+@click.option("--config", "config_name", default="zynq7020", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.v")
+@clear_errors
+def verilog(config_name: str, output: Path) -> None:
+    """Write the accelerator as Verilog."""
+    from dovetail.isa.configs import find_config
+    from dovetail.runtime.module import write_whole
+    from dovetail.vta_hw.verilog import emit_verilog
+
+    require_folder(output)
+    config = find_config(config_name)
+    with progress(f"generating {config.name}"):
+        text = emit_verilog(config)
+    write_whole(output, text.encode())
+    human.print(f"{output}: top module dovetail_{config.name}, {text.count(chr(10)):,} lines")
