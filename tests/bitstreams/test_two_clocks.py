@@ -13,12 +13,13 @@ from dovetail.bitstreams.flow import write_sources
 from dovetail.bitstreams.zynq_top import require_ports
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import ConfigError
-from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.instructions import Finish, Instruction, Load, Store, Vector
 from dovetail.isa.launch import Launch
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.board.device import BoardDevice
 from dovetail.vta_sim.device import SimulatorDevice
+from tests.instructions import gemm
 
 from .boards import SMALL_BOARD, device_name
 
@@ -41,14 +42,9 @@ def products() -> list[Instruction]:
         count_x=WORDS,
         post=frozenset({Unit.GEMM}),
     )
-    gemm = Gemm(
-        act_address=0,
-        wgt_address=0,
-        acc_address=0,
-        extent=(4, 4, 1, 1, 1, 1),
-        act_stride=(1, 4, 0, 0, 0, 0),
-        wgt_stride=(1, 4, 0, 0, 0, 0),
-        acc_stride=(0, 1, 0, 0, 0, 0),
+    sums = gemm(
+        (4, 1, 1, 0),
+        (4, 4, 4, 1),
         reduction=1,
         act_read_banks=1,
         acc_banks=1,
@@ -77,7 +73,7 @@ def products() -> list[Instruction]:
         act_read_banks=1,
         wait=frozenset({Unit.VECTOR}),
     )
-    return [act, wgt, gemm, vector, store]
+    return [act, wgt, sums, vector, store]
 
 
 def launch(seed: int) -> Launch:

@@ -15,12 +15,13 @@ from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import find_config
 from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store
+from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import REGISTERS, Control, ErrorCode, Status
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw.accelerator import Accelerator
 from tests.differential.generate import generate
+from tests.instructions import gemm
 
 from .axi_memory import AXI_MEMORIES, Dram, attach_memory
 from .rtl import parameters, simulate, start_clock
@@ -144,17 +145,7 @@ AFTER = with_bank_masks(Store(dram_address=0x4000, sram_address=0, count_x=300),
 LOAD = with_bank_masks(
     Load(memory=Memory.WGT, sram_address=0, dram_address=0x2000, count_x=40, post=TO_STORE), CONFIG
 )
-DEADLOCK = Gemm(
-    act_address=0,
-    wgt_address=0,
-    acc_address=0,
-    extent=(1,) * 6,
-    act_stride=(0,) * 6,
-    wgt_stride=(0,) * 6,
-    acc_stride=(0,) * 6,
-    wait=TO_LOAD,
-    post=TO_STORE,
-)
+DEADLOCK = gemm(wait=TO_LOAD, post=TO_STORE)
 WAITS_FOR_LOAD = replace(AFTER, wait=TO_LOAD)
 WAITS_FOR_GEMM = replace(AFTER, wait=frozenset({Unit.GEMM}))
 

@@ -19,6 +19,7 @@ from dovetail.vta_sim import replay
 from dovetail.vta_sim.errors import SimulationError
 from dovetail.vta_sim.native.machine_code import Library, build
 from tests.differential.generate import generate
+from tests.instructions import gemm
 
 CONFIGS = ("tiny", "zynq7020", "ecp5_85", "large")
 
@@ -98,11 +99,11 @@ def portable_library(lanes: int) -> Library:
 def test_convolutions(name: str) -> None:
     config = find_config(name)
     state = generate(config, 8, 0).initial()
-    for gemm in convolutions(config, 3, 60):
-        assert_same(state, gemm)
+    for each in convolutions(config, 3, 60):
+        assert_same(state, each)
         # Reduced levels that move ACC, and levels that meet at one address.
-        assert_same(state, replace(gemm, reduction=5))
-        assert_same(state, replace(gemm, acc_stride=(0, 0, 0, 1, 1, 1)))
+        assert_same(state, replace(each, reduction=5))
+        assert_same(state, replace(each, acc_stride=(0, 0, 0, 1, 1, 1)))
 
 
 @pytest.mark.parametrize("tiles", [63, 64, 65, 4095])
@@ -111,25 +112,15 @@ def test_largest_sums_are_exact(tiles: int, value: int) -> None:
     state = MachineState.zeros(find_config("zynq7020"), np.zeros(64, np.uint8))
     state.act[...], state.wgt[...] = value, -128
     state.wgt[:, ::2, ::3] = 1
-    gemm = Gemm(
-        act_address=0,
-        wgt_address=0,
-        acc_address=0,
-        extent=(tiles, 2, 1, 1, 1, 1),
-        act_stride=(1, 5, 0, 0, 0, 0),
-        wgt_stride=(1, 0, 0, 0, 0, 0),
-        acc_stride=(0, 1, 0, 0, 0, 0),
-        reduction=1,
-    )
-    assert_same(state, gemm)
+    assert_same(state, gemm((tiles, 1, 1, 0), (2, 5, 0, 1), reduction=1))
 
 
 def test_sums_wrap_at_32_bits() -> None:
     state = MachineState.zeros(find_config("tiny"), np.zeros(64, np.uint8))
     state.act[...], state.wgt[...] = -128, -128
     state.acc[...] = np.iinfo(np.int32).max - 5
-    gemm = next(convolutions(state.config, 1, 1))
-    assert_same(state, replace(gemm, accumulate=True))
+    first = next(convolutions(state.config, 1, 1))
+    assert_same(state, replace(first, accumulate=True))
 
 
 def test_blocks_that_wrap_round_their_memory() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from dovetail.compiler.backends.vta.check import CheckError, check
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.instructions import Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
+from tests.instructions import gemm
 
 from .programs import TINY, draw, simulated
 
@@ -46,18 +47,9 @@ def test_a_race_in_dram_is_found() -> None:
 
 
 def test_a_race_through_a_third_unit_that_orders_nothing_is_found() -> None:
-    gemm = Gemm(
-        act_address=600,
-        wgt_address=0,
-        acc_address=0,
-        extent=(1,) * 6,
-        act_stride=(0,) * 6,
-        wgt_stride=(0,) * 6,
-        acc_stride=(0,) * 6,
-        wait=TO_LOAD,
-    )
     other = replace(LOAD, sram_address=500, post=TO_GEMM)
-    program = [LOAD, other, with_bank_masks(gemm, TINY), STORE]
+    between = with_bank_masks(gemm(act_address=600, wait=TO_LOAD), TINY)
+    program = [LOAD, other, between, STORE]
     with pytest.raises(CheckError, match=r"instructions 0 .* and 3"):
         check([with_bank_masks(i, TINY) for i in program], TINY)
 
@@ -82,25 +74,12 @@ def test_a_token_that_is_never_taken_is_reported() -> None:
 def test_more_tokens_than_a_counter_holds_are_a_deadlock() -> None:
     giving = [replace(LOAD, post=TO_STORE)] * (TINY.token_max + 1)
     last = replace(LOAD, post=TO_GEMM)
-    gemm = with_bank_masks(
-        Gemm(
-            act_address=8,
-            wgt_address=0,
-            acc_address=0,
-            extent=(1,) * 6,
-            act_stride=(0,) * 6,
-            wgt_stride=(0,) * 6,
-            acc_stride=(0,) * 6,
-            wait=TO_LOAD,
-            post=TO_STORE,
-        ),
-        TINY,
-    )
+    between = with_bank_masks(gemm(act_address=8, wait=TO_LOAD, post=TO_STORE), TINY)
     first = replace(STORE, wait=TO_LOAD | TO_GEMM)
     taking = [first, *[replace(STORE, wait=TO_LOAD)] * TINY.token_max]
     with pytest.raises(CheckError, match="deadlock"):
-        check([*giving, last, gemm, *taking], TINY)
-    check([*giving, last, gemm, *taking], replace(TINY, token_max=TINY.token_max + 1))
+        check([*giving, last, between, *taking], TINY)
+    check([*giving, last, between, *taking], replace(TINY, token_max=TINY.token_max + 1))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from dovetail.compiler.backends.vta.dependence import dependences
 from dovetail.compiler.backends.vta.order import order
 from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load
+from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
+from tests.instructions import gemm
 
 from .programs import TINY, executed, random_program, same, simulated
 
@@ -29,17 +30,8 @@ def test_the_new_order_leaves_the_same_result(seed: int) -> None:
 def tile(number: int) -> list[Instruction]:
     """Weights, and more work that needs them than the queue of a unit holds."""
     load = Load(memory=Memory.WGT, sram_address=32 * number, dram_address=0, count_x=32)
-    gemm = Gemm(
-        act_address=0,
-        wgt_address=32 * number,
-        acc_address=0,
-        extent=(32, 1, 1, 1, 1, 1),
-        act_stride=(0,) * 6,
-        wgt_stride=(1, 0, 0, 0, 0, 0),
-        acc_stride=(0, 1, 0, 0, 0, 0),
-        reduction=1,
-    )
-    return [load, *[with_bank_masks(gemm, TINY)] * (2 * TINY.queue_depth)]
+    sums = with_bank_masks(gemm((32, 0, 1, 0), wgt_address=32 * number, reduction=1), TINY)
+    return [load, *[sums] * (2 * TINY.queue_depth)]
 
 
 def test_loads_move_before_the_work_of_earlier_tiles() -> None:

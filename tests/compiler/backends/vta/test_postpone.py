@@ -11,6 +11,7 @@ from dovetail.compiler.backends.vta.tokens import insert_tokens
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load
 from dovetail.isa.memories import Memory
+from tests.instructions import gemm
 
 from .programs import TINY, executed, random_program, same
 
@@ -20,16 +21,7 @@ def _load(memory: Memory, address: int, count: int) -> Load:
 
 
 def _gemm(act: int, wgt: int) -> Gemm:
-    return Gemm(
-        act_address=act,
-        wgt_address=wgt,
-        acc_address=0,
-        extent=(4, 1, 1, 1, 1, 1),
-        act_stride=(1, 0, 0, 0, 0, 0),
-        wgt_stride=(1, 0, 0, 0, 0, 0),
-        acc_stride=(0, 0, 0, 0, 0, 0),
-        reduction=1,
-    )
+    return gemm((4, 1, 1, 0), act_address=act, wgt_address=wgt, reduction=1)
 
 
 def _program(*plain: Instruction) -> list[Instruction]:

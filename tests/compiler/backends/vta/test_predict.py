@@ -11,25 +11,16 @@ from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store
+from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.vta_sim.machine import time_program
 from tests.differential.configs import VARIANTS
 from tests.differential.generate import generate
+from tests.instructions import gemm
 
 ADDRESS = 1 << 24
 ZYNQ = find_config("zynq7020")
-GEMM = Gemm(
-    act_address=0,
-    wgt_address=0,
-    acc_address=0,
-    extent=(30, 1, 1, 1, 1, 1),
-    act_stride=(1, 0, 0, 0, 0, 0),
-    wgt_stride=(1, 0, 0, 0, 0, 0),
-    acc_stride=(0, 0, 0, 0, 0, 0),
-    reduction=1,
-    wait=frozenset({Unit.LOAD}),
-)
+GEMM = gemm((30, 1, 1, 0), reduction=1, wait=frozenset({Unit.LOAD}))
 
 
 def _timed(program: Sequence[Instruction], config: HardwareConfig) -> list[tuple[int, int]]:
