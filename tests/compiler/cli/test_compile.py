@@ -1,0 +1,63 @@
+"""The command ``dovetail compile``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from .commands import invoke, refused
+
+
+@pytest.mark.parametrize("target", ["vta:tiny", "cpu"])
+def test_two_processes_compile_to_the_same_bytes(
+    digits_model: Path, tmp_path: Path, target: str
+) -> None:
+    files = []
+    for seed in ("1", "2"):
+        path = tmp_path / f"{seed}.dvt"
+        command = [sys.executable, "-m", "dovetail.compiler", "compile", digits_model]
+        command += ["--target", target, "-o", path]
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
+        subprocess.run(command, env=environment, capture_output=True, check=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert str(digits_model.parent).encode() not in files[0]
+
+
+def float_model(path: Path, kind: str = "Relu") -> Path:
+    """One operator on float32."""
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x"], ["y"], name="first")],
+        "float",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+    return path
+
+
+def test_compile_refuses_what_it_cannot_compile(digits_model: Path, tmp_path: Path) -> None:
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.mkdir()
+    out.mkdir()
+    noise, folder = given / "noise.onnx", given / "folder.onnx"
+    noise.write_bytes(bytes(range(256)))
+    folder.mkdir()
+    truncated = given / "truncated.onnx"
+    truncated.write_bytes(digits_model.read_bytes()[:-5000])
+    for model, target, message in (
+        (given / "absent.onnx", "vta", "no model file"),
+        (noise, "vta", "is not an ONNX model"),
+        (folder, "vta", "is not an ONNX model"),
+        (truncated, "vta", "is not an ONNX model"),
+        (float_model(given / "float.onnx"), "vta", "is not quantised"),
+        (float_model(given / "erf.onnx", "Erf"), "vta", "operator Erf is not supported"),
+        (digits_model, "gpu", "no target is called 'gpu'"),
+        (digits_model, "vta:huge", "no configuration is called 'huge'"),
+    ):
+        refused(invoke("compile", model, "--target", target, "-o", out / "m.dvt"), message)
+        assert list(out.iterdir()) == []
