@@ -7,7 +7,7 @@ shows in the next one. After a run that was stopped the scratchpads are not thos
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,19 @@ from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
 from dovetail.isa.encoding import decode
 from dovetail.isa.errors import EncodingError
 from dovetail.isa.footprint import scratchpad_reads
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
-from dovetail.isa.latency import compute_latency, issue_cycles, pipeline_stages
+from dovetail.isa.instructions import Instruction, Load, Store
+from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
 
+from .reference_flights import ROLES, Flight, Tokens, last_issue, needs_bank
 from .reference_memory import Burst, ReferenceMemory, bursts_of, completing_beats
 
 __all__ = ["Reference", "ReferenceResult"]
 
 PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
-ROLES = ("act_read_banks", "act_write_banks", "acc_banks")
 CYCLE_LIMIT = 1_000_000
 
 
@@ -47,33 +47,6 @@ class ReferenceResult:
     waited_token: NDArray[np.int64]
     waited_port: NDArray[np.int64]
     state: MachineState
-
-
-@dataclass(slots=True)
-class Flight:
-    """An instruction in flight; the lower fields are LOAD's or STORE's own registers."""
-
-    index: int
-    instruction: Instruction
-    accepted: int
-    bursts: list[Burst] = field(default_factory=list)
-    taken: int = 0
-    beats: int = 0
-    words_left: int = 0
-    offer_from: int = 0
-    """LOAD, STORE: from when a burst can be offered, or filled."""
-    completing: set[int] = field(default_factory=set)
-    """LOAD: numbers of the beats that complete a word."""
-    cells_left: int = 0
-    finishing: int = 0
-    """LOAD: cycles to the end, when all is on its way."""
-    filled_bursts: int = 0
-    filled_words: int = 0
-    used_slots: int = 0
-    offered_from: list[int] = field(default_factory=list)
-    read_addresses: list[int] = field(default_factory=list)
-    data: list[NDArray[np.uint8]] = field(default_factory=list)
-    responses: int = 0
 
 
 class Reference:
@@ -97,9 +70,7 @@ class Reference:
         self.waiting: deque[bytes] = deque()
         self.queues: dict[Unit, deque[tuple[int, Instruction]]] = {u: deque() for u in Unit}
         self.flights: dict[Unit, deque[Flight]] = {u: deque() for u in Unit}
-        pairs = [(a, b) for a in Unit for b in Unit if a is not b]
-        self.tokens = dict.fromkeys(pairs, 0)
-        self.credits = dict.fromkeys(pairs, self.config.token_max)
+        self.tokens = Tokens(self.config.token_max, self.later)
         self.patience = 0
         self.stages = pipeline_stages(self.config)
         self.head_age = 0
@@ -201,15 +172,15 @@ class Reference:
     def accept_all(self, now: int) -> None:
         claimed = dict.fromkeys(ROLES, 0)
         waiting = [u for u in PRIORITY if self.queues[u] and self.is_free(u, now)]
-        could = {u for u in waiting if self.has_tokens(u, self.queues[u][0][1])}
-        ready = {u for u in could if not self.is_blocked(u, self.queues[u][0][1], claimed)}
+        could = {u for u in waiting if self.tokens.allow(self.queues[u][0][1])}
+        ready = {u for u in could if not needs_bank(self.queues[u][0][1], claimed, self.flights)}
         self.decided.append(ready)
         starting, accepted = self.decided.popleft(), False
         for unit in waiting:
             index, instruction = self.queues[unit][0]
             if unit not in could:
                 kind = "token"
-            elif unit not in starting or self.is_blocked(unit, instruction, claimed):
+            elif unit not in starting or needs_bank(instruction, claimed, self.flights):
                 kind = "port"
             else:
                 for role in ROLES:
@@ -227,33 +198,7 @@ class Reference:
         flights = self.flights[unit]
         if unit in (Unit.LOAD, Unit.STORE):
             return not flights
-        return not flights or now >= self.last_issue(flights[-1])
-
-    def has_tokens(self, unit: Unit, instruction: Instruction) -> bool:
-        return all(self.tokens[other, unit] for other in instruction.wait) and all(
-            self.credits[unit, other] for other in instruction.post
-        )
-
-    def is_blocked(self, unit: Unit, instruction: Instruction, claimed: dict[str, int]) -> bool:
-        for role in ROLES:
-            mask = getattr(instruction, role, 0)
-            if mask & claimed[role]:
-                return True
-            for other in Unit:
-                for flight in self.flights[other]:
-                    if other is not unit and mask & getattr(flight.instruction, role, 0):
-                        return True
-        if not isinstance(instruction, Vector):
-            return False
-        for flight in self.flights[unit]:
-            earlier = flight.instruction
-            assert isinstance(earlier, Vector)
-            if instruction.act_read_banks & earlier.act_write_banks:
-                return True
-            both = instruction.source is Memory.ACC and earlier.destination is Memory.ACC
-            if both and instruction.acc_banks & earlier.acc_banks:
-                return True
-        return False
+        return not flights or now >= last_issue(flights[-1], self.config)
 
     def accept(self, unit: Unit, index: int, instruction: Instruction, now: int) -> None:
         self.times["accepted"][index] = now
@@ -271,14 +216,7 @@ class Reference:
             flight.read_addresses = [int(address) for address in touch.addresses]
         self.later.append(self.queues[unit].popleft)
         self.later.append(lambda: self.flights[unit].append(flight))
-        for other in instruction.wait:
-            self.add(self.tokens, (other, unit), -1)
-            self.add(self.credits, (other, unit), 1)
-        for other in instruction.post:
-            self.add(self.credits, (unit, other), -1)
-
-    def add(self, counts: dict[tuple[Unit, Unit], int], pair: tuple[Unit, Unit], n: int) -> None:
-        self.later.append(lambda: counts.__setitem__(pair, counts[pair] + n))
+        self.tokens.start(instruction)
 
     def oldest(self) -> int:
         for unit in Unit:
@@ -301,16 +239,15 @@ class Reference:
             busy, ends = True, self.store_step(flight, now)
         else:
             latency = compute_latency(self.config)[unit]
-            busy = now <= self.last_issue(self.flights[unit][-1])
-            ends = now == self.last_issue(flight) + latency
+            busy = now <= last_issue(self.flights[unit][-1], self.config)
+            ends = now == last_issue(flight, self.config) + latency
         self.counters[f"{unit.name.lower()}_busy"] += busy
         if ends:
             self.times["ended"][flight.index] = now
             if unit is not Unit.STORE:
                 semantics.execute(self.state, flight.instruction)
             self.later.append(self.flights[unit].popleft)
-            for other in flight.instruction.post:
-                self.add(self.tokens, (unit, other), 1)
+            self.tokens.end(flight.instruction)
         return ends
 
     def load_step(self, flight: Flight, now: int) -> bool:
@@ -440,10 +377,3 @@ class Reference:
             self.change(flight, beats=flight.beats + 1)
             if ends:
                 self.later.append(lambda: setattr(flight, "used_slots", flight.used_slots - 1))
-
-    def last_issue(self, flight: Flight) -> int:
-        """Last issue cycle of a GEMM or VECTOR."""
-        instruction = flight.instruction
-        assert isinstance(instruction, Gemm | Vector)
-        each = issue_cycles(self.config)[instruction.unit]
-        return flight.accepted + each * int(np.prod(instruction.extent))
