@@ -9,7 +9,7 @@ when all its consumers are in it and
   its shape.
 
 A contraction, or windows, may also end in a padding with a constant: the results are written inside
-the border.
+the border, as those of any group that ends so.
 Before a contraction only a part of a tensor of bytes joins, which is read where it lies.
 Nothing joins a reshape that is a group by itself: it costs nothing.
 What ends the epilogue of a contraction that cannot join, in a smaller type, stays with that: it
@@ -75,7 +75,9 @@ def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
         group.nodes.append(node)
         if _fusion(node) not in (Fusion.ELEMENTWISE, Fusion.MOVEMENT):
             group.anchor = node
-        group.guarded = group.guarded or _reads_under_condition(graph, node, producers)
+        guarded = isinstance(node.operator, Concatenate | PadTensor)
+        last = len(group.nodes) == 1 and is_border(graph, node)
+        group.guarded = group.guarded or (guarded and not last)
         chosen[id(node)] = group
     return tuple(tuple(reversed(group.nodes)) for group in reversed(order))
 
@@ -161,26 +163,6 @@ def is_border(graph: Graph, node: Node) -> bool:
     value = graph.constants.get(node.inputs[1])
     inside = min((*operator.before, *operator.after), default=0) >= 0
     return value is not None and value.size == 1 and inside
-
-
-def _reads_under_condition(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
-    """Whether ``node`` reads its operands under a condition; not to put a border around what
-    begins with a contraction or windows: such results are written where they belong.
-    """
-    if not is_border(graph, node):
-        return isinstance(node.operator, Concatenate | PadTensor)
-    shape = graph.types[node.inputs[0]].shape
-    todo, seen = [node.inputs[0]], {node.inputs[0]}
-    while todo:
-        before = producers.get(todo.pop())
-        if before is None or graph.types[before.outputs[0]].shape != shape:
-            continue
-        if _fusion(before) is Fusion.CONTRACTION or isinstance(before.operator, WindowReduce):
-            return False
-        if _fusion(before) is Fusion.ELEMENTWISE:
-            todo += [name for name in before.inputs if name not in seen]
-            seen.update(before.inputs)
-    return True
 
 
 def _leads_to(node: Node, group: _Group) -> bool:

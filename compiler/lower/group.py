@@ -66,7 +66,7 @@ class _Lowering:
     anchored: dict[str, Expr] = field(default_factory=dict)
     """Results of the anchor: the value of the element at hand, the only one that is asked for."""
     bordered: dict[str, Node] = field(default_factory=dict)
-    """Outputs that are the anchor's results inside a border, and the nodes that put it there."""
+    """Outputs with a border, and the nodes that put it there."""
     bindings: list[tuple[Variable, Expr]] | None = None
     """Values named so far in the statement at hand; None while none can be named."""
     bound: dict[tuple[str, Indices], Expr] = field(default_factory=dict)
@@ -97,16 +97,31 @@ class _Lowering:
         return Lowered(function, tuple(self.inputs), tuple(self.outputs), self.scope.taken)
 
     def nest(self) -> Stmt:
-        """One loop nest for each shape among the outputs."""
+        """One loop nest for each shape among the outputs, without their borders; the borders."""
         statements = []
-        for shape in dict.fromkeys(each.shape for each in self.outputs.values()):
-            names = [name for name, each in self.outputs.items() if each.shape == shape]
+        self.bordered = self.with_border()
+        inner = {
+            name: self.graph.types[self.bordered[name].inputs[0]].shape
+            if name in self.bordered
+            else each.shape
+            for name, each in self.outputs.items()
+        }
+        for shape in dict.fromkeys(inner.values()):
+            names = [name for name, each in inner.items() if each == shape]
             variables = tuple(self.scope.fresh("i") for _ in shape)
             indices = _indices(variables, shape)
             body = self.statement(partial(self.stores, names, indices))
             used = [(v, size) for v, size in zip(variables, shape, strict=True) if size != 1]
             statements.append(tile_transposed(used, body) or self.along(used, body))
-        return block(*statements)
+        return block(*statements, *map(self.border, self.bordered))
+
+    def with_border(self) -> dict[str, Node]:
+        """The outputs that are other tensors inside a border, and the nodes that put it there."""
+        return {
+            name: each
+            for name, each in self.producers.items()
+            if name in self.outputs and is_border(self.graph, each)
+        }
 
     def along(self, nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt:
         """``body`` in the loops of ``nest``.
@@ -125,17 +140,13 @@ class _Lowering:
         """The anchor's loops; its operands and results carry the other nodes."""
         operator = node.operator
         operands = [self.operand(name) for name in node.inputs]
-        self.bordered = {
-            name: each
-            for name, each in self.producers.items()
-            if name in self.outputs and each is not node and is_border(self.graph, each)
-        }
+        self.bordered = self.with_border()
         results = [self.result(name) for name in node.outputs]
         body = ANCHORS[type(operator)](operator, operands, results, self.scope)
-        return block(body, *(self.border(name) for name in self.bordered))
+        return block(body, *map(self.border, self.bordered))
 
     def border(self, name: str) -> Stmt:
-        """What lies around the results of an anchor."""
+        """What lies around the elements of an output."""
         node, buffer = self.bordered[name], self.outputs[name]
         operator, value = node.operator, self.scalar(node.inputs[1])
         assert isinstance(operator, PadTensor)

@@ -9,15 +9,21 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.backends.llvm.compile import compile_functions
 from dovetail.compiler.dtypes import DType
+from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import contract
-from dovetail.compiler.graph.operators.elementwise import Unary, UnaryFunction
+from dovetail.compiler.graph.operators.elementwise import (
+    Binary,
+    BinaryFunction,
+    Unary,
+    UnaryFunction,
+)
 from dovetail.compiler.graph.operators.movement import PadTensor
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.loops.expressions import Buffer, Constant
+from dovetail.compiler.loops.expressions import Buffer, Constant, Select
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function, Update
-from dovetail.compiler.loops.traverse import walk
+from dovetail.compiler.loops.traverse import expressions, walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.borders import border
 from dovetail.compiler.lower.group import lower_group
@@ -83,3 +89,26 @@ def test_a_product_inside_a_border_is_one_function(
     np.testing.assert_array_equal(interpret(lowered.function, given_arrays)["out0"], expected)
     (found,) = compile_functions([lowered.function]).run("group", given_arrays)
     np.testing.assert_array_equal(found, expected)
+
+
+@given(PADS, st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_elements_inside_a_border_are_stored_where_they_belong(
+    pads: list[tuple[int, int]], sizes: list[int]
+) -> None:
+    """``x * tanh(x)`` inside of ones: no element is chosen by a condition."""
+    builder = GraphBuilder()
+    shape = tuple(sizes[: len(pads)])
+    x = builder.input("x", TensorType(shape, "float32"))
+    y = builder.node(Unary(UnaryFunction.TANH), (x,), "t", "t")
+    y = builder.node(Binary(BinaryFunction.MUL), (x, y), "m", "m")
+    fill = builder.constant("fill", np.ones((), np.float32))
+    before, after = zip(*pads, strict=True)
+    graph = builder.build((builder.node(PadTensor(before, after), (y, fill), "p", "p"),))
+    ((*nodes,),) = group_nodes(graph)
+    function = lower_group(graph, nodes).function
+    verify(function)
+    assert not any(isinstance(each, Select) for each in expressions(function.body))
+    given_x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    found = interpret(function, {"in0": given_x})["out0"]
+    expected = np.pad(given_x * np.tanh(given_x), pads, constant_values=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
