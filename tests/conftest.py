@@ -3,12 +3,18 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples every time, and no time limit: machines differ.
-settings.register_profile("dovetail", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile(
+    "dovetail",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
 settings.load_profile("dovetail")
 
 
