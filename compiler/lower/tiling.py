@@ -262,6 +262,7 @@ def _time(
 
 
 def _pieces(count: int, tile: int) -> Pieces:
+    """Tiles of ``tile``, and one of what is left."""
     whole, rest = divmod(count, tile)
     return ((tile, whole), (rest, 1)) if rest else ((tile, whole),)
 

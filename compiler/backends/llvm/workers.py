@@ -83,7 +83,8 @@ class _Building(Generic[Task, Built]):
             try:
                 worker.socket.send(self._tasks[number])
                 answer = worker.socket.recv()
-            except (OSError, EOFError, RecursionError):
+            except Exception:
+                # Whatever cannot be sent or read, or nobody answers, is built by the other thread.
                 answer = None
             if answer is None:
                 self._todo.append(number)

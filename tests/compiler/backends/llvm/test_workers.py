@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_what_a_worker_was_ended_over_is_built_here(monkeypatch: pytest.MonkeyPa
 def test_workers_that_do_not_start_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "WORKER", "no.such.module")
     assert len(workers.build_with_workers(TASKS, build_function, 2)) == COUNT
+
+
+def test_what_cannot_be_sent_to_a_worker_is_built_here() -> None:
+    def slowly(task: Callable[[], int]) -> int:
+        time.sleep(0.1)
+        return task()
+
+    tasks = [lambda n=n: n for n in range(COUNT)]
+    assert workers.build_with_workers(tasks, slowly, 2) == list(range(COUNT))
 
 
 def test_an_error_in_another_process_is_raised_here() -> None:
