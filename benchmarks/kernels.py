@@ -30,8 +30,8 @@ from dovetail.compiler.backends.llvm.pool import POOL_SYMBOLS, pool_code, pool_o
 from dovetail.compiler.backends.llvm.program import Program, memory_bytes
 from dovetail.compiler.backends.llvm.target import CpuTarget
 from dovetail.compiler.native import prepared_graph
-from dovetail.compiler.options import cache_directory
 from dovetail.compiler.segment import build_program
+from dovetail.isa.cache import cache_directory
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import load_program, to_content
 from dovetail.runtime.native.program import ProgramCode

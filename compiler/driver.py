@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.parts import PartModule, join_parts
@@ -20,7 +21,7 @@ from .graph.verify import verify
 from .importers.onnx import import_onnx, load_onnx
 from .importers.onnx_nodes import CONVERTERS
 from .native import compile_graph, compile_native, is_integer
-from .options import CompileOptions, cache_directory
+from .options import CompileOptions
 from .partition import Part, cut_model, model_inputs
 from .passes import Pipeline
 from .schedule_records import read_records

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import to_content
@@ -30,7 +31,6 @@ from .importers.general.model import import_model
 from .importers.general.signatures import InputSignature, bind_dimensions, input_signatures
 from .importers.onnx import import_onnx
 from .importers.onnx_nodes import QUANTIZED_OPERATORS
-from .options import cache_directory
 from .passes import Pass, Pipeline
 from .schedule.records import from_details, to_details
 from .segment import EXACT_PASSES, build_program, float_passes

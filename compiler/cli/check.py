@@ -34,12 +34,13 @@ def check(
     Each kernel runs on what the interpreter gives for its operands, so that a difference belongs
     to it alone.  Differences are relative to the tensor's largest magnitude.
     """
+    from dovetail.isa.cache import cache_directory
+
     from ..backends.llvm.compile import LlvmOptions
     from ..check import check_model
     from ..errors import CompilerError
     from ..importers.onnx import load_onnx
     from ..native import signature_of
-    from ..options import cache_directory
 
     sizes = read_dimensions(dims)
     options = LlvmOptions(cpu_level, threads, cache=cache_directory())
