@@ -36,11 +36,11 @@ def check(
     """
     from dovetail.isa.cache import cache_directory
 
-    from ..backends.llvm.compile import LlvmOptions
-    from ..check import check_model
+    from ..checking.kernels import check_model
     from ..errors import CompilerError
-    from ..importers.onnx import load_onnx
-    from ..native import signature_of
+    from ..front.onnx.integer.onnx import load_onnx
+    from ..targets.cpu.llvm.compile import LlvmOptions
+    from ..targets.cpu.native import signature_of
 
     sizes = read_dimensions(dims)
     options = LlvmOptions(cpu_level, threads, cache=cache_directory())
