@@ -30,7 +30,7 @@ from .operators.repetition import Repeat
 from .operators.table import TENSOR_OPERATORS
 from .ops import OPERATORS, Operator, TensorType
 
-__all__ = ["parse_text", "to_text"]
+__all__ = ["digest", "parse_text", "to_text"]
 
 INLINE_ELEMENTS = 16
 
@@ -93,10 +93,10 @@ def _plain(value: object) -> object:
 def _contents(array: Array) -> str:
     if array.size <= INLINE_ELEMENTS:
         return f"= {array.tolist()!r}"
-    return f"sha256 {_digest(array)}"
+    return f"sha256 {digest(array)}"
 
 
-def _digest(array: Array) -> str:
+def digest(array: Array) -> str:
     """The first 16 digits of the SHA-256 of the elements, little-endian."""
     ordered = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return hashlib.sha256(ordered.tobytes()).hexdigest()[:16]
@@ -169,8 +169,8 @@ class _Parser:
         else:
             self._take("sha256")
             array = np.array(self.arrays[name])
-            if _digest(array) != self.rest:
-                raise GraphError(f"the array given for {name!r} has digest {_digest(array)}")
+            if digest(array) != self.rest:
+                raise GraphError(f"the array given for {name!r} has digest {digest(array)}")
         array.setflags(write=False)
         self.constants[name], self.rest = array, ""
 
