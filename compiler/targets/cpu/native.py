@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import to_content
@@ -26,7 +27,6 @@ from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
-from ...options import cache_directory
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
