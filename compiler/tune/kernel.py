@@ -12,7 +12,7 @@ from ..graph.ir import Graph, Node
 from ..graph.keys import group_key
 from ..graph.operators.contractions import Contract
 from ..graph.operators.movement import Reshape
-from ..graph.operators.protocol import Fusion, TensorOperator
+from ..graph.operators.protocol import Fusion
 from ..graph.operators.repetition import Repeat
 from ..graph.operators.winograd import Winograd
 from ..loops.ir import Function
@@ -155,10 +155,7 @@ def _title(types: Mapping[str, object], nodes: Sequence[Node]) -> str:
     anchor = nodes[-1]
     for node in nodes:
         operator = node.operator
-        if isinstance(operator, TensorOperator) and operator.fusion in (
-            Fusion.CONTRACTION,
-            Fusion.REDUCTION,
-        ):
+        if operator.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION):
             anchor = node
     name = type(anchor.operator).__name__
     if isinstance(anchor.operator, Winograd):
