@@ -13,13 +13,13 @@ from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
-from ...lower.tiling import Machine
 from ...pipeline.passes import Pass, Pipeline
 from ...program.build import build_program
 from ...program.functions import Lowering
 from ...program.ir import Program
 from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
+from ...schedule.rules.cpu.machine import Machine
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.expand_convolutions import ExpandConvolutions
