@@ -98,7 +98,8 @@ def _loop(
     operator, body = step.operator, step.body
     shared, types = body.shared, operator.body.types
     number, *names = operator.body.inputs
-    start = replace(space, origin=Origin.PRIVATE, offset=0) if step.threads > 1 else space
+    shares = step.threads > 1
+    start = Place(Origin.PRIVATE) if shares else space
     offset = aligned(body.bytes)
     before: list[Call] = []
     last: list[Call] = []
@@ -150,8 +151,8 @@ def _loop(
         body.work,
         step.node.origin,
         step.threads,
-        space.offset,
-        step.private_bytes,
+        space.offset if shares else 0,
+        step.private_bytes if shares else 0,
         places[step.inputs[0]] if operator.guarded else None,
         tuple(carried),
     )

@@ -1,6 +1,7 @@
 """Reads the text of programs; ``text`` shows its form."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from numpy.typing import NDArray
@@ -26,10 +27,7 @@ def parse(text: str, constants: Mapping[str, NDArray[Any]] | None = None) -> Pro
     """
     rows = text.splitlines()
     starts = [n for n, row in enumerate(rows) if row.startswith("function ")] + [len(rows)]
-    functions = tuple(
-        _function(rows[start:end], start)
-        for start, end in zip(starts, starts[1:], strict=False)
-    )
+    functions = tuple(_function(rows[start:end], start) for start, end in pairwise(starts))
     numbered = enumerate(rows[: starts[0]], 1)
     lines = [Line(number, row) for number, row in numbered if row.strip()]
     return _Parser(lines, constants or {}).program(functions)
@@ -141,7 +139,8 @@ class _Parser:
         roles: dict[str, Operand] = {}
         while self.lines and self.lines[0].peek() in ROLES:
             first = self.lines.pop(0)
-            roles[first.take().text] = _operand(first)
+            role = first.take().text
+            roles[role] = _operand(first)
             first.end()
         carried = []
         while self._starts_with("carry"):

@@ -8,7 +8,7 @@
     call kernel0(h0: constant 1, h: memory + 64)
     loop 3 work 544 from "GRU":
       carry h.next to h
-      call kernel1(x: input 0 + 64 * i0, w: constant 0, h: memory + 64 + 64 * i0 % 2, ...) from "GRU"
+      call kernel1(x: input 0 + 64 * i0, w: constant 0, h.next: memory) from "GRU"
       last:
         call kernel0(h: memory + 64 + 64 * i0 % 2, y: output 0)
     function "kernel0"
@@ -55,7 +55,9 @@ def _declared(buffer: Buffer) -> str:
 
 def _constant(name: str, array: NDArray[Any]) -> str:
     sizes = ", ".join(map(str, array.shape))
-    return f"constant {name_to_text(name)}: {array.dtype}[{sizes}] sha256 {json.dumps(digest(array))}"
+    return (
+        f"constant {name_to_text(name)}: {array.dtype}[{sizes}] sha256 {json.dumps(digest(array))}"
+    )
 
 
 def _item(item: Item, indent: str) -> Iterator[str]:

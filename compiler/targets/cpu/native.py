@@ -27,6 +27,7 @@ from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
+from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
