@@ -168,12 +168,10 @@ class _Checker:
                 for operand, buffer in zip(results, function.outputs, strict=True):
                     yield each.function, operand, _bytes(buffer), ranges
                 continue
-            for name, operand, size in (
-                ("a loop's counter", each.counter, NUMBER_BYTES),
-                ("a loop's end", each.done, NUMBER_BYTES),
-            ):
-                if operand is not None:
-                    yield name, operand, size, ranges
+            if each.counter is not None:
+                yield "a loop's counter", each.counter, NUMBER_BYTES, ranges
+            if each.done is not None:
+                yield "a loop's end", each.done, NUMBER_BYTES, ranges
             inner = {**ranges, depth: (0, each.count - 1)}
             yield from self.writes(each.calls, depth + 1, inner)
             yield from self.writes(each.last, depth + 1, {**ranges, depth: (each.count,) * 2})
