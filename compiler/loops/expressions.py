@@ -53,7 +53,7 @@ class Scope(StrEnum):
     SHARED = "shared"
     """Memory of one block of threads."""
     ACT = "act"
-    """The accelerator's memories, see ``docs/architecture.md``: activations, ..."""
+    """The accelerator's memories, see ``docs/accelerator.md``: activations, ..."""
     WGT = "wgt"
     """... weight tiles, ..."""
     ACC = "acc"
