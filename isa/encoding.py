@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 
 from .config import INSTRUCTION_BYTES
 from .errors import EncodingError
@@ -37,23 +38,28 @@ def _units(mask: int) -> Units:
 def field_values(instruction: Instruction) -> dict[str, int]:
     """The value of every field of the instruction's format, in the format's order."""
     values: dict[str, int] = {"opcode": instruction.unit + 1}
-    for field in fields(instruction):
-        value = getattr(instruction, field.name)
+    for name, levels in _parts(type(instruction)):
+        value = getattr(instruction, name)
         if isinstance(value, frozenset):
-            values[field.name] = _mask(value)
+            values[name] = _mask(value)
         elif isinstance(value, Memory):
-            values[field.name] = value.code if instruction.unit is Unit.LOAD else SIDES.index(value)
+            values[name] = value.code if instruction.unit is Unit.LOAD else SIDES.index(value)
         elif isinstance(value, tuple):
-            levels = _level_names(instruction.format, field.name)
             if len(value) != len(levels):
                 raise EncodingError(
-                    f"{instruction.format.name}: {field.name} has {len(value)} levels; "
+                    f"{instruction.format.name}: {name} has {len(value)} levels; "
                     f"required {len(levels)}"
                 )
             values.update(zip(levels, value, strict=True))
         else:
-            values[field.name] = int(value)
+            values[name] = int(value)
     return {field.name: values[field.name] for field in instruction.format.fields}
+
+
+@cache
+def _parts(cls: type[Instruction]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each field of an instruction, and the fields of the format that hold its levels."""
+    return tuple((field.name, tuple(_level_names(cls.format, field.name))) for field in fields(cls))
 
 
 def _level_names(layout: Format, stem: str) -> list[str]:
@@ -87,10 +93,9 @@ def decode(data: bytes) -> Instruction:
     cls = CLASSES[opcode - 1]
     values = cls.format.decode(word)
     arguments: dict[str, object] = {}
-    for field in fields(cls):
-        name = field.name
+    for name, levels in _parts(cls):
         if name not in values:
-            arguments[name] = tuple(values[level] for level in _level_names(cls.format, name))
+            arguments[name] = tuple(values[level] for level in levels)
         elif name in ("wait", "post"):
             arguments[name] = _units(values[name])
         else:
