@@ -78,7 +78,7 @@ benchmark-expected: $(READY) ## Compare the cycles that the compiler expects wit
 	$(BIN)/python benchmarks/expected.py $(ARGS)
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
-	$(BIN)/python -m tests.compiler.backends.vta.mutants --count 1000 $(ARGS)
+	$(BIN)/python -m tests.compiler.targets.vta.mutants --count 1000 $(ARGS)
 
 debug-faults: $(READY) ## Put faults into compiled programs and count those told to the instruction: ARGS
 	$(BIN)/python -m tests.compiler.debug.faults examples/digits/digits_int8.onnx $(ARGS)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from transformer import bert
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
-from dovetail.compiler.executor.executor import Executor
 from dovetail.compiler.quantize import QuantizeOptions, quantize_model
+from dovetail.compiler.targets.cpu.executor.executor import Executor
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
 __all__ = ["FLOAT", "INTEGER", "exact_outputs", "model_file", "random_inputs"]
 

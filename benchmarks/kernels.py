@@ -22,16 +22,16 @@ import onnx
 from cpu_models import model_file, random_inputs
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.build import LlvmOptions, build_functions
-from dovetail.compiler.backends.llvm.link import link
-from dovetail.compiler.backends.llvm.main import main_text
-from dovetail.compiler.backends.llvm.optimize import Effort, to_object
-from dovetail.compiler.backends.llvm.pool import POOL_SYMBOLS, pool_code, pool_object
-from dovetail.compiler.backends.llvm.program import Program, memory_bytes
-from dovetail.compiler.backends.llvm.target import CpuTarget
-from dovetail.compiler.native import prepared_graph
 from dovetail.compiler.options import cache_directory
-from dovetail.compiler.segment import build_program
+from dovetail.compiler.program.ir import Program, memory_bytes
+from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions, build_functions
+from dovetail.compiler.targets.cpu.llvm.link import link
+from dovetail.compiler.targets.cpu.llvm.main import main_text
+from dovetail.compiler.targets.cpu.llvm.optimize import Effort, to_object
+from dovetail.compiler.targets.cpu.llvm.pool import POOL_SYMBOLS, pool_code, pool_object
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
+from dovetail.compiler.targets.cpu.native import prepared_graph
+from dovetail.compiler.targets.cpu.segment import build_program
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import load_program, to_content
 from dovetail.runtime.native.program import ProgramCode

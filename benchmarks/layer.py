@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.compiler.backends.vta.check import check
-from dovetail.compiler.backends.vta.tokens import insert_tokens
+from dovetail.compiler.targets.vta.check import check
+from dovetail.compiler.targets.vta.tokens import insert_tokens
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks

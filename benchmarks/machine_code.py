@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.expressions import (
     BinaryFunction,
@@ -33,6 +32,7 @@ from dovetail.compiler.loops.ir import (
     block,
     loops,
 )
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 
 F = DType.FLOAT32
 TILES, DEPTH = 100, 512

@@ -10,23 +10,23 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.parts import PartModule, join_parts
 
-from .accelerate import compile_accelerated, require_acceleratable
-from .backends.llvm.build import LlvmOptions
-from .backends.llvm.target import CpuTarget
 from .errors import ModelError, UnsupportedOperatorError
-from .graph.simplify import simplify
+from .front.onnx.integer.onnx import import_onnx, load_onnx
+from .front.onnx.integer.onnx_nodes import CONVERTERS
+from .front.onnx.partition import Part, cut_model, model_inputs
+from .graph.passes.simplify import simplify
 from .graph.text import to_text
 from .graph.verify import verify
-from .importers.onnx import import_onnx, load_onnx
-from .importers.onnx_nodes import CONVERTERS
-from .native import compile_graph, compile_native, is_integer
 from .options import CompileOptions, cache_directory
-from .partition import Part, cut_model, model_inputs
-from .passes import Pipeline
-from .schedule_records import read_records
-from .segment import EXACT_PASSES
-from .target import Target, parse_target
-from .trace import Trace
+from .pipeline.passes import Pipeline
+from .pipeline.trace import Trace
+from .targets.cpu.llvm.build import LlvmOptions
+from .targets.cpu.llvm.target import CpuTarget
+from .targets.cpu.native import compile_graph, compile_native, is_integer
+from .targets.cpu.segment import EXACT_PASSES
+from .targets.record_files import read_records
+from .targets.target import Target, parse_target
+from .targets.vta.accelerate import compile_accelerated, require_acceleratable
 
 __all__ = ["compile_model"]
 

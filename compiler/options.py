@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .graph.ir import Graph
-    from .passes import Pass
+    from .pipeline.passes import Pass
 
 __all__ = ["MOST_WORK", "CompileOptions", "Overlap", "cache_directory"]
 

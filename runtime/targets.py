@@ -60,4 +60,4 @@ def open_specialising(module: Module) -> Any:
 
     Raises ModuleError when it cannot be read, TargetError when this CPU cannot run its code.
     """
-    return import_module("dovetail.compiler.native").load_specialising(module)
+    return import_module("dovetail.compiler.targets.cpu.native").load_specialising(module)

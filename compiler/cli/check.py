@@ -34,12 +34,12 @@ def check(
     Each kernel runs on what the interpreter gives for its operands, so that a difference belongs
     to it alone.  Differences are relative to the tensor's largest magnitude.
     """
-    from ..backends.llvm.compile import LlvmOptions
-    from ..check import check_model
+    from ..checking.kernels import check_model
     from ..errors import CompilerError
-    from ..importers.onnx import load_onnx
-    from ..native import signature_of
+    from ..front.onnx.integer.onnx import load_onnx
     from ..options import cache_directory
+    from ..targets.cpu.llvm.compile import LlvmOptions
+    from ..targets.cpu.native import signature_of
 
     sizes = read_dimensions(dims)
     options = LlvmOptions(cpu_level, threads, cache=cache_directory())

@@ -31,8 +31,8 @@ def check_layers(
     Raises CheckError naming the first layer that differs, or the output of ``module`` that is not
     that of ``model``.
     """
-    from ..importers.onnx import load_onnx
-    from ..layer_check import check_layers as check
+    from ..checking.layers import check_layers as check
+    from ..front.onnx.integer.onnx import load_onnx
 
     with progress(f"checking {model.name}"):
         found = list(check(load_onnx(model), module.target, device, inputs))

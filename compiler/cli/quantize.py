@@ -54,7 +54,7 @@ def quantize(
 
     from dovetail.runtime.module import write_whole
 
-    from ..importers.onnx import load_onnx
+    from ..front.onnx.integer.onnx import load_onnx
     from ..quantize import Method, QuantizeOptions, compare, quantize_model
     from ..quantize.data import read_samples
     from ..quantize.model import signatures

@@ -21,8 +21,8 @@ from dovetail.runtime.debug.session import Session
 from dovetail.runtime.errors import InputError
 from dovetail.runtime.module import Module
 
-from ..backends.vta.check import CheckError
-from ..backends.vta.check import check as prove
+from ..targets.vta.check import CheckError
+from ..targets.vta.check import check as prove
 from .expected import Reference, reference
 from .explain import Cause, explain
 

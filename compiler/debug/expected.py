@@ -7,17 +7,17 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from ..accelerate import prepare_graph, require_acceleratable
 from ..errors import ModelError, UnsupportedOperatorError
-from ..graph.fuse import Partition, fuse
+from ..front.onnx.integer.onnx import import_onnx
+from ..front.onnx.integer.onnx_nodes import CONVERTERS
+from ..front.onnx.partition import cut_model, model_inputs
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
-from ..importers.onnx import import_onnx
-from ..importers.onnx_nodes import CONVERTERS
-from ..native import prepared_graph
 from ..options import CompileOptions
-from ..partition import cut_model, model_inputs
-from ..trace import Trace
+from ..pipeline.trace import Trace
+from ..targets.cpu.native import prepared_graph
+from ..targets.vta.accelerate import prepare_graph, require_acceleratable
+from ..targets.vta.passes.fuse import Partition, fuse
 
 __all__ = ["Reference", "reference"]
 

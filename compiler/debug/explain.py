@@ -10,8 +10,8 @@ from dovetail.runtime.debug.compare import Finding
 from dovetail.runtime.debug.order import Race, first_race
 from dovetail.runtime.debug.session import InstructionInfo, Session
 
-from ..graph.fuse import Layer
 from ..graph.ops import Add, AveragePool2d, Conv2d
+from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .finish import average_cause, finish_cause, folded_bias
 from .results import Result, result_of

@@ -7,9 +7,9 @@ from dovetail.isa.instructions import Finish
 from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.session import Session
 
-from ..graph.fuse import Layer
 from ..graph.ir import Node
 from ..graph.ops import AveragePool2d, Conv2d, Lookup, Requantize
+from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .results import Result
 

@@ -18,13 +18,13 @@ from dovetail.isa.errors import DovetailError
 from dovetail.isa.registers import ErrorCode
 from dovetail.vta_sim.machine import time_program
 
-from ..accelerate import accelerate_graph, prepare_graph, require_acceleratable
 from ..errors import ModelError
+from ..front.onnx.integer.onnx import import_onnx, load_onnx
 from ..graph.ir import Graph
-from ..importers.onnx import import_onnx, load_onnx
 from ..options import CompileOptions
-from ..target import Target
-from ..trace import Trace
+from ..pipeline.trace import Trace
+from ..targets.target import Target
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
 from .space import Design
 
 __all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]

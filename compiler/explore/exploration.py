@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ExploreError, SpaceError
-from ..folder_lock import locked
+from ..processes.folder_lock import locked
 from .area import load_area_model
 from .area_cache import counted_here
 from .clock import load_clock_model

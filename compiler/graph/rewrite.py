@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import GraphError
-from .eliminate_dead import EliminateDead
 from .ir import Graph, GraphBuilder, Node
+from .passes.eliminate_dead import EliminateDead
 
 __all__ = ["Pattern", "Rewriter", "rewrite"]
 

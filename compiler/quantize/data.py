@@ -7,7 +7,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import CalibrationError
-from ..importers.values import Array
+from ..front.onnx.integer.values import Array
 from .model import Signature
 
 __all__ = ["Sample", "read_samples", "samples_of"]

@@ -12,8 +12,8 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
-from ..importers.onnx_state import OnnxNode
-from ..importers.values import Array
+from ..front.onnx.integer.onnx_state import OnnxNode
+from ..front.onnx.integer.values import Array
 from .model import FloatModel, to_node_proto
 
 __all__ = ["Evaluator"]

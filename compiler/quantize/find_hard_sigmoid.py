@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..importers.onnx_state import OnnxNode
+from ..front.onnx.integer.onnx_state import OnnxNode
 from .model import FloatModel
 
 __all__ = ["FindHardSigmoid"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..importers.onnx_state import OnnxNode
-from ..importers.values import Array
+from ..front.onnx.integer.onnx_state import OnnxNode
+from ..front.onnx.integer.values import Array
 from .model import FloatModel
 
 __all__ = ["FoldAffine"]

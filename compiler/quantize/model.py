@@ -10,10 +10,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
 
 from ..errors import ModelError
-from ..importers.general.element_types import type_name
-from ..importers.onnx_nodes import QUANTIZED_OPERATORS
-from ..importers.onnx_state import OnnxNode
-from ..importers.values import Array
+from ..front.onnx.element_types import type_name
+from ..front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
+from ..front.onnx.integer.onnx_state import OnnxNode
+from ..front.onnx.integer.values import Array
 
 __all__ = ["FloatModel", "Signature", "read_any_model", "read_model", "signatures", "to_node_proto"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ModelError
-from ..importers.onnx_state import OnnxNode
-from ..importers.values import Array
-from ..passes import Pass, Pipeline
+from ..front.onnx.integer.onnx_state import OnnxNode
+from ..front.onnx.integer.values import Array
+from ..pipeline.passes import Pass, Pipeline
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine

@@ -1,6 +1,6 @@
 """The plan of a network on the accelerator: searched like a kernel, measured on the simulator.
 
-A candidate is a plan record (``backends/vta/plan_record.py``); its cost is the simulator's cycles,
+A candidate is a plan record (``targets/vta/plan_record.py``); its cost is the simulator's cycles,
 which do not vary.
 """
 
@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from dovetail.runtime.module import Module
 
-from ..accelerate import accelerate_graph, prepare_graph
-from ..backends.vta.emit import compile_partition
-from ..backends.vta.layers.activation import plan_activations
-from ..backends.vta.layers.lower import lower
-from ..backends.vta.place import NoRoomError
-from ..backends.vta.plan import Plan, Planner
-from ..backends.vta.plan_record import PlanRecords, recorded_plan, to_plan_record
 from ..errors import CompilerError, ModelError
-from ..graph.fuse import fuse
+from ..front.onnx.integer.onnx import import_onnx
 from ..graph.ir import Graph
-from ..importers.onnx import import_onnx
 from ..options import CompileOptions
-from ..target import Target
-from ..trace import Trace
+from ..pipeline.trace import Trace
+from ..targets.target import Target
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph
+from ..targets.vta.emit import compile_partition
+from ..targets.vta.layers.activation import plan_activations
+from ..targets.vta.layers.lower import lower
+from ..targets.vta.passes.fuse import fuse
+from ..targets.vta.place import NoRoomError
+from ..targets.vta.plan import Plan, Planner
+from ..targets.vta.plan_record import PlanRecords, recorded_plan, to_plan_record
 from .problem import Candidate, Features, Measured
 
 __all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]

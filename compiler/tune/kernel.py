@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..backends.llvm.intrinsics import INTRINSICS
-from ..backends.llvm.target import CpuTarget
 from ..graph.groups import group_nodes
 from ..graph.ir import Graph, Node
 from ..graph.keys import group_key
@@ -20,9 +18,11 @@ from ..graph.operators.winograd import Winograd
 from ..loops.ir import Function
 from ..lower.group import Lowered
 from ..lower.tiling import Machine
-from ..recorded import lower_with
-from ..schedule.loops.threads import over_threads
 from ..schedule.records import KernelRecord
+from ..schedule.steps.threads import over_threads
+from ..targets.cpu.llvm.intrinsics import INTRINSICS
+from ..targets.cpu.llvm.target import CpuTarget
+from ..targets.cpu.recorded import lower_with
 
 __all__ = ["Kernel", "Place", "Setting", "kernels_of"]
 
@@ -56,7 +56,7 @@ class Setting:
 def _compiler_digest() -> str:
     """Of the sources that decide what a record becomes."""
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
-    for folder in ("lower", "loops", "schedule/loops", "backends/llvm"):
+    for folder in ("lower", "loops", "schedule/steps", "targets/cpu/llvm"):
         for path in sorted((compiler / folder).glob("*.py")):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.llvm.compile import LlvmOptions, compile_functions
-from ..backends.llvm.module import CompiledModule
-from ..check import compare
+from ..checking.kernels import compare
 from ..graph.operators.winograd import Winograd
 from ..schedule.records import KernelRecord
+from ..targets.cpu.llvm.compile import LlvmOptions, compile_functions
+from ..targets.cpu.llvm.module import CompiledModule
 from .kernel import Kernel, Setting
 from .problem import Candidate, Measured
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from ..errors import ScheduleError
 from ..loops.text import to_text
 from ..lower.decisions import Decisions
-from ..schedule.loops.schedule import Schedule, Step
-from ..schedule.loops.trace import from_record, replay, step_record
 from ..schedule.records import KernelRecord
+from ..schedule.steps.schedule import Schedule, Step
+from ..schedule.steps.trace import from_record, replay, step_record
 from .contraction import Contraction, contraction_of
 from .features import function_features
 from .kernel import Kernel, Setting

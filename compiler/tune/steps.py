@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from ..loops.expressions import Constant, Scope
 from ..loops.ir import Allocate, For, Function, If, Let, LoopKind, Stmt
 from ..loops.traverse import bodies, loads
-from ..schedule.loops.loop_steps import Fuse, Partition, SetKind, Split
-from ..schedule.loops.order_steps import Reorder
-from ..schedule.loops.schedule import Step
-from ..schedule.loops.storage_steps import CacheRead
+from ..schedule.steps.loop_steps import Fuse, Partition, SetKind, Split
+from ..schedule.steps.order_steps import Reorder
+from ..schedule.steps.schedule import Step
+from ..schedule.steps.storage_steps import CacheRead
 
 __all__ = ["draw_step", "varied_step"]
 

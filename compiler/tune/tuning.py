@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import TuneError
-from ..folder_lock import locked
-from ..schedule_records import write_entries
+from ..processes.folder_lock import locked
+from ..targets.record_files import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search

@@ -11,9 +11,9 @@ from ..graph.keys import convolution_key
 from ..graph.operators.contractions import Convolution
 from ..graph.operators.winograd import TILES
 from ..graph.winograd import may_tile
-from ..native import prepared_graph
 from ..schedule.records import Records
-from ..segment import EXACT_PASSES, float_passes
+from ..targets.cpu.native import prepared_graph
+from ..targets.cpu.segment import EXACT_PASSES, float_passes
 from .kernel import Kernel, kernels_of
 
 __all__ = ["DIRECT", "Layers", "layers_of"]

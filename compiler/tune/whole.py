@@ -15,7 +15,7 @@ from dovetail.runtime.module import Module
 
 from ..driver import compile_model
 from ..options import CompileOptions
-from ..schedule_records import write_entries
+from ..targets.record_files import write_entries
 from .kernel import Setting
 from .problem import Measured
 

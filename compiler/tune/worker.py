@@ -5,7 +5,7 @@
 It ends with its parent.
 """
 
-from ..child_process import serve_parent
+from ..processes.child_process import serve_parent
 from .problem import Job, Measured
 
 __all__ = ["main"]

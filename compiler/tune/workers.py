@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Generic, Protocol, TypeVar
 
-from ..child_process import ChildProcess
 from ..errors import TuneError
+from ..processes.child_process import ChildProcess
 from .problem import Job, Measured
 
 __all__ = ["LocalWorkers", "Request", "Workers", "isolated"]

@@ -20,7 +20,7 @@ from dovetail.compiler.errors import (
     UnsupportedOperatorError,
 )
 from dovetail.compiler.options import CompileOptions as Options
-from dovetail.compiler.target import parse_target
+from dovetail.compiler.targets.target import parse_target
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.program import program_from_bytes
 from tests.end_to_end.models import Network, random_network

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import contract
@@ -22,7 +21,8 @@ from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
 from dovetail.compiler.graph.operators.repetition import Repeat
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
-from dovetail.compiler.segment import compile_segment
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.segment import compile_segment
 
 SHAPES = ((3, 4), (4, 3), (12,), (1, 12))
 
@@ -178,7 +178,7 @@ def drawn(seed: int) -> Graph:
 def test_random_loops_give_the_interpreters_results(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dovetail.compiler.calls.LEAST_SHARED", 1)
+    monkeypatch.setattr("dovetail.compiler.program.calls.LEAST_SHARED", 1)
     graph = drawn(seed)
     verify(graph)
     generator = np.random.default_rng(seed)

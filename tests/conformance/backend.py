@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
-from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.targets.cpu.executor.executor import Executor
 
 __all__ = ["Case", "cases", "kernel_calls"]
 

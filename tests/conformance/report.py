@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from dovetail.compiler.importers.general.table import CONVERTERS
+from dovetail.compiler.front.onnx.table import CONVERTERS
 
 from .backend import Case
 from .workers import Outcome

@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.importers.onnx import load_onnx
-from tests.compiler.importers.models import F32, ModelBuilder, check, reference
+from dovetail.compiler.front.onnx.integer.onnx import load_onnx
+from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check, reference
 
 MODEL = "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx"
 MOST_CYCLES = 190_000

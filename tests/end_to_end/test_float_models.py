@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from networks import NETWORKS, Options, build
 
-from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.targets.cpu.executor.executor import Executor
 
 from ..compiler.quantize.pictures import read_png
 from .models import Array

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.backends.vta.layers.activation import plan_activations
 from dovetail.compiler.errors import UnsupportedOperatorError
-from dovetail.compiler.graph.fuse import fuse
-from dovetail.compiler.graph.own_parts import OwnParts
-from dovetail.compiler.graph.simplify import simplify
-from dovetail.compiler.importers.onnx import import_onnx
+from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.graph.passes.simplify import simplify
+from dovetail.compiler.targets.vta.layers.activation import plan_activations
+from dovetail.compiler.targets.vta.passes.fuse import fuse
+from dovetail.compiler.targets.vta.passes.own_parts import OwnParts
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of

@@ -17,7 +17,7 @@ from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.segment import LlvmOptions, compile_segment
+from dovetail.compiler.targets.cpu.segment import LlvmOptions, compile_segment
 from dovetail.runtime.module import Module
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"

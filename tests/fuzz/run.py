@@ -8,9 +8,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dovetail.compiler import compile
-from dovetail.compiler.backends.llvm.build import LlvmOptions
-from dovetail.compiler.executor.executor import Executor
 from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.targets.cpu.executor.executor import Executor
+from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
 from dovetail.isa.errors import DovetailError
 from tests.conformance.backend import Case
 

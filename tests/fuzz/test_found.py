@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import CompilerError, ModelError
-from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.targets.cpu.executor.executor import Executor
 
 NO_TYPE = 86
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from dovetail.compiler import compile
-from dovetail.compiler.importers.onnx import import_onnx
+from dovetail.compiler.front.onnx.integer.onnx import import_onnx
 from dovetail.runtime.html import listing, table
 from dovetail.runtime.profile.profile import make_profile
 

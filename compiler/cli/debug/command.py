@@ -95,7 +95,7 @@ def _open(path: Path, inputs: tuple[str, ...], device: str, model: Path | None) 
     from dovetail.runtime.module import Module
 
     from ...debug.debugger import Debugger
-    from ...importers.onnx import load_onnx
+    from ...front.onnx.integer.onnx import load_onnx
 
     loaded = Module.load(path)
     given = read_inputs(inputs) or random_inputs(loaded)

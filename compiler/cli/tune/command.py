@@ -58,8 +58,8 @@ def tune(
     The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
     records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
     """
-    from ...importers.onnx import load_onnx
-    from ...target import parse_target
+    from ...front.onnx.integer.onnx import load_onnx
+    from ...targets.target import parse_target
     from ...tune.kernel import Setting
     from ...tune.subject import cpu_subject
     from ...tune.tuning import RECORDS, Options

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.compiler.accelerate import accelerate_graph, prepare_graph
 from dovetail.compiler.errors import ExploreError, ModelError, SpaceError
 from dovetail.compiler.explore import exploration as module
 from dovetail.compiler.explore.evaluate import Failure, Performance, Task
@@ -24,10 +23,11 @@ from dovetail.compiler.explore.export import rows, to_csv, to_parquet
 from dovetail.compiler.explore.pools import Finished
 from dovetail.compiler.explore.space import parse_space
 from dovetail.compiler.explore.store import ResultFile
-from dovetail.compiler.importers.onnx import import_onnx, load_onnx
+from dovetail.compiler.front.onnx.integer.onnx import import_onnx, load_onnx
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.target import Target
-from dovetail.compiler.trace import Trace
+from dovetail.compiler.pipeline.trace import Trace
+from dovetail.compiler.targets.target import Target
+from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
 from dovetail.runtime.executor import execute
 
 CONTENT = {

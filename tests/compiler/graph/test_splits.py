@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.ops import Conv2d, ConvTranspose2d, Requantize
-from dovetail.compiler.graph.split_groups import SplitGroups, is_depthwise
-from dovetail.compiler.graph.split_transposed import SplitTransposed
+from dovetail.compiler.graph.passes.split_transposed import SplitTransposed
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
+from dovetail.compiler.targets.vta.passes.split_groups import SplitGroups, is_depthwise
 
 
 def graph_of(

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.intrinsics import INTRINSICS
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
 
 __all__ = ["interpreted"]
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.backends.llvm.compile import compile_functions
-from dovetail.compiler.backends.llvm.intrinsics import INTRINSICS
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
@@ -23,6 +21,8 @@ from dovetail.compiler.loops.ir import Store
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
+from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
 
 PRODUCT = Contract(
     (9, 3, 4, 2, 16),

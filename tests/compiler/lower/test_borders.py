@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.backends.llvm.compile import compile_functions
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.ir import GraphBuilder
@@ -29,6 +28,7 @@ from dovetail.compiler.lower.borders import border
 from dovetail.compiler.lower.group import lower_group
 from dovetail.compiler.lower.operand import Scope
 from dovetail.compiler.lower.tiling import Machine
+from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 
 F32 = DType.FLOAT32
 PADS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4)

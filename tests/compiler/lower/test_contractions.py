@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.compile import compile_functions
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
@@ -24,6 +23,7 @@ from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group
 from dovetail.compiler.lower.tiling import Machine, choose_tiling
+from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 
 from .single import interpreted
 

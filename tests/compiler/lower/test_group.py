@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
-from dovetail.compiler.backends.llvm.target import CpuTarget
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Unary, UnaryFunction
@@ -16,6 +14,8 @@ from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.group import lower_group
 from dovetail.compiler.lower.tiling import Machine
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 
 
 @pytest.mark.parametrize("level", ["x86-64", "native"])

@@ -8,11 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
-from dovetail.compiler.backends.llvm.target import CpuTarget, host_cpu
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
-from dovetail.compiler.graph.blocked_products import blocked_weights
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
@@ -20,7 +17,10 @@ from dovetail.compiler.graph.operators.integer_winograd import IntegerWinograd, 
 from dovetail.compiler.graph.ops import Conv2d, Requantize
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.winograd import choose_whole_tile, whole_weights
-from dovetail.compiler.segment import EXACT_PASSES, compile_segment
+from dovetail.compiler.targets.cpu.layouts.blocked_products import blocked_weights
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
+from dovetail.compiler.targets.cpu.segment import EXACT_PASSES, compile_segment
 
 PLAIN = Convolution((1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1, DType.INT32)
 

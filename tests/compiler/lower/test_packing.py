@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph
@@ -11,7 +10,8 @@ from dovetail.compiler.graph.ops import Conv2d, Requantize
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.segment import EXACT_PASSES, compile_segment
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.segment import EXACT_PASSES, compile_segment
 
 from ..graph.graphs import convolution, image_builder
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.sorting import Sort
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.segment import compile_segment
+from dovetail.compiler.targets.cpu.segment import compile_segment
 
 from .single import Array, interpreted
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.windows import (
@@ -18,7 +17,8 @@ from dovetail.compiler.graph.operators.windows import (
     lowest,
 )
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.segment import compile_segment
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.segment import compile_segment
 
 from .single import interpreted
 

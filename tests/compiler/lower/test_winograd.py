@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
@@ -18,7 +17,8 @@ from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 from dovetail.compiler.graph.operators.winograd import Winograd, transforms
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.winograd import choose_tile
-from dovetail.compiler.segment import compile_segment, float_passes
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.segment import compile_segment, float_passes
 
 F32 = DType.FLOAT32
 PLAIN = Convolution((1, 1), (1, 1), ((1, 1), (1, 1)), (1, 1), 1, F32)

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
 
 from .floats import onnx_runtime

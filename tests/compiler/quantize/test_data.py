@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import CalibrationError
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize.data import read_samples
 from dovetail.compiler.quantize.model import Signature
 

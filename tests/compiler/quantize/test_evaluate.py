@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from dovetail.compiler.errors import ModelError
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize.evaluate import Evaluator
 from dovetail.compiler.quantize.model import read_model
 

@@ -9,7 +9,7 @@ import pytest
 from networks import Options, build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
 
 SMALL = Options(size=32, classes=10, width=0.25, batch_norm=True)

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from dovetail.compiler import compile
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
 
 from .floats import onnx_runtime, small_model

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from dovetail.compiler.errors import ModelError
-from dovetail.compiler.importers.values import Array
+from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize.evaluate import Evaluator
 from dovetail.compiler.quantize.model import FloatModel, read_model
 from dovetail.compiler.quantize.simplify import simplify

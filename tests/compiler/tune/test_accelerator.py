@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.importers.onnx import load_onnx
+from dovetail.compiler.front.onnx.integer.onnx import load_onnx
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.schedule_records import read_plan_entries
-from dovetail.compiler.target import parse_target
+from dovetail.compiler.targets.record_files import read_plan_entries
+from dovetail.compiler.targets.target import parse_target
 from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune

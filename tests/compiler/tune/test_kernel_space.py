@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.compiler.backends.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.records import KernelRecord
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.tune.features import LENGTH
 from dovetail.compiler.tune.kernel import Kernel, Setting
 from dovetail.compiler.tune.kernel_space import KernelProblem, record_of

@@ -14,10 +14,10 @@ from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
 from dovetail.compiler.lower.decisions import Decisions
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.recorded import StaleRecordWarning
-from dovetail.compiler.schedule.loops.trace import from_record
 from dovetail.compiler.schedule.records import from_details
-from dovetail.compiler.schedule_records import (
+from dovetail.compiler.schedule.steps.trace import from_record
+from dovetail.compiler.targets.cpu.recorded import StaleRecordWarning
+from dovetail.compiler.targets.record_files import (
     SHIPPED,
     merge_files,
     read_entries,

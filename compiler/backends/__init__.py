@@ -1,1 +1,0 @@
-"""Backends: loop programs to machine programs."""

@@ -1,0 +1,1 @@
+"""Compiled results held against the graph interpreter."""

@@ -1,0 +1,117 @@
+"""Machine code against the graph interpreter: the outputs, and each kernel by itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from ..errors import ModelError
+from ..graph.interpreter import run
+from ..graph.ir import Graph
+from ..targets.cpu.llvm.compile import LlvmOptions, compile_functions
+from ..targets.cpu.native import prepared_graph
+from ..targets.cpu.segment import Segment, build_program, compile_segment
+
+__all__ = ["Difference", "ModelCheck", "check_model", "compare"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Of a tensor that a kernel, or the whole program, computes.
+
+    origins: the model's nodes that the kernel stands for; none for outputs.
+    unequal: elements that are not the same bits' value.  largest: absolute difference, infinite
+    where only one is a number.  relative: ``largest`` by the largest finite magnitude expected.
+    """
+
+    tensor: str
+    origins: tuple[str, ...]
+    dtype: str
+    elements: int
+    unequal: int
+    largest: float
+    relative: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """kernels: each run on what the interpreter gives for its operands, but for those in loops.
+
+    outputs: of the model.
+    """
+
+    kernels: tuple[Difference, ...]
+    outputs: tuple[Difference, ...]
+
+    @property
+    def worst(self) -> float:
+        """The largest relative difference."""
+        return max((each.relative for each in (*self.kernels, *self.outputs)), default=0.0)
+
+
+def check_model(
+    model: onnx.ModelProto,
+    inputs: Mapping[str, Array],
+    dims: Mapping[str, int] | None = None,
+    options: LlvmOptions | None = None,
+) -> ModelCheck:
+    """Compile a model of fixed shapes and compare.
+
+    Raises ModelError for a model whose shapes stay open or inputs that do not fit, and what
+    importing raises.
+    """
+    options = options or LlvmOptions()
+    graph, passes = prepared_graph(model, dims or {}, options.winograd)
+    for name in graph.inputs:
+        if name not in inputs:
+            raise ModelError(f"input {name!r} is missing; required {graph.types[name]}")
+    segment = compile_segment(graph, options, passes)
+    expected = run(graph, inputs)
+    found = segment.run(inputs)
+    outputs = tuple(compare(name, (), found[name], expected[name]) for name in graph.outputs)
+    return ModelCheck(_check_kernels(segment, inputs, options), outputs)
+
+
+def _check_kernels(
+    segment: Segment, inputs: Mapping[str, Array], options: LlvmOptions
+) -> tuple[Difference, ...]:
+    graph: Graph = segment.graph
+    values = run(graph, inputs)
+    steps, program = build_program(graph, options)
+    code = compile_functions(program.functions, options)
+    differences = []
+    for step in steps:
+        if not step.origins or step.repeated:
+            continue
+        function = code.signatures[step.function].function
+        operands = [
+            np.asarray(values[name], order="C").reshape(buffer.shape)
+            for name, buffer in zip(step.inputs, function.inputs, strict=True)
+        ]
+        results = code.run(step.function, operands)
+        for name, result in zip(step.outputs, results, strict=True):
+            wanted = values[name].reshape(result.shape)
+            differences.append(compare(name, step.origins, result, wanted))
+    return tuple(differences)
+
+
+def compare(tensor: str, origins: tuple[str, ...], found: Array, expected: Array) -> Difference:
+    """How far ``found`` is from ``expected``, of the same shape."""
+    kind = str(expected.dtype)
+    if not expected.size:
+        return Difference(tensor, origins, kind, 0, 0, 0.0, 0.0)
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(all="ignore"):
+        distance = np.where(same, 0.0, np.abs(a - b))
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    finite = np.abs(b[np.isfinite(b)])
+    scale = float(finite.max()) if finite.size else 0.0
+    largest = float(distance.max())
+    relative = largest / scale if scale else largest
+    return Difference(tensor, origins, kind, a.size, int((~same).sum()), largest, relative)

@@ -1,0 +1,1 @@
+"""Front ends: each folder turns one kind of model file into graph IR."""

@@ -1,0 +1,229 @@
+"""From an ONNX model and the shapes of its inputs to a graph.
+
+Source: ONNX IR and operator specifications.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ...errors import GraphError, ModelError, UnsupportedOperatorError
+from ...graph.ir import Array, GraphBuilder
+from .context import ImportContext, Tensor, Value
+from .element_types import element_type
+from .functions import bind_attributes, function_of
+from .integer.onnx_state import OnnxNode
+from .narrow import NARROW_TYPES
+from .table import CONVERTERS
+
+__all__ = ["import_model"]
+
+
+def import_model(
+    model: onnx.ModelProto,
+    inputs: Mapping[str, Value],
+    builder: GraphBuilder,
+    resolve: Callable[[str], Array] | None = None,
+) -> tuple[tuple[str, Value], ...]:
+    """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
+
+    inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
+    resolve: computes the value of a tensor that a shape depends on.
+    Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
+    that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
+    names the node.
+    """
+    context = ImportContext(builder, resolve)
+    opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
+    functions = {(each.domain, each.name): each for each in model.functions}
+    walker = _Walker(context, opsets, functions, [])
+    context.body, context.nested = walker.body, walker.nested
+    _require_text(model.graph)
+    required = [each.name for each in model.graph.input]
+    constants = {each.name for each in model.graph.initializer}
+    constants |= {each.values.name for each in model.graph.sparse_initializer}
+    missing = [name for name in required if name not in inputs and name not in constants]
+    if missing:
+        raise ModelError(f"input {missing[0]!r} is not given; required are {required}")
+    walker.scopes.append(dict(inputs))
+    results = walker.graph(model.graph)
+    names = [each.name for each in model.graph.output]
+    return tuple(zip(names, results, strict=True))
+
+
+MALFORMED = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(RuntimeError, TypeError, ValueError),
+)
+"""What converters raise for attributes and inputs of a form they do not expect."""
+
+
+@dataclass(slots=True)
+class _Walker:
+    """Converts nodes in order; ``scopes`` maps names to values, the innermost scope last."""
+
+    context: ImportContext
+    opsets: dict[str, int]
+    functions: dict[tuple[str, str], onnx.FunctionProto]
+    scopes: list[dict[str, Value]]
+    depth: int = field(default=0)
+    outer: "_Walker | None" = field(default=None)
+    """Of a body that becomes a graph of its own: converts what is around it."""
+
+    def body(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The results of a body; its inputs are ``arguments``."""
+        self.scopes.append(self._bound(graph, arguments))
+        origin, opset = self.context.origin, self.context.opset
+        results = self.graph(graph)
+        self.context.origin, self.context.opset = origin, opset
+        self.scopes.pop()
+        return results
+
+    def nested(
+        self, context: ImportContext, graph: onnx.GraphProto, arguments: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        """The results of a body that becomes a graph of its own, that of ``context``."""
+        scopes = [self._bound(graph, arguments)]
+        walker = _Walker(context, self.opsets, self.functions, scopes, self.depth, self)
+        context.body, context.nested = walker.body, walker.nested
+        return walker.graph(graph)
+
+    def _bound(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> dict[str, Value]:
+        names = [each.name for each in graph.input]
+        if len(names) != len(arguments):
+            raise ModelError(
+                f"node {self.context.origin!r}: its body has {len(names)} inputs; "
+                f"it is given {len(arguments)}"
+            )
+        return dict(zip(names, arguments, strict=True))
+
+    def graph(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
+        """Convert every node in the innermost scope; the values of the graph's outputs."""
+        scope = self.scopes[-1]
+        for tensor in graph.initializer:
+            if tensor.name not in scope:
+                scope[tensor.name] = self.context.constant(_array(tensor))
+        for sparse in graph.sparse_initializer:
+            scope[sparse.values.name] = self.context.constant(_dense(sparse))
+        for position, proto in enumerate(graph.node):
+            self.node(proto, position)
+        return tuple(self.lookup(each.name, f"output {each.name!r}") for each in graph.output)
+
+    def lookup(self, name: str, reader: str) -> Value:
+        """What ``name`` stands for."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        if self.outer is not None:
+            return self.context.capture(self.outer.lookup(name, reader))
+        raise ModelError(f"{reader} reads {name!r}, which no node before it computes")
+
+    def node(self, proto: onnx.NodeProto, position: int) -> None:
+        """Convert one node; its outputs become names of the innermost scope."""
+        node = _node(proto, position)
+        context = self.context
+        outer = context.origin, context.opset
+        context.origin = node.name
+        domain = proto.domain or "ai.onnx"
+        context.opset = self.opsets.get(domain, 0)
+        inputs = tuple(self.lookup(name, str(node)) if name else None for name in proto.input)
+        try:
+            outputs = self.convert(proto, node, inputs)
+        except GraphError as error:
+            raise ModelError(f"{node}: {error}") from None
+        except MemoryError as error:
+            raise ModelError(f"{node} needs more memory than there is: {error}") from None
+        except MALFORMED as error:
+            raise ModelError(f"{node} is malformed: {type(error).__name__}: {error}") from error
+        for name, value in zip(proto.output, outputs, strict=False):
+            if name and value is not None:
+                self.scopes[-1][name] = value
+        context.origin, context.opset = outer
+
+    def convert(
+        self, proto: onnx.NodeProto, node: OnnxNode, inputs: tuple[Value | None, ...]
+    ) -> tuple[Value | None, ...]:
+        """The node's outputs: by its converter, or by the function that defines it."""
+        local = self.functions.get((proto.domain, proto.op_type))
+        if local is not None:
+            return self.call(local, proto, inputs)
+        name = node.kind if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{node.kind}"
+        converter = CONVERTERS.get(name)
+        if converter is not None:
+            return converter(self.context, node, inputs)
+        function = None
+        if all(each is None or isinstance(each, Tensor) for each in inputs):
+            types = [each.type if isinstance(each, Tensor) else None for each in inputs]
+            function = function_of(proto, self.context.opset, types)
+        if function is None:
+            raise UnsupportedOperatorError(f"{node}: operator {name} is not supported")
+        return self.call(function, proto, inputs)
+
+    def call(
+        self,
+        function: onnx.FunctionProto,
+        proto: onnx.NodeProto,
+        inputs: tuple[Value | None, ...],
+    ) -> tuple[Value | None, ...]:
+        """The outputs of a function's body."""
+        arguments = {
+            name: value
+            for name, value in zip(function.input, inputs, strict=False)
+            if value is not None
+        }
+        if self.depth > 50:
+            raise ModelError(f"node {proto.name!r}: function {function.name!r} calls itself")
+        opsets = {each.domain or "ai.onnx": each.version for each in function.opset_import}
+        inner = _Walker(
+            self.context, {**self.opsets, **opsets}, self.functions, [arguments], self.depth + 1
+        )
+        outer = self.context.body, self.context.nested
+        self.context.body, self.context.nested = inner.body, inner.nested
+        absent = set(function.input) - set(arguments)
+        for position, each in enumerate(bind_attributes(function, proto)):
+            for place, name in enumerate(each.input):
+                if name in absent:
+                    each.input[place] = ""
+            inner.node(each, position)
+        self.context.body, self.context.nested = outer
+        return tuple(arguments.get(name) for name in function.output)
+
+
+def _require_text(graph: onnx.GraphProto) -> None:
+    """Protobuf gives names that are no UTF-8 as bytes."""
+    names = [*(each.name for each in graph.input), *(each.name for each in graph.output)]
+    names += [name for node in graph.node for name in (*node.input, *node.output)]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ModelError(f"name {wrong[0]!r} is no UTF-8 text")
+
+
+def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
+    attributes: Mapping[str, object] = {
+        each.name: onnx.helper.get_attribute_value(each) for each in proto.attribute
+    }
+    name = proto.name or next((each for each in proto.output if each), f"#{position}")
+    inputs, outputs = tuple(proto.input), tuple(proto.output)
+    return OnnxNode(proto.op_type, name, inputs, outputs, attributes, proto.domain)
+
+
+def _array(tensor: onnx.TensorProto) -> Array:
+    if tensor.data_type not in NARROW_TYPES:
+        element_type(tensor.data_type)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise ModelError(f"constant {tensor.name!r} cannot be read: {error}") from None
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> Array:
+    values, indices = _array(sparse.values), _array(sparse.indices)
+    result = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        result.reshape(-1)[indices] = values
+    else:
+        result[tuple(indices.T)] = values
+    return result

@@ -1,0 +1,149 @@
+"""Converters of operators on sequences and optionals; both exist only during an import."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...errors import UnsupportedOperatorError
+from ...graph.operators.movement import Concatenate
+from .build import normalise_axis, reshape, slice_axis
+from .context import (
+    Converter,
+    ImportContext,
+    OptionalValue,
+    TensorSequence,
+    Value,
+    optional,
+    required,
+)
+from .control import stack
+from .integer.onnx_state import OnnxNode
+
+__all__ = ["SEQUENCES"]
+
+Values = tuple[Value | None, ...]
+
+MOST_ELEMENTS = 10_000
+"""Of a sequence, as each is a tensor of its own."""
+
+
+def _sequence(value: Value | None) -> TensorSequence:
+    if isinstance(value, OptionalValue):
+        value = value.value
+    if not isinstance(value, TensorSequence):
+        raise ValueError("input 0 is no sequence")
+    return value
+
+
+def _position(ctx: ImportContext, inputs: Values, place: int, default: int) -> int:
+    tensor = optional(inputs, place)
+    return default if tensor is None else int(ctx.value(tensor).reshape(-1)[0])
+
+
+def convert_construct(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """The inputs in order."""
+    return (TensorSequence(tuple(each for each in inputs if each is not None)),)
+
+
+def convert_empty(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """No elements."""
+    return (TensorSequence(()),)
+
+
+def convert_at(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """One element."""
+    return (_sequence(inputs[0]).elements[_position(ctx, inputs, 1, 0)],)
+
+
+def convert_erase(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """All but one element, by default the last."""
+    elements = list(_sequence(inputs[0]).elements)
+    del elements[_position(ctx, inputs, 1, -1)]
+    return (TensorSequence(tuple(elements)),)
+
+
+def convert_insert(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """One more element, by default at the end."""
+    elements = list(_sequence(inputs[0]).elements)
+    added = inputs[1]
+    if added is None:
+        raise ValueError("input 1 is left out")
+    elements.insert(_position(ctx, inputs, 2, len(elements)), added)
+    return (TensorSequence(tuple(elements)),)
+
+
+def convert_length(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """A constant."""
+    return (ctx.constant(np.asarray(len(_sequence(inputs[0]).elements), np.int64)),)
+
+
+def convert_split_to_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """Slices along an axis: of one size, or as given; single ones may lose the dimension."""
+    (x,) = required(inputs[:1], 1)
+    axis = normalise_axis(node.integer("axis", 0), x.type.rank)
+    size, split = x.type.shape[axis], optional(inputs, 1)
+    if split is None:
+        sizes = [1] * min(size, MOST_ELEMENTS + 1)
+    else:
+        given = ctx.value(split)
+        part = int(given.reshape(-1)[0]) if given.ndim == 0 else 0
+        whole = [min(part, size - start) for start in range(0, size, part)] if part else []
+        sizes = whole or [int(n) for n in given.reshape(-1)]
+    if len(sizes) > MOST_ELEMENTS:
+        raise UnsupportedOperatorError(
+            f"{node}: a sequence of {len(sizes)} elements; required at most {MOST_ELEMENTS}"
+        )
+    elements = []
+    for number, own in enumerate(sizes):
+        each = slice_axis(ctx, x, axis, sum(sizes[:number]), own)
+        if split is None and not node.integer("keepdims", 1):
+            each = reshape(ctx, each, (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
+        elements.append(each)
+    return (TensorSequence(tuple(elements)),)
+
+
+def convert_concat_from_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """The elements along an axis, or along a new one."""
+    elements = _sequence(inputs[0]).elements
+    tensors = required(elements, len(elements))
+    if node.integer("new_axis", 0):
+        axis = normalise_axis(node.integer("axis", 0), tensors[0].type.rank + 1)
+        return (stack(ctx, list(tensors), axis),)
+    axis = normalise_axis(node.integer("axis", 0), tensors[0].type.rank)
+    return (ctx.emit(Concatenate(axis), *tensors),)
+
+
+def convert_optional(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """The input, or nothing."""
+    return (OptionalValue(inputs[0] if inputs else None),)
+
+
+def convert_has_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """A constant."""
+    value = inputs[0] if inputs else None
+    present = value.value is not None if isinstance(value, OptionalValue) else value is not None
+    return (ctx.constant(np.asarray(present)),)
+
+
+def convert_get_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
+    """What an optional holds."""
+    value = inputs[0]
+    found = value.value if isinstance(value, OptionalValue) else value
+    if found is None:
+        raise ValueError("the optional is empty")
+    return (found,)
+
+
+SEQUENCES: Mapping[str, Converter] = {
+    "ConcatFromSequence": convert_concat_from_sequence,
+    "Optional": convert_optional,
+    "OptionalGetElement": convert_get_element,
+    "OptionalHasElement": convert_has_element,
+    "SequenceAt": convert_at,
+    "SequenceConstruct": convert_construct,
+    "SequenceEmpty": convert_empty,
+    "SequenceErase": convert_erase,
+    "SequenceInsert": convert_insert,
+    "SequenceLength": convert_length,
+    "SplitToSequence": convert_split_to_sequence,
+}

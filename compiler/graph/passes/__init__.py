@@ -1,0 +1,1 @@
+"""Graph passes that every target may use."""

@@ -1,0 +1,97 @@
+"""Cancel transposes and reshapes, so that activations stay NHWC.
+
+    Transpose(Transpose(x))            ->  Transpose(x), one permutation after the other
+    Transpose(x) that moves no element ->  Reshape(x)
+    Reshape(Reshape(x))                ->  Reshape(x)
+    Reshape(x) to x's own shape        ->  x
+    f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup
+    Add(Transpose(x), Transpose(y))    ->  Transpose(Add(x, y)), of one permutation
+
+The first four remove a node.  The others move a transpose one node nearer to the outputs, where two
+meet or the graph ends; so the pass ends.
+"""
+
+from dataclasses import dataclass
+
+from ..ir import Graph, Node
+from ..ops import Add, Lookup, Reshape, Transpose
+from ..rewrite import Rewriter, rewrite
+
+__all__ = ["ConvertLayout"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertLayout:
+    """See the module's docstring."""
+
+    name: str = "convert_layout"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        patterns = (
+            *(_drop_reshape, _merge_reshapes, _merge_transposes, _drop_transpose),
+            *(_sink_below_lookup, _sink_below_add),
+        )
+        return rewrite(graph, patterns)
+
+
+def _drop_reshape(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, Reshape):
+        return None
+    same = rewriter.graph.types[node.inputs[0]].shape == node.operator.shape
+    return node.inputs[0] if same else None
+
+
+def _merge_reshapes(rewriter: Rewriter, node: Node) -> str | None:
+    before = rewriter.graph.producer(node.inputs[0])
+    if not isinstance(node.operator, Reshape) or before is None:
+        return None
+    if not isinstance(before.operator, Reshape):
+        return None
+    return rewriter.builder.node(node.operator, before.inputs, node.output, node.origin)
+
+
+def _drop_transpose(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, Transpose):
+        return None
+    shape = rewriter.graph.types[node.inputs[0]].shape
+    moved = [axis for axis in node.operator.permutation if shape[axis] != 1]
+    if moved != sorted(moved):
+        return None
+    target = Reshape(rewriter.graph.types[node.output].shape)
+    return rewriter.builder.node(target, node.inputs, node.output, node.origin)
+
+
+def _merge_transposes(rewriter: Rewriter, node: Node) -> str | None:
+    before = rewriter.graph.producer(node.inputs[0])
+    if not isinstance(node.operator, Transpose) or before is None:
+        return None
+    if not isinstance(before.operator, Transpose):
+        return None
+    first = before.operator.permutation
+    merged = Transpose(tuple(first[axis] for axis in node.operator.permutation))
+    return rewriter.builder.node(merged, before.inputs, node.output, node.origin)
+
+
+def _sink_below_lookup(rewriter: Rewriter, node: Node) -> str | None:
+    before = rewriter.producer(node.inputs[0])
+    if not isinstance(node.operator, Lookup) or before is None:
+        return None
+    if not isinstance(before.operator, Transpose):
+        return None
+    inputs = (before.inputs[0], node.inputs[1])
+    inner = rewriter.builder.node(node.operator, inputs, f"{node.output}/table", node.origin)
+    return rewriter.builder.node(before.operator, (inner,), node.output, before.origin)
+
+
+def _sink_below_add(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, Add):
+        return None
+    a, b = (rewriter.producer(name) for name in node.inputs)
+    if a is None or b is None or a.operator != b.operator:
+        return None
+    if not isinstance(a.operator, Transpose):
+        return None
+    inputs = (a.inputs[0], b.inputs[0])
+    inner = rewriter.builder.node(node.operator, inputs, f"{node.output}/sum", node.origin)
+    return rewriter.builder.node(a.operator, (inner,), node.output, a.origin)

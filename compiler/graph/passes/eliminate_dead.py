@@ -1,0 +1,36 @@
+"""Remove nodes and constants that no output needs."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..ir import Graph
+
+__all__ = ["EliminateDead"]
+
+
+@dataclass(frozen=True, slots=True)
+class EliminateDead:
+    """Inputs stay, read or not: they are the model's interface."""
+
+    name: str = "eliminate_dead"
+
+    def run(self, graph: Graph) -> Graph:
+        """The graph without them; ``graph`` itself when there are none."""
+        needed = set(graph.outputs)
+        nodes = []
+        for node in reversed(graph.nodes):
+            if needed.intersection(node.outputs):
+                needed.update(node.inputs)
+                nodes.append(node)
+        constants = {name: array for name, array in graph.constants.items() if name in needed}
+        if len(nodes) == len(graph.nodes) and len(constants) == len(graph.constants):
+            return graph
+        kept = {*graph.inputs, *constants, *(name for node in nodes for name in node.outputs)}
+        types = {name: kind for name, kind in graph.types.items() if name in kept}
+        return Graph(
+            graph.inputs,
+            graph.outputs,
+            tuple(reversed(nodes)),
+            MappingProxyType(constants),
+            MappingProxyType(types),
+        )

@@ -1,0 +1,66 @@
+"""Merge tables, and fold those that only clip into the operator before.
+
+    Lookup(Lookup(x, a), b)                  ->  Lookup(x, b[a])
+    Lookup(x, identity)                      ->  x
+    Lookup(Requantize(x), clip) | Add, alike ->  Requantize(x) with narrower limits
+
+Every rewrite removes a Lookup and none is made besides, so the pass ends.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..ir import Array, Graph, Node
+from ..ops import Add, Lookup, Requantize
+from ..rewrite import Rewriter, rewrite
+
+__all__ = ["FoldLookups"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldLookups:
+    """See the module's docstring."""
+
+    name: str = "fold_lookups"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        return rewrite(graph, (_drop_identity, _merge_tables, _fold_clip))
+
+
+def _table(rewriter: Rewriter, node: Node) -> Array | None:
+    if not isinstance(node.operator, Lookup):
+        return None
+    return rewriter.graph.constants.get(node.inputs[1])
+
+
+def _drop_identity(rewriter: Rewriter, node: Node) -> str | None:
+    table = _table(rewriter, node)
+    if table is None or not np.array_equal(table, np.arange(-128, 128)):
+        return None
+    return node.inputs[0]
+
+
+def _merge_tables(rewriter: Rewriter, node: Node) -> str | None:
+    table = _table(rewriter, node)
+    before = rewriter.producer(node.inputs[0])
+    first = _table(rewriter, before) if before else None
+    if table is None or before is None or first is None:
+        return None
+    merged = rewriter.builder.constant(f"{node.output}/table", table[first.astype(np.int16) + 128])
+    return rewriter.builder.node(Lookup(), (before.inputs[0], merged), node.output, node.origin)
+
+
+def _fold_clip(rewriter: Rewriter, node: Node) -> str | None:
+    table = _table(rewriter, node)
+    before = rewriter.producer(node.inputs[0])
+    if table is None or before is None or not isinstance(before.operator, Requantize | Add):
+        return None
+    low, high = before.operator.low, before.operator.high
+    reached = np.arange(low, high + 1)
+    found = table[reached + 128]
+    if not np.array_equal(found, np.clip(reached, found[0], found[-1])):
+        return None
+    operator = replace(before.operator, low=int(found[0]), high=int(found[-1]))
+    return rewriter.builder.node(operator, before.inputs, node.output, before.origin)

@@ -1,0 +1,54 @@
+"""Let convolutions and maximum pools pad for themselves.
+
+    Conv2d(Pad(x, value), zero_point = value)  ->  Conv2d(x) with larger pads
+    MaxPool2d(Pad(x, -128))                    ->  MaxPool2d(x) with larger pads
+    Pad(x) of nothing                          ->  x
+
+Every rewrite leaves one Pad fewer to be read, so the pass ends.
+"""
+
+from dataclasses import dataclass, replace
+
+from ..ir import Graph, Node
+from ..ops import Conv2d, MaxPool2d, Pad
+from ..rewrite import Rewriter, rewrite
+
+__all__ = ["FoldPads"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPads:
+    """See the module's docstring."""
+
+    name: str = "fold_pads"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        return rewrite(graph, (_drop_empty, _fold_into_window))
+
+
+def _drop_empty(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, Pad) or any(node.operator.pads):
+        return None
+    return node.inputs[0]
+
+
+def _fold_into_window(rewriter: Rewriter, node: Node) -> str | None:
+    before = rewriter.graph.producer(node.inputs[0])
+    if before is None or not isinstance(before.operator, Pad):
+        return None
+    match node.operator:
+        case Conv2d(zero_point=required):
+            pass
+        case MaxPool2d():
+            required = -128
+        case _:
+            return None
+    if before.operator.value != required:
+        return None
+    top, left, bottom, right = (
+        own + added for own, added in zip(node.operator.pads, before.operator.pads, strict=True)
+    )
+    operator = replace(node.operator, pads=(top, left, bottom, right))
+    inputs = (before.inputs[0], *node.inputs[1:])
+    return rewriter.builder.node(operator, inputs, node.output, node.origin)

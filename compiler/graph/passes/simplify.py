@@ -1,0 +1,26 @@
+"""The passes that every graph goes through after it is imported, in order."""
+
+from ...pipeline.passes import Observer, Pass, Pipeline
+from ..ir import Graph
+from .convert_layout import ConvertLayout
+from .eliminate_dead import EliminateDead
+from .fold_constants import FoldConstants
+from .fold_lookups import FoldLookups
+from .fold_pads import FoldPads
+from .split_transposed import SplitTransposed
+
+__all__ = ["SIMPLIFY", "simplify"]
+
+SIMPLIFY: tuple[Pass[Graph], ...] = (
+    FoldConstants(),
+    ConvertLayout(),
+    SplitTransposed(),
+    FoldPads(),
+    FoldLookups(),
+    EliminateDead(),
+)
+
+
+def simplify(graph: Graph, observers: tuple[Observer[Graph], ...] = ()) -> Graph:
+    """Run them; ``observers`` are called after each."""
+    return Pipeline(SIMPLIFY, observers).run(graph)

@@ -1,0 +1,1 @@
+"""Passes over any IR, and what looks on as they run."""

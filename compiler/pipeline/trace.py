@@ -1,0 +1,56 @@
+"""Looking on while a model is compiled: dumps, checks between passes, times."""
+
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+from ..graph.ir import Graph
+from ..graph.text import to_text
+from ..graph.verify import verify
+from ..options import CompileOptions
+from .passes import Dump, Observer, Times, Verify
+
+__all__ = ["Trace"]
+
+
+class Trace:
+    """Files ``NN_step.txt`` in the dump folder, one for each step, in the order of the steps."""
+
+    def __init__(self, options: CompileOptions) -> None:
+        self._dump = Dump[Graph](options.dump, to_text) if options.dump else None
+        self._times = Times[Graph]() if options.time else None
+        self._verify = Verify(verify) if options.verify else None
+        self._last = perf_counter()
+
+    @property
+    def observers(self) -> tuple[Observer[Graph], ...]:
+        """Those that look on between the passes of a graph."""
+        found: list[Observer[Graph]] = []
+        if self._verify:
+            found.append(self._verify)
+        if self._dump:
+            found.append(self._dump)
+        if self._times:
+            found.append(self._times)
+        return tuple(found)
+
+    def step(self, name: str, text: Callable[[], str]) -> None:
+        """Note the end of a step that is no pass of a graph; ``text`` prints its result."""
+        now = perf_counter()
+        if self._times:
+            self._times.entries.append((name, now - self._last, True))
+        if self._dump:
+            self._dump.directory.mkdir(parents=True, exist_ok=True)
+            path = self._dump.directory / f"{self._dump.count:02d}_{name}.txt"
+            path.write_text(text() + "\n", encoding="utf-8")
+            self._dump.count += 1
+        self._last = perf_counter()
+
+    def start(self) -> None:
+        """Note that a step begins now."""
+        self._last = perf_counter()
+
+    def end(self) -> None:
+        """Print the times, if they were asked for."""
+        if self._times:
+            self._times.write(sys.stderr)

@@ -1,0 +1,1 @@
+"""Programs: calls of loop programs on tensors, and the memory these lie in."""

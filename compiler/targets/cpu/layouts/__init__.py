@@ -1,0 +1,1 @@
+"""Layouts of tensors that suit a CPU's vectors."""

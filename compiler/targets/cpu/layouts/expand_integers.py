@@ -1,0 +1,298 @@
+"""Integer operators (NHWC, one meaning each) as general ones, byte for byte.
+
+    Requantize(acc, scale)  ->  Cast(uint8, int32(rint(clip(float32(acc) * scale))) + zero_point)
+
+Tensors of int8 are kept as uint8, *raised*: 128 more.  Dense layers and convolutions become
+products of unsigned and signed bytes, summed in int32, as CPUs have them.  Other sums of products
+are computed in float32 where no partial sum can reach 2**24, so that all are exact in any order,
+and in int32 otherwise.  Images become NCHW: a tensor is kept in the order it is computed in, and
+converted when an operator wants the other one.  Every node becomes nodes of other kinds, so the
+pass ends.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+
+from ....dtypes import DType
+from ....graph.ir import Array, Graph, Node
+from ....graph.operators.assembly import Assemble
+from ....graph.operators.elementwise import (
+    BinaryFunction,
+    MultiplyAdd,
+)
+from ....graph.operators.indexing import Gather
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
+from ....graph.ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Dense,
+    Dequantize,
+    Lookup,
+    MaxPool2d,
+    Pad,
+    Quantize,
+    Requantize,
+    Shift128,
+    Softmax,
+    Upsample2d,
+)
+from .integer_products import conv2d, dense, largest_sum
+from .integer_windows import window
+from .raised_bytes import F32, RAISE, RaisedBytes
+
+__all__ = ["ExpandIntegers"]
+
+TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandIntegers:
+    """See the module's docstring."""
+
+    name: str = "expand_integers"
+
+    def run(self, graph: Graph) -> Graph:
+        """The graph of general operators, with the same inputs and outputs."""
+        expanding = _Expanding(graph)
+        for node in graph.nodes:
+            expanding.visit(node)
+        return expanding.build()
+
+
+@dataclass(slots=True)
+class _Expanding:
+    graph: Graph
+    new: RaisedBytes = field(default_factory=RaisedBytes)
+    plain: dict[str, str] = field(default_factory=dict)
+    """Tensors of ``graph`` in the new one, those of int8 raised."""
+    images: dict[str, str] = field(default_factory=dict)
+    """The same in NCHW."""
+    summands: frozenset[str] = frozenset()
+    """Tensors of ``graph`` that are kept in float32: each is read by a sum alone."""
+
+    def __post_init__(self) -> None:
+        for name in self.graph.inputs:
+            self.new.builder.input(name, self.graph.types[name])
+        self.summands = _last_summands(self.graph)
+
+    def build(self) -> Graph:
+        """The new graph, its outputs called as before."""
+        for name in self.graph.outputs:
+            self.new.origin = name
+            result = self.tensor(name)
+            if self.graph.types[name].dtype == DType.INT8:
+                result = self.new.lowered(result)
+            self.new.builder.export(result, name)
+        return self.new.builder.build(self.graph.outputs)
+
+    def tensor(self, name: str) -> str:
+        """A tensor of the old graph in its own order."""
+        if name not in self.plain:
+            is_int8 = self.graph.types[name].dtype == DType.INT8
+            if name in self.graph.constants:
+                array = self.graph.constants[name]
+                if is_int8:
+                    array = (array ^ np.int8(-128)).view(np.uint8)
+                self.plain[name] = self.new.builder.constant(name, array)
+            elif name in self.graph.inputs:
+                self.plain[name] = self.new.raised(name) if is_int8 else name
+            else:
+                self.plain[name] = self.new.emit(Transpose(TO_NHWC), self.images[name])
+        return self.plain[name]
+
+    def image(self, name: str) -> str:
+        """A tensor of four dimensions in NCHW."""
+        if name not in self.images:
+            self.images[name] = self.new.emit(Transpose(TO_NCHW), self.tensor(name))
+        return self.images[name]
+
+    def any_order(self, name: str) -> tuple[str, bool]:
+        """A tensor in the order that it is there in, and whether that is NCHW."""
+        if name in self.images:
+            return self.images[name], True
+        return self.tensor(name), False
+
+    def visit(self, node: Node) -> None:
+        """Expand one node."""
+        self.new.origin, operator = node.origin, node.operator
+        match operator:
+            case Conv2d():
+                weights, bias = self.weights_of(node)
+                x = self.image(node.inputs[0])
+                self.images[node.output] = conv2d(self.new, x, operator, weights, bias)
+            case MaxPool2d() | AveragePool2d() | Pad() | Upsample2d():
+                x, count = self.image(node.inputs[0]), self.graph.types[node.output].shape[1:3]
+                self.images[node.output] = window(self.new, x, operator, count)
+            case Requantize() | Add() | Lookup() | Shift128() | Quantize() | Dequantize():
+                self.elementwise(node, operator)
+            case Dense():
+                weights, bias = self.weights_of(node)
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = dense(self.new, x, operator, weights, bias)
+            case Softmax():
+                self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
+            case Assemble():
+                self.images[node.output] = self.assemble(node, operator)
+            case Transpose() if node.inputs[0] in self.images:
+                self.transpose(node, operator)
+            case Concatenate() | Slice() if any(name in self.images for name in node.inputs):
+                inputs = (self.image(name) for name in node.inputs)
+                self.images[node.output] = self.new.emit(_in_nchw(operator), *inputs)
+            case Concatenate() | Slice():
+                inputs = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = self.new.emit(operator, *inputs)
+            case Reshape() | Transpose():
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = self.new.emit(operator, x)
+            case _:
+                raise TypeError(
+                    f"node {node.origin!r}: {type(operator).__name__} is no integer one"
+                )
+
+    def weights_of(self, node: Node) -> tuple[Array, Array]:
+        """Weights and bias, which are constants."""
+        weights, bias = (self.graph.constants[name] for name in node.inputs[1:])
+        return weights, bias
+
+    def elementwise(
+        self, node: Node, operator: Requantize | Add | Lookup | Shift128 | Quantize | Dequantize
+    ) -> None:
+        """An operator that takes its operands in either order."""
+        x, is_image = self.any_order(node.inputs[0])
+        match operator:
+            case Requantize():
+                result = self.requantize(x, node, is_image, operator)
+            case Add():
+                y = self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
+                result = self.add(x, y, operator)
+            case Lookup():
+                place = self.new.cast(x, DType.INT64)
+                result = self.new.emit(Gather(0), self.tensor(node.inputs[1]), place)
+            case Shift128():
+                result = x
+            case Quantize(scale=scale, zero_point=zero_point):
+                quotient = self.new.binary(BinaryFunction.DIV, x, F32(scale))
+                result = self.new.saturated(quotient, zero_point, -128, 127)
+            case Dequantize(scale=scale, zero_point=zero_point):
+                wide = self.new.cast(self.new.centred(x, zero_point, DType.INT32), DType.FLOAT32)
+                result = self.new.binary(BinaryFunction.MUL, wide, F32(scale))
+            case _:
+                assert_never(operator)
+        (self.images if is_image else self.plain)[node.output] = result
+
+    def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
+        """Scales belong to the channels.  What is only added to is not made bytes before."""
+        factors = self.graph.constants[node.inputs[1]]
+        aligned = self.new.constant(factors.reshape(-1, 1, 1) if is_image else factors)
+        if self.new.builder.types[x].dtype != DType.FLOAT32:
+            x = self.new.cast(x, DType.FLOAT32)
+        product = self.new.binary(BinaryFunction.MUL, x, aligned)
+        limits = operator.zero_point, operator.low, operator.high
+        if node.output in self.summands:
+            return self.new.moved(self.new.rounded(product, *limits), operator.zero_point + RAISE)
+        bound = largest_sum(self.graph, node.inputs[0]) * float(np.abs(factors).max())
+        return self.new.saturated(product, *limits, bound)
+
+    def add(self, a: str, b: str, operator: Add) -> str:
+        """Two multiplications that add, each rounded once."""
+        ra, rb = F32(operator.a_ratio), F32(operator.b_ratio)
+        shift = 128 if operator.unsigned else 0
+        product = np.float64(F32(np.float64(rb) * (operator.b_zero_point + shift)))
+        start = F32(np.float64(ra) * (operator.a_zero_point + shift) + product)
+        rest = F32(operator.zero_point + shift) - start
+        offset, bound = self.new.constant(np.asarray(rest)), 256 * float(ra + rb) + abs(float(rest))
+        inner = self.new.emit(
+            MultiplyAdd(), self.shifted(b, shift), self.new.constant(np.asarray(rb)), offset
+        )
+        total = self.new.emit(
+            MultiplyAdd(), self.shifted(a, shift), self.new.constant(np.asarray(ra)), inner
+        )
+        return self.new.saturated(total, -shift, operator.low, operator.high, bound)
+
+    def shifted(self, x: str, shift: int) -> str:
+        """What raised bytes stand for, plus ``shift``, in float32, where it is exact."""
+        if self.new.builder.types[x].dtype != DType.FLOAT32:
+            x = self.new.cast(x, DType.FLOAT32)
+        return self.new.moved(x, shift - RAISE)
+
+    def assemble(self, node: Node, operator: Assemble) -> str:
+        """The operands' pixels one after the other, then each by its place there."""
+        shapes = [self.graph.types[name].shape[1:3] for name in node.inputs]
+        channels = self.graph.types[node.output].shape[3]
+        rows = [
+            self.new.emit(Reshape((1, channels, height * width)), self.image(name))
+            for name, (height, width) in zip(node.inputs, shapes, strict=True)
+        ]
+        pixels = self.new.emit(Concatenate(2), *rows)
+        found = self.new.emit(Gather(2), pixels, self.new.constant(operator.order(shapes)))
+        return self.new.emit(Reshape((1, channels, *operator.size)), found)
+
+    def softmax(self, x: str, operator: Softmax) -> str:
+        """A table of exponentials; their sum from left to right."""
+        kind = self.new.builder.types[x]
+        size = kind.shape[-1]
+        step = float(F32(operator.x_scale))
+        room = np.log(float(F32(np.finfo(F32).max) / F32(size))) - 5
+        shift = max(0.0, room) / step
+        with np.errstate(under="ignore"):
+            table = np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
+        rows = self.new.emit(Reshape((kind.elements // size, size)), x)
+        wide = self.new.cast(rows, DType.INT64)
+        top = self.new.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
+        place = self.new.binary(BinaryFunction.SUB, wide, top)
+        values = self.new.emit(
+            Gather(0), self.new.constant(table), self.new.binary(BinaryFunction.ADD, place, 255)
+        )
+        totals = self.new.emit(Cumulative(ReduceFunction.SUM, 1), values)
+        total = self.new.emit(Slice((0, size - 1), (1, 1), (kind.elements // size, 1)), totals)
+        steps = np.floor(F32(1) / F32(operator.scale))
+        scaled = self.new.binary(BinaryFunction.MUL, values, steps)
+        quotient = self.new.binary(BinaryFunction.DIV, scaled, total)
+        result = self.new.saturated(quotient, operator.zero_point, -128, 127)
+        return self.new.emit(Reshape(kind.shape), result)
+
+    def transpose(self, node: Node, operator: Transpose) -> None:
+        """Of an image that is there in NCHW: often nothing is left to do."""
+        order = tuple(TO_NHWC[axis] for axis in operator.permutation)
+        x = self.images[node.inputs[0]]
+        if order == tuple(range(4)):
+            self.plain[node.output] = self.new.emit(Reshape(self.new.builder.types[x].shape), x)
+        else:
+            self.plain[node.output] = self.new.emit(Transpose(order), x)
+
+
+def _last_summands(graph: Graph) -> frozenset[str]:
+    """Of the operands of each sum the one requantised last, where nothing else reads it.
+
+    The sum then follows at once, in the same loops.
+    """
+    readers = Counter(name for node in graph.nodes for name in node.inputs)
+    readers.update(graph.outputs)
+    places = {
+        node.output: place
+        for place, node in enumerate(graph.nodes)
+        if isinstance(node.operator, Requantize)
+    }
+    found = set()
+    for node in graph.nodes:
+        if isinstance(node.operator, Add):
+            last = max(node.inputs, key=lambda name: places.get(name, -1))
+            if last in places and readers[last] == 1:
+                found.add(last)
+    return frozenset(found)
+
+
+def _in_nchw(operator: Concatenate | Slice) -> Concatenate | Slice:
+    """An operator on NHWC tensors as one on NCHW tensors."""
+    if isinstance(operator, Concatenate):
+        return Concatenate(TO_NCHW.index(operator.axis))
+    starts, steps, shape = (
+        tuple(values[axis] for axis in TO_NCHW)
+        for values in (operator.starts, operator.steps, operator.shape)
+    )
+    return Slice(starts, steps, shape)

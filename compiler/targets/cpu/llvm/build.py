@@ -1,0 +1,94 @@
+"""Loop functions to object files: from the cache, or by LLVM, in several processes at a time."""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ....loops.ir import Function
+from ....options import MOST_WORK
+from ....schedule.records import NO_RECORDS, Records
+from .cache import BuiltFunction, content_key, fetch, keep
+from .emitter import ModuleText
+from .functions import write_function
+from .optimize import to_object
+from .target import CpuTarget
+from .workers import build_with_workers
+
+__all__ = ["LlvmOptions", "build_function", "build_functions"]
+
+Task = tuple[str, Function, CpuTarget, int]
+"""Key, function, the CPU it is for, and the threads that parallel loops run on."""
+
+_FUNCTIONS_OF_A_PROCESS = 8
+"""A process is worth its start for as many functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmOptions:
+    """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
+
+    threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
+    cache: the folder machine code is kept in; None for none.  most_work, winograd: as in
+    CompileOptions.  records: of schedules that were found by search.
+    """
+
+    level: str = "native"
+    threads: int = 1
+    jobs: int | None = None
+    cache: Path | None = None
+    most_work: int = MOST_WORK
+    winograd: bool = True
+    records: Records = field(default=NO_RECORDS, hash=False)
+
+
+def build_functions(
+    functions: Sequence[Function], target: CpuTarget, options: LlvmOptions
+) -> list[BuiltFunction]:
+    """The object file of each; equal functions of different names have one and the same.
+
+    Raises GraphError for what a CPU cannot run.
+    """
+    keys = [content_key(function, target, options.threads) for function in functions]
+    known: dict[str, BuiltFunction] = {}
+    missing: dict[str, Function] = {}
+    for key, function in zip(keys, functions, strict=True):
+        if key in known or key in missing:
+            continue
+        found = None if options.cache is None else fetch(options.cache, key, _symbol(key))
+        if found is None:
+            missing[key] = function
+        else:
+            known[key] = found
+    for key, built in zip(missing, _build_all(missing, target, options), strict=True):
+        known[key] = built
+        if options.cache is not None:
+            keep(options.cache, key, built)
+    return [known[key] for key in keys]
+
+
+def _symbol(key: str) -> str:
+    return f"dovetail_{key}"
+
+
+def _build_all(
+    missing: dict[str, Function], target: CpuTarget, options: LlvmOptions
+) -> list[BuiltFunction]:
+    work = [(key, function, target, options.threads) for key, function in missing.items()]
+    cores = options.jobs or len(os.sched_getaffinity(0))
+    processes = min(cores, len(work) // _FUNCTIONS_OF_A_PROCESS)
+    daemonic = multiprocessing.current_process().daemon
+    return build_with_workers(work, build_function, 0 if daemonic else max(processes - 1, 0))
+
+
+def build_function(task: Task) -> BuiltFunction:
+    """The object file of a function.  Raises GraphError for what a CPU cannot run."""
+    key, function, target, threads = task
+    module = ModuleText(target)
+    signature = write_function(module, function, _symbol(key), threads)
+    return BuiltFunction(
+        signature.symbol,
+        signature.workspace_bytes,
+        to_object(module.text(), target, signature.effort),
+    )

@@ -1,0 +1,149 @@
+"""Machine code on disk, found by what it was made from.
+
+An entry is a file: a digest of the rest, the bytes of workspace, the object file.  It is written
+beside its place and moved there whole; one that does not fit its digest is taken for absent.
+"""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from ....loops import ir
+from ....loops.expressions import (
+    Binary,
+    Bitcast,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    MultiplyAdd,
+    Select,
+    Unary,
+    Variable,
+)
+from ....loops.traverse import bodies, fold, own_expressions
+from .target import CpuTarget
+
+__all__ = ["BuiltFunction", "content_key", "fetch", "keep"]
+
+_DIGEST_BYTES = 32
+_HEADER_BYTES = _DIGEST_BYTES + 8
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltFunction:
+    """symbol: the name in ``code``, an object file.  workspace_bytes: that a call needs."""
+
+    symbol: str
+    workspace_bytes: int
+    code: bytes
+
+
+def content_key(function: ir.Function, target: CpuTarget, threads: int) -> str:
+    """Identity of the machine code of ``function``, but for the function's name."""
+    digest = hashlib.sha256(_compiler_key())
+    digest.update(f"{target.cpu}\0{target.feature_string}\0{threads}\0".encode())
+    digest.update(_content(function).encode())
+    return digest.hexdigest()[:40]
+
+
+def _content(function: ir.Function) -> str:
+    """All of ``function`` but its name; a shared expression appears once, by a number."""
+    numbers: dict[str, int] = {}
+    memo: dict[int, tuple[Expr, int]] = {}
+
+    def number(node: Expr, below: tuple[int, ...]) -> int:
+        return numbers.setdefault(f"{_own(node)} {below}", len(numbers))
+
+    def statement(stmt: ir.Stmt) -> str:
+        own = [fold(expr, number, memo) for expr in own_expressions(stmt)]
+        parts = "".join(map(statement, bodies(stmt)))
+        return f"({type(stmt).__name__} {_named(stmt)} {own} {parts})"
+
+    body = statement(function.body)
+    return f"{function.inputs} {function.outputs} {body} {list(numbers)}"
+
+
+def _own(node: Expr) -> str:
+    """What an expression is, beside its operands."""
+    match node:
+        case Load():
+            return f"load {node.buffer}"
+        case Unary() | Binary():
+            return f"{type(node).__name__} {node.function}"
+        case Cast() | Bitcast():
+            return f"{type(node).__name__} {node.dtype}"
+        case Select():
+            return "select"
+        case MultiplyAdd():
+            return "fma"
+        case Constant() | Variable():
+            return repr(node)
+
+
+def _named(stmt: ir.Stmt) -> str:
+    """What a statement is, beside its expressions and bodies."""
+    match stmt:
+        case ir.For():
+            return f"{stmt.variable} {stmt.kind}"
+        case ir.Let():
+            return repr(stmt.variable)
+        case ir.Allocate() | ir.Store():
+            return repr(stmt.buffer)
+        case ir.Update():
+            return f"{stmt.buffer} {stmt.function}"
+        case ir.Invoke():
+            regions = [(region.buffer, region.shape) for region in stmt.operands]
+            return f"{stmt.intrinsic} {regions}"
+        case ir.If():
+            return str(stmt.otherwise is None)
+        case ir.Block() | ir.While():
+            return ""
+
+
+def fetch(folder: Path, key: str, symbol: str) -> BuiltFunction | None:
+    """The entry of ``key``; None if there is none, or a damaged one."""
+    try:
+        data = _place(folder, key).read_bytes()
+    except OSError:
+        return None
+    rest = data[_DIGEST_BYTES:]
+    if len(data) < _HEADER_BYTES or hashlib.sha256(rest).digest() != data[:_DIGEST_BYTES]:
+        return None
+    return BuiltFunction(symbol, int.from_bytes(rest[:8], "little"), rest[8:])
+
+
+def keep(folder: Path, key: str, built: BuiltFunction) -> None:
+    """Write an entry; a folder that cannot be written to is left as it is."""
+    place = _place(folder, key)
+    rest = built.workspace_bytes.to_bytes(8, "little") + built.code
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=place.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(rest).digest() + rest)
+            os.replace(name, place)
+        except OSError:
+            os.unlink(name)
+
+
+def _place(folder: Path, key: str) -> Path:
+    return folder / "cpu" / key[:2] / key[2:]
+
+
+@cache
+def _compiler_key() -> bytes:
+    """Of the sources that decide what code is made, and of LLVM."""
+    digest = hashlib.sha256(f"{version('llvmlite')} {llvm.llvm_version_info}".encode())
+    folders = Path(__file__).parent, Path(str(ir.__file__)).parent
+    for path in sorted(path for folder in folders for path in folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.digest()

@@ -1,0 +1,84 @@
+"""Loop functions, and programs of them, to machine code in this process."""
+
+from collections.abc import Sequence
+
+from dovetail.runtime.native.image import Image
+from dovetail.runtime.native.program import ProgramCode
+
+from ....errors import GraphError
+from ....loops.ir import Function
+from ....program.ir import Program, memory_bytes
+from .build import LlvmOptions, build_functions
+from .functions import Signature
+from .link import link
+from .main import main_text
+from .module import CompiledModule, CompiledProgram
+from .optimize import Effort, to_object
+from .pool import POOL_SYMBOLS, pool_code, pool_object
+from .target import CpuTarget
+
+__all__ = ["LlvmOptions", "build_program_code", "compile_functions", "compile_program"]
+
+_MAIN = "dovetail_main"
+
+
+def compile_functions(
+    functions: Sequence[Function], options: LlvmOptions | None = None
+) -> CompiledModule:
+    """Machine code of ``functions``, in this process.
+
+    Raises GraphError for what a CPU cannot run and for two functions of one name, TargetError for
+    a level this CPU does not have.
+    """
+    options = options or LlvmOptions()
+    target = CpuTarget.at_level(options.level)
+    target.require_host()
+    names = [function.name for function in functions]
+    if len(set(names)) < len(names):
+        raise GraphError(f"two functions are called {max(names, key=names.count)}")
+    built = build_functions(functions, target, options)
+    signatures = {
+        function.name: Signature(each.symbol, function, each.workspace_bytes, Effort.FULL)
+        for function, each in zip(functions, built, strict=True)
+    }
+    objects = {each.symbol: each.code for each in built}
+    image = _linked(list(objects.values()), list(objects), options.threads)
+    return CompiledModule(signatures, image, options.threads)
+
+
+def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
+    """Machine code of all calls of ``program`` in order, in this process.
+
+    Raises GraphError and TargetError as ``compile_functions``.
+    """
+    options = options or LlvmOptions()
+    CpuTarget.at_level(options.level).require_host()
+    return CompiledProgram(program, build_program_code(program, options))
+
+
+def build_program_code(program: Program, options: LlvmOptions | None = None) -> ProgramCode:
+    """Machine code of all calls of ``program`` in order, for any CPU.
+
+    Raises GraphError for what a CPU cannot run, TargetError for no such level.
+    """
+    options = options or LlvmOptions()
+    target = CpuTarget.at_level(options.level)
+    built = build_functions(program.functions, target, options)
+    objects = {each.symbol: each.code for each in built}
+    objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
+    return ProgramCode(
+        _linked(list(objects.values()), [_MAIN], options.threads),
+        _MAIN,
+        memory_bytes(program, built),
+        options.threads,
+        pool_code(options.threads),
+        program.most_work,
+        program.stops,
+    )
+
+
+def _linked(objects: list[bytes], symbols: list[str], threads: int) -> Image:
+    """With the pool, if there are threads."""
+    if threads > 1:
+        return link([*objects, pool_object()], [*symbols, *POOL_SYMBOLS])
+    return link(objects, symbols)

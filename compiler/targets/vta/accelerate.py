@@ -1,0 +1,203 @@
+"""From a quantised model to a module for the accelerator, top to bottom."""
+
+import onnx
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.footprint import dram_rows
+from dovetail.isa.instructions import Load, Store
+from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.result import Timeline, TimelineEntry
+
+from ...errors import ModelError
+from ...front.onnx.integer.onnx import import_onnx
+from ...graph.ir import Graph
+from ...graph.passes.eliminate_dead import EliminateDead
+from ...graph.passes.simplify import simplify
+from ...graph.text import to_text
+from ...graph.verify import verify
+from ...options import CompileOptions
+from ...pipeline.passes import Pass, Pipeline
+from ...pipeline.trace import Trace
+from ...schedule.steps.trace import to_record
+from ..record_files import read_plan_entries
+from ..target import Target
+from .emit import CompiledProgram, compile_partition
+from .host_steps import host_steps
+from .layers.activation import Activation
+from .passes.dense_to_conv import DenseToConv
+from .passes.fuse import Partition, fuse
+from .passes.own_parts import OwnParts
+from .passes.split_groups import SplitGroups
+from .plan_files import read_plans, write_plans
+from .plan_record import PlanRecords
+
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
+
+LANES = 16
+"""Channels of a block, where no configuration is known yet."""
+
+
+def compile_accelerated(
+    model: onnx.ModelProto,
+    target: Target,
+    config: HardwareConfig,
+    options: CompileOptions,
+    trace: Trace,
+) -> Module:
+    """Compile a model all of which the accelerator runs, but for a chain of host steps at both
+    ends.
+
+    Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
+    """
+    imported = import_onnx(model)
+    trace.step("import", lambda: to_text(imported))
+    verify(imported)
+    graph = prepare_graph(imported, trace, options.passes, config.block)
+    return accelerate_graph(graph, target, config, options, trace)
+
+
+def prepare_graph(
+    imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = (), lanes: int = LANES
+) -> Graph:
+    """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
+
+    passes: the user's, which come before those that only graphs for the accelerator go through.
+    """
+    graph = simplify(imported, trace.observers)
+    own = (DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    graph = Pipeline((*passes, *own), trace.observers).run(graph)
+    verify(graph)
+    return graph
+
+
+def accelerate_graph(
+    graph: Graph,
+    target: Target,
+    config: HardwareConfig,
+    options: CompileOptions,
+    trace: Trace,
+    plans: PlanRecords | None = None,
+) -> Module:
+    """The module of a graph that ``prepare_graph`` made.
+
+    plans: that are used where they suit, before those of the options' files.
+    """
+    trace.start()
+    partition = fuse(graph)
+    trace.step("fuse", lambda: _partition_text(partition))
+    kept = read_plans(options.plans) if options.plans else {}
+    known = {**read_plan_entries(options.records), **kept, **(plans or {})}
+    used = known if known or options.plans else None
+    program = compile_partition(
+        graph, partition, config, trace.step, options.overlap, options.verify, used
+    )
+    if options.plans:
+        write_plans(options.plans, known)
+    return _accelerator_module(graph, partition, program, target, config)
+
+
+def require_acceleratable(model: onnx.ModelProto) -> None:
+    """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator."""
+    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()))
+    partition = fuse(graph)
+    host_steps(partition.prefix, graph.inputs[0])
+    host_steps(partition.suffix, partition.result)
+
+
+def _partition_text(partition: Partition) -> str:
+    """What runs where, one line a node of the host or a layer of the accelerator."""
+    host = [
+        [f"host {node.origin}: {node.operator}" for node in nodes]
+        for nodes in (partition.prefix, partition.suffix)
+    ]
+    layers = [
+        f"layer {number} {layer.name}: {' + '.join(type(n.operator).__name__ for n in layer.nodes)}"
+        for number, layer in enumerate(partition.layers)
+    ]
+    return "\n".join([*host[0], *layers, *host[1]])
+
+
+def _signatures(graph: Graph, names: tuple[str, ...]) -> tuple[TensorSignature, ...]:
+    return tuple(
+        TensorSignature(name, graph.types[name].shape, graph.types[name].dtype) for name in names
+    )
+
+
+def _accelerator_module(
+    graph: Graph,
+    partition: Partition,
+    program: CompiledProgram,
+    target: Target,
+    config: HardwareConfig,
+) -> Module:
+    result = program.result
+    suffix_input = partition.result
+    last = [n for n in partition.suffix if n.inputs[0] in partition.aliases]
+    if last:
+        raise ModelError(f"node {last[0].origin!r} reads a tensor that is an alias")
+    details = {
+        "config": config.name,
+        "fingerprint": config.fingerprint,
+        "program_address": program.program_address,
+        "program_bytes": len(program.instructions) * INSTRUCTION_BYTES,
+        "input_address": program.input_address,
+        "input_image": _image_layout(program.source),
+        "output_address": program.output_address,
+        "output_blocked_shape": [result.blocks, result.height, result.width, config.block],
+        "output_shape": list(graph.types[partition.result].shape),
+        "prefix": host_steps(partition.prefix, graph.inputs[0]),
+        "suffix": host_steps(partition.suffix, suffix_input),
+        "layers": _layers(partition, program, config),
+        "layer_of": list(program.layer_of),
+        "expected_cycles": program.expected_cycles,
+        "record": program.record,
+    }
+    return Module(
+        target.name,
+        _signatures(graph, graph.inputs),
+        _signatures(graph, graph.outputs),
+        details,
+        {"dram": program.image},
+    )
+
+
+def _image_layout(source: Activation) -> dict[str, object] | None:
+    """How the host puts an image into DRAM; None for a tensor in blocks."""
+    if source.image is None:
+        return None
+    return {"pitch": source.image.pitch, "transposed": source.image.transposed}
+
+
+def _layers(
+    partition: Partition, program: CompiledProgram, config: HardwareConfig
+) -> list[dict[str, object]]:
+    """For each layer what ``profile`` shows: name, operators, MACs, DRAM bytes, schedule."""
+    moved = [0] * len(partition.layers)
+    for instruction, layer in zip(program.instructions, program.layer_of, strict=True):
+        if isinstance(instruction, Load | Store):
+            moved[layer] += sum(size for _, size in dram_rows(instruction, config))
+    expected = share_cycles(_timeline(program), len(partition.layers), program.expected_cycles)
+    return [
+        {
+            "name": layer.name,
+            "kind": "+".join(type(node.operator).__name__ for node in layer.nodes),
+            "macs": lowered.macs,
+            "dram_bytes": count,
+            "expected_cycles": cycles,
+            "inexact_pairs": lowered.inexact_pairs,
+            "schedule": to_record(schedule),
+        }
+        for layer, lowered, schedule, count, cycles in zip(
+            partition.layers, program.layers, program.schedules, moved, expected, strict=True
+        )
+    ]
+
+
+def _timeline(program: CompiledProgram) -> Timeline:
+    """What the program is expected to do when."""
+    parts = zip(program.instructions, program.layer_of, program.expected, strict=True)
+    return tuple(
+        TimelineEntry(index, instruction.unit.name, layer, start, start, end, None, None, 0)
+        for index, (instruction, layer, (start, end)) in enumerate(parts)
+    )

@@ -1,0 +1,313 @@
+"""Partition to program: the backend's pipeline, one function."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from dovetail.isa.assembly import disassemble
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.memories import Unit
+from dovetail.isa.program import program_to_bytes
+
+from ...graph.ir import Graph
+from ...loops.ir import Function
+from ...loops.text import to_text
+from ...loops.verify import verify
+from ...options import Overlap
+from ...schedule.steps.schedule import Schedule
+from .check import check
+from .constants import DramMap
+from .dependence import dependences, drained, permuted, serial
+from .layers.activation import Activation, plan_activations
+from .layers.definition import LoweredLayer
+from .layers.lower import lower
+from .operations import Builder
+from .order import Ordered, order
+from .passes.fuse import Partition
+from .plan import Plan, Planner
+from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from .postpone import postponed
+from .predict import predict
+from .record import record
+from .size import require_size
+from .tokens import insert_tokens
+from .unit_operation import UnitOperation, with_acc_bank
+
+__all__ = ["CompiledProgram", "compile_partition"]
+
+BUSY = 0.5
+"""Part of the time that DRAM has to work for plans that move less to be tried."""
+
+PRICE = 0.25
+"""What a cycle of DRAM counts as in those."""
+
+FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
+"""Of larger programs no plans that move less are made, or only one plan at all: to order one takes
+long.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """A program and the DRAM it lives in, from address 0.
+
+    image: constants and program; the input's and result's places are zeros.  layer_of: for each
+    instruction, the number of its layer.  expected: its predicted first and last cycle.
+    record: where instructions put what.
+    """
+
+    instructions: tuple[Instruction, ...]
+    image: bytes
+    program_address: int
+    input_address: int
+    source: Activation
+    output_address: int
+    result: Activation
+    layers: tuple[LoweredLayer, ...]
+    schedules: tuple[Schedule, ...]
+    layer_of: tuple[int, ...]
+    expected: tuple[tuple[int, int], ...]
+    record: dict[str, Any]
+
+    @property
+    def expected_cycles(self) -> int:
+        """Of the whole run."""
+        return _whole(self.expected)
+
+
+def compile_partition(
+    graph: Graph,
+    partition: Partition,
+    config: HardwareConfig,
+    observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
+    overlap: Overlap = Overlap.LAYERS,
+    checked: bool = False,
+    plans: PlanRecords | None = None,
+) -> CompiledProgram:
+    """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
+
+    observe: called after each step, with its name and what prints its result.  checked: every loop
+    program is verified.  plans: those that are known, by their keys; a new one is added.
+    Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
+    suit the layers, or CheckError (a fault of this backend).
+    """
+    activations = plan_activations(graph, partition, config.block)
+    layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    if checked:
+        _verify_all(layer.function for layer in layers)
+    observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
+    source, result = activations[partition.source], activations[partition.result]
+    planner = Planner(layers, source, config, overlap)
+    key = "" if plans is None else plan_key(layers, config, overlap)
+    if plans and key in plans:
+        names = partition.source, partition.result
+        plan = recorded_plan(planner, plans[key])
+        draft = _draft(planner, plan, activations, names, overlap)
+    else:
+        draft = _fastest(planner, activations, partition, overlap)
+    if overlap is Overlap.LAYERS:
+        draft = _with_loads_postponed(draft, config)
+    if plans is not None and key not in plans:
+        plans[key] = to_plan_record(draft.plan, draft.cycles)
+    plan, operations, program = draft.plan, draft.builder.operations, draft.program
+    schedules = draft.builder.schedules
+    if checked:
+        _verify_all(each.function for each in schedules)
+    observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
+    observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
+    observe("operations", lambda: _text(operations))
+    dram, addresses, chosen = draft.builder.dram, draft.addresses, draft.places
+    observe("order", lambda: disassemble(draft.plain))
+    observe("tokens", lambda: disassemble(program))
+    check(program, config)
+    image = dram.image()[: draft.program_address] + program_to_bytes(program)
+    observe("check", lambda: "no race, no deadlock")
+    layer_of = tuple(operations[index].layer for index in chosen)
+    holds = [operations[index].holds for index in chosen]
+    return CompiledProgram(
+        program,
+        image.ljust(dram.size, b"\0"),
+        draft.program_address,
+        addresses[source.name],
+        source,
+        addresses[result.name],
+        result,
+        layers,
+        schedules,
+        layer_of,
+        draft.expected,
+        record(graph, partition, activations, layers, addresses, layer_of, holds),
+    )
+
+
+def _verify_all(functions: Iterable[Function]) -> None:
+    for function in functions:
+        verify(function)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A plan, its operations, and their program.
+
+    addresses: in DRAM, of every activation there.  places: the operations in the program's order.
+    before: what each instruction of the program depends on.  plain, program: without and with
+    tokens.  expected: predicted cycles of its instructions.
+    """
+
+    plan: Plan
+    addresses: Mapping[str, int]
+    builder: Builder
+    places: tuple[int, ...]
+    before: tuple[frozenset[int], ...]
+    plain: tuple[Instruction, ...]
+    program: tuple[Instruction, ...]
+    program_address: int
+    expected: tuple[tuple[int, int], ...]
+
+    @property
+    def cycles(self) -> int:
+        """That the program is expected to take."""
+        return _whole(self.expected)
+
+
+def _whole(expected: Iterable[tuple[int, int]]) -> int:
+    """Cycles of a run: after the last end it takes one to find the machine empty."""
+    return max((end for _, end in expected), default=-2) + 2
+
+
+def _fastest(
+    planner: Planner, activations: Mapping[str, Activation], partition: Partition, overlap: Overlap
+) -> _Draft:
+    """Of a few plans the one that makes the fastest program.
+
+    They differ in what the planner counts: perhaps the waits between layers, and, where DRAM is
+    busy, what is moved.
+    """
+    names = partition.source, partition.result
+    best = _draft(planner, planner.best(), activations, names, overlap)
+    count = len(best.builder.operations)
+    if overlap is not Overlap.LAYERS:
+        return best
+    plans: list[Plan] = []
+    if count <= MANY_OPERATIONS:
+        plans.append(planner.best(edges=True))
+    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
+        plans += [planner.best(PRICE), planner.best(PRICE, edges=True)]
+    seen = [best.plan]
+    for plan in plans:
+        if all(plan.places != other.places or plan.choices != other.choices for other in seen):
+            seen.append(plan)
+            best = min(best, _draft(planner, plan, activations, names, overlap), key=_cycles)
+    return best
+
+
+def _cycles(draft: _Draft) -> int:
+    return draft.cycles
+
+
+def _draft(
+    planner: Planner,
+    plan: Plan,
+    activations: Mapping[str, Activation],
+    names: tuple[str, str],
+    overlap: Overlap,
+) -> _Draft:
+    """names: of the network's input and result."""
+    config, layers = planner.config, planner.layers
+    require_size(plan.layers, config)
+    source, result = (activations[name] for name in names)
+    dram = DramMap(config)
+    addresses = {
+        name: _reserve(dram, activations[name])
+        for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
+    }
+    builder = Builder(config, plan, dram, addresses)
+    if source.name not in plan.streamed:
+        builder.load_input(source, addresses[source.name])
+    number = 0
+    while number < len(layers):
+        if number in plan.cascades:
+            builder.add_cascade(plan.cascades[number], layers)
+            number += len(plan.cascades[number].layers)
+        elif plan.blockwise and plan.blockwise.first == number:
+            builder.add_blockwise(plan.blockwise, layers)
+            number = len(layers)
+        else:
+            builder.add_layer(number, layers[number])
+            number += 1
+    if result.name not in plan.streamed:
+        builder.store_output(result, addresses[result.name], len(layers) - 1)
+    operations = builder.operations
+    ordered = _ordered(operations, builder.in_order, config, overlap)
+    places = tuple(ordered.places)
+    plain = tuple(with_acc_bank(operations[i], ordered.banks[i], config) for i in places)
+    before = tuple(permuted(ordered.before, places))
+    program = tuple(insert_tokens(plain, config, before))
+    address = dram.reserve(len(program) * INSTRUCTION_BYTES)
+    expected = tuple(predict(program, config, address))
+    return _Draft(plan, addresses, builder, places, before, plain, program, address, expected)
+
+
+def _with_loads_postponed(draft: _Draft, config: HardwareConfig) -> _Draft:
+    """``draft`` with LOADs behind others that are more urgent, if it is faster so."""
+    order = postponed(draft.program, draft.before, draft.expected)
+    if order == list(range(len(order))):
+        return draft
+    plain = tuple(draft.plain[index] for index in order)
+    before = tuple(permuted(draft.before, order))
+    program = tuple(insert_tokens(plain, config, before))
+    other = replace(
+        draft,
+        places=tuple(draft.places[index] for index in order),
+        before=before,
+        plain=plain,
+        program=program,
+        expected=tuple(predict(program, config, draft.program_address)),
+    )
+    return min(draft, other, key=_cycles)
+
+
+def _ordered(
+    operations: Sequence[UnitOperation],
+    in_order: range,
+    config: HardwareConfig,
+    overlap: Overlap,
+) -> Ordered:
+    """The order of the program, with what ``overlap`` does not allow as further dependences.
+
+    in_order: operations whose LOADs and GEMMs keep their order.
+    """
+    tiles = [operation.tile for operation in operations]
+    program = [with_acc_bank(operation, 0, config) for operation in operations]
+    before = dependences(program, config, tiles)
+    for unit in (Unit.LOAD, Unit.GEMM):
+        kept = [index for index in in_order if program[index].unit is unit]
+        for earlier, later in pairwise(kept):
+            before[later] |= {earlier}
+    match overlap:
+        case Overlap.NOTHING:
+            places = list(range(len(program)))
+            return Ordered(places, [0] * len(program), serial(before))
+        case Overlap.UNITS | Overlap.TILES:
+            units = [instruction.unit for instruction in program]
+            before = drained(before, units, [operation.layer for operation in operations])
+    return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
+
+
+def _reserve(dram: DramMap, activation: Activation) -> int:
+    """Address of room for an activation; an image has some bytes to spare on both sides."""
+    if activation.image is None:
+        return dram.reserve(_blocked_bytes(activation))
+    image, margin = activation.image, activation.image.margin(activation.lanes)
+    return dram.reserve(2 * margin + image.rows * image.pitch) + margin
+
+
+def _blocked_bytes(activation: Activation) -> int:
+    """Bytes of an activation in DRAM, without its halo."""
+    return activation.blocks * activation.height * activation.width * activation.lanes
+
+
+def _text(operations: Sequence[UnitOperation]) -> str:
+    return disassemble([operation.instruction for operation in operations])

@@ -1,0 +1,325 @@
+"""Activations in the accelerator's blocked layout, and which halo each has.
+
+An activation of C channels is int8[C / lanes, top + H + bottom, left + W + right, lanes]: channels
+in blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....dtypes import DType
+from ....errors import UnsupportedOperatorError
+from ....graph.ir import Graph
+from ....graph.ops import Add, Conv2d, MaxPool2d, Pads, Pair
+from ....loops.affine import linear
+from ....loops.expressions import Buffer, Expr, Load, Scope
+from ..passes.fuse import Layer, Partition
+from ..passes.split_groups import is_depthwise
+from .image import Image, find_image
+
+__all__ = ["Activation", "Grid", "plan_activations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Of a part of an image: pixels of the whole from ``start`` on, ``steps`` apart.
+
+    height, width: of the whole.
+    """
+
+    height: int
+    width: int
+    start: Pair
+    steps: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """An on-chip tensor: ``channels`` in blocks of ``lanes``, and its halo.
+
+    halo: top, left, bottom, right.  fill: what the halo holds; None when nobody reads it.
+    image: when its words are windows of an image's rows; then ``channels`` are bytes of a window.
+    first_block, whole_channels: of a part of a tensor called ``name`` with that many channels: the
+    block of the tensor that is the part's first.
+    places: of each channel, its lane counted over all blocks, where they do not follow each other:
+    parts of a concatenation each begin a block.
+    grid: of a part with some of the pixels, where they lie.
+    """
+
+    name: str
+    channels: int
+    height: int
+    width: int
+    lanes: int
+    halo: tuple[int, int, int, int] = (0, 0, 0, 0)
+    fill: int | None = None
+    image: Image | None = None
+    first_block: int = 0
+    whole_channels: int | None = None
+    places: tuple[int, ...] | None = None
+    grid: Grid | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Channel blocks."""
+        lanes = self.places[-1] + 1 if self.places else self.channels
+        return -(-lanes // self.lanes)
+
+    @property
+    def channel_places(self) -> NDArray[np.int64]:
+        """The lane of each channel, counted over all blocks."""
+        return np.array(self.places if self.places else range(self.channels), np.int64)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the whole with the halo."""
+        return self.full_size[0] + self.halo[0] + self.halo[2]
+
+    @property
+    def columns(self) -> int:
+        """Columns of the whole with the halo."""
+        return self.full_size[1] + self.halo[1] + self.halo[3]
+
+    @property
+    def full_size(self) -> Pair:
+        """Height and width of the tensor that this is part of."""
+        return (self.grid.height, self.grid.width) if self.grid else (self.height, self.width)
+
+    @property
+    def all_channels(self) -> "Activation":
+        """All channels of the tensor that this is part of, at the same pixels."""
+        if self.whole_channels is None:
+            return self
+        return replace(self, channels=self.whole_channels, first_block=0, whole_channels=None)
+
+    @property
+    def whole(self) -> "Activation":
+        """The tensor that this is part of; itself, when it is whole."""
+        height, width = self.full_size
+        return replace(self.all_channels, height=height, width=width, grid=None)
+
+    @property
+    def words(self) -> int:
+        """Words of ACT."""
+        return self.blocks * self.rows * self.columns
+
+    @property
+    def buffer(self) -> Buffer:
+        """The whole tensor as a buffer."""
+        shape = (self.whole.blocks, self.rows, self.columns, self.lanes)
+        return Buffer(self.name, shape, DType.INT8, Scope.ACT)
+
+    def place(self, block: Expr, row: Expr, column: Expr, lane: Expr) -> tuple[Expr, ...]:
+        """The indices of an element by its place without the halo, as sums of variables."""
+        if self.grid:
+            (top, left), (down, across) = self.grid.start, self.grid.steps
+            row, column = row * down + top, column * across + left
+        inside = (block + self.first_block, row + self.halo[0], column + self.halo[1], lane)
+        return tuple(linear(index).to_expr() for index in inside)
+
+    def at(self, block: Expr, row: Expr, column: Expr, lane: Expr) -> Load:
+        """An element by its place without the halo."""
+        return Load(self.buffer, self.place(block, row, column, lane))
+
+
+def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str, Activation]:
+    """Every activation of the layers, with the halo that all its readers together need.
+
+    Raises UnsupportedOperatorError when two readers need different halo values, or a tensor is of
+    more than one image.
+    """
+    names = (partition.source, *(layer.output for layer in partition.layers), *partition.views)
+    roots = dict.fromkeys(partition.root(name) for name in names)
+    activations = {name: _plain(graph, name, lanes) for name in roots}
+    _spread_parts(graph, partition, activations)
+    first = _image(graph, partition, lanes)
+    if first:
+        activations[first.name] = first
+    needs: dict[str, tuple[int, str]] = {}
+    for layer in partition.layers:
+        operator = layer.nodes[0].operator
+        if not isinstance(operator, Conv2d | MaxPool2d) or not any(operator.pads):
+            continue
+        name = partition.root(layer.inputs[0])
+        if activations[name].image:
+            continue
+        fill = operator.zero_point if isinstance(operator, Conv2d) else -128
+        known = needs.setdefault(name, (fill, layer.name))
+        if known[0] != fill:
+            raise UnsupportedOperatorError(
+                f"nodes {known[1]!r} and {layer.name!r} pad one tensor with {known[0]} and {fill}; "
+                "required one value"
+            )
+        old = activations[name]
+        activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
+    _align_operands(partition, activations)
+    parts = {
+        name: _part(graph, partition, activations, name) for name in names if name not in roots
+    }
+    return activations | parts
+
+
+def _part(
+    graph: Graph, partition: Partition, activations: Mapping[str, Activation], name: str
+) -> Activation:
+    """The activation ``name``, part of another."""
+    view = partition.view(name)
+    root, first = view.whole, view.channel
+    whole, (_, height, width, channels) = activations[root], graph.types[name].shape
+    places = whole.channel_places[first : first + channels]
+    start = int(places[0])
+    if start % whole.lanes or places[-1] - start != channels - 1:
+        raise UnsupportedOperatorError(
+            f"tensor {name!r}, channels {first} to {first + channels - 1} of {root!r}, does not "
+            f"begin a block of {whole.lanes} lanes; required a part that does, and is one"
+        )
+    size = whole.full_size
+    return replace(
+        whole,
+        channels=channels,
+        height=height,
+        width=width,
+        first_block=start // whole.lanes,
+        whole_channels=whole.blocks * whole.lanes,
+        places=None,
+        grid=Grid(*size, view.start, view.steps) if (height, width) != size else None,
+    )
+
+
+def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Activation]) -> None:
+    """Let the parts of each concatenation begin blocks, and layers keep the places of channels.
+
+    Raises UnsupportedOperatorError for operands of a sum whose channels have different places.
+    """
+    for root, whole in activations.items():
+        leaves = sorted(
+            {
+                (partition.view(layer.output).channel, graph.types[layer.output].shape[3])
+                for layer in partition.layers
+                if layer.output != root and partition.root(layer.output) == root
+            }
+        )
+        if all(first % whole.lanes == 0 for first, _ in leaves):
+            continue
+        places: list[int] = []
+        for _, channels in leaves:
+            start = -(-(places[-1] + 1) // whole.lanes) * whole.lanes if places else 0
+            places += range(start, start + channels)
+        activations[root] = replace(whole, places=tuple(places))
+    for layer in partition.layers:
+        operator = layer.nodes[0].operator
+        added = [name for name in _summed(layer) if name != layer.output]
+        spread = {activations[partition.root(name)].places for name in added}
+        if isinstance(operator, Conv2d) and operator.groups > 1 and not _depthwise(graph, layer):
+            spread |= {activations[partition.root(layer.inputs[0])].places}
+            if spread > {None}:
+                raise UnsupportedOperatorError(
+                    f"node {layer.name!r}: groups of channels that do not follow each other; "
+                    "required parts that fill blocks"
+                )
+        elif not isinstance(operator, Conv2d) or operator.groups > 1:
+            spread |= {activations[partition.root(layer.inputs[0])].places}
+        elif spread:
+            spread.add(None)
+        whole_inputs = all(partition.root(name) == name for name in layer.inputs)
+        if spread <= {None} or not whole_inputs:
+            continue
+        if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
+            raise UnsupportedOperatorError(
+                f"node {layer.name!r}: the channels of its operands or its result do not lie "
+                "alike: some are parts, of sizes that are no multiple of "
+                f"{activations[partition.source].lanes}"
+            )
+        (places_,) = spread
+        activations[layer.output] = replace(activations[layer.output], places=places_)
+    if activations[partition.root(partition.result)].places:
+        raise UnsupportedOperatorError(
+            f"the result {partition.result!r} has parts of sizes that are no multiple of "
+            f"{activations[partition.source].lanes}"
+        )
+
+
+def _depthwise(graph: Graph, layer: Layer) -> bool:
+    node = layer.nodes[0]
+    operator = node.operator
+    shape = graph.types[node.inputs[1]].shape
+    return isinstance(operator, Conv2d) and is_depthwise(operator, shape)
+
+
+def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:
+    """The source as windows of rows, if its only reader is a convolution that this makes faster."""
+    name = partition.source
+    readers = [layer for layer in partition.layers if name in layer.inputs]
+    viewed = name in {view.whole for view in partition.views.values()}
+    if len(readers) != 1 or name == partition.result or viewed:
+        return None
+    node = readers[0].nodes[0]
+    conv, shape = node.operator, graph.types[name].shape
+    if not isinstance(conv, Conv2d) or conv.groups != 1 or conv.dilations != (1, 1):
+        return None
+    if len(shape) != 4:
+        return None
+    _, kernel_h, kernel_w, _ = graph.constants[node.inputs[1]].shape
+    _, height, width, _ = graph.types[node.output].shape
+    image = find_image(conv, shape, (kernel_h, kernel_w), (height, width), lanes)
+    if image is None:
+        return None
+    return Activation(
+        name,
+        image.window_bytes,
+        image.rows,
+        image.columns,
+        lanes,
+        (image.halo[0], 0, image.halo[1], 0),
+        conv.zero_point,
+        image,
+    )
+
+
+def _align_operands(partition: Partition, activations: dict[str, Activation]) -> None:
+    """Give both operands of every residual add one halo, since one address walks over both.
+
+    Halos only grow, to at most the largest there is, so this ends.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for layer in partition.layers:
+            operands = [activations[partition.root(name)] for name in _summed(layer)]
+            if len({operand.halo for operand in operands}) > 1:
+                halo = _largest(*(operand.halo for operand in operands))
+                for operand in operands:
+                    activations[operand.name] = replace(operand, halo=halo)
+                changed = True
+
+
+def _summed(layer: Layer) -> tuple[str, ...]:
+    """Activations that one address walks over: the operands of a sum, or one and the result."""
+    if isinstance(layer.nodes[0].operator, Add):
+        return layer.inputs
+    if any(isinstance(node.operator, Add) for node in layer.nodes):
+        return (layer.inputs[1], layer.output)
+    return ()
+
+
+def _largest(*halos: Pads) -> Pads:
+    """The largest of each side."""
+    top, left, bottom, right = (max(sides) for sides in zip(*halos, strict=True))
+    return top, left, bottom, right
+
+
+def _plain(graph: Graph, name: str, lanes: int) -> Activation:
+    kind = graph.types[name]
+    match kind.shape:
+        case (1, height, width, channels):
+            return Activation(name, channels, height, width, lanes)
+        case (*ones, channels) if all(size == 1 for size in ones):
+            return Activation(name, channels, 1, 1, lanes)
+        case _:
+            raise UnsupportedOperatorError(
+                f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
+                "accelerator runs one image at a time"
+            )

@@ -1,0 +1,133 @@
+"""Convolutions: on the matrix core, or, one channel at a time, on the vector unit."""
+
+import numpy as np
+
+from ....dtypes import DType
+from ....graph.ir import Graph
+from ....graph.ops import Conv2d
+from ....loops.expressions import (
+    BinaryFunction,
+    Buffer,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Scope,
+    Variable,
+)
+from ....loops.ir import Store, Update, loops
+from ..passes.fuse import Layer
+from .activation import Activation
+from .definition import Array, Definition, Fold, Place, Sums, constant_buffer, nest, place_of
+from .image import Image
+from .windows import channel_finish, window_of
+
+__all__ = ["define_conv", "define_depthwise"]
+
+
+def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
+    """Groups, if there are any, fill blocks, and each makes one of them."""
+    node = layer.nodes[0]
+    operator = node.operator
+    assert isinstance(operator, Conv2d)
+    weights, bias = (graph.constants[name] for name in node.inputs[1:3])
+    if x.image:
+        weights = _weights_of_windows(weights, x.image)
+    out_channels, kernel_h, kernel_w, _ = weights.shape
+    lanes = x.lanes
+    # Lanes without a channel have weights that count as 0.
+    blocks = x.blocks // operator.groups
+    places = x.channel_places if operator.groups == 1 else slice(None)
+    shape = (output.blocks * lanes, kernel_h, kernel_w, blocks * lanes)
+    padded = np.full(shape, operator.weight_zero_point, np.int8)
+    padded[:out_channels, :, :, places] = weights
+    tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
+    tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
+    finish, constants = channel_finish(graph, layer, _folded_bias(weights, bias, operator), output)
+    sums = _sums(operator, x, output, constant_buffer("weights", tiles))
+
+    def total(place: Place) -> Expr:
+        return Load(sums.buffer, place.indices)
+
+    macs = output.height * output.width * weights.size
+    return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
+
+
+def _sums(operator: Conv2d, x: Activation, output: Activation, tiles: Buffer) -> Sums:
+    """The sums of products, in ACC."""
+    lanes = output.lanes
+    _, blocks, kernel_h, kernel_w, _, _ = tiles.shape
+    shape = (output.blocks, output.height, output.width, lanes)
+    acc = Buffer("acc", shape, DType.INT32, Scope.ACC)
+    place = place_of("acc.")
+    (sy, sx), (top, left, _, _) = operator.strides, operator.pads
+    down, across = operator.dilations
+    k, ky, kx, i = (Variable(name) for name in ("k", "ky", "kx", "i"))
+    row = place.y * sy + ky * down - top
+    column = place.x * sx + kx * across - left
+    if x.image:
+        row, column = (column, place.y) if x.image.transposed else (row, place.x)
+    tile = Load(tiles, (place.c, k, ky, kx, place.l, i))
+    block_ = k if operator.groups == 1 else place.c * blocks + k
+    value = _product(x.at(block_, row, column, i), tile, -operator.weight_zero_point)
+    loop_sizes = (
+        *(("acc.c", output.blocks), ("acc.y", output.height), ("acc.x", output.width)),
+        *(("k", blocks), ("ky", kernel_h), ("kx", kernel_w), ("acc.l", lanes), ("i", lanes)),
+    )
+    add = Update(acc, place.indices, BinaryFunction.ADD, value)
+    zero = Store(acc, place_of("clear.").indices, Constant(0, DType.INT32))
+    return Sums(acc, (nest(output, zero, "clear."), loops(loop_sizes, add)))
+
+
+def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
+    node = layer.nodes[0]
+    operator = node.operator
+    assert isinstance(operator, Conv2d)
+    weights, bias = (graph.constants[name] for name in node.inputs[1:3])
+    _, kernel_h, kernel_w, _ = weights.shape
+    # Rows of up to three taps are the last but one of four words, which are read together.
+    row, first = (4, 3 - kernel_w) if kernel_w <= 3 else (kernel_w, 0)
+    count = -(-kernel_h * row // 4) * 4
+    padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
+    rows = padded[:, : kernel_h * row].reshape(-1, kernel_h, row)
+    rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
+    padded[:, : kernel_h * row] = rows.reshape(len(padded), -1)
+    taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
+    finish, constants = channel_finish(graph, layer, _folded_bias(weights, bias, operator), output)
+    buffer = constant_buffer("taps", taps)
+    top, left = operator.pads[:2]
+
+    def value(place: Place) -> Expr:
+        tap = Load(buffer, (place.c, Variable("ky") * row + Variable("kx") + first, place.l))
+        source = window_of(x, place, operator.strides, (top, left), operator.dilations)
+        return _product(source, tap, -operator.weight_zero_point)
+
+    fold = Fold((("ky", kernel_h), ("kx", kernel_w)), BinaryFunction.ADD, 0)
+    macs = output.height * output.width * output.channels * kernel_h * kernel_w
+    constants["taps"] = np.ascontiguousarray(taps)
+    return Definition(value, finish, fold, None, constants, macs)
+
+
+def _product(source: Load, weight: Load, offset: int) -> Expr:
+    """``source * (weight + offset)``, exact in int32."""
+    factor: Expr = Cast(DType.INT32, weight)
+    return Cast(DType.INT32, source) * (factor + offset if offset else factor)
+
+
+def _folded_bias(weights: Array, bias: Array, operator: Conv2d) -> Array:
+    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does.
+
+    The weights count less their zero point.
+    """
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    sums = factors.reshape(len(weights), -1).sum(axis=1)
+    return (bias.astype(np.int64) - operator.zero_point * sums).astype(np.int32)
+
+
+def _weights_of_windows(weights: Array, image: Image) -> Array:
+    """OHWI weights with the bytes of a window as channels, in one column or one row."""
+    out_channels, height, width, channels = weights.shape
+    if image.transposed:
+        turned = weights.transpose(0, 2, 1, 3).reshape(out_channels, 1, width, height * channels)
+        return np.ascontiguousarray(turned)
+    return weights.reshape(out_channels, height, 1, width * channels)

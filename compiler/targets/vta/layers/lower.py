@@ -1,0 +1,191 @@
+"""Layers to loop programs: what an operator computes, then a sum and a table, as the layer has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ....dtypes import DType
+from ....errors import UnsupportedOperatorError
+from ....graph.ir import Graph
+from ....graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Upsample2d
+from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
+from ....loops.ir import Allocate, Function, Stmt, block, loops
+from ..passes.fuse import Layer
+from ..passes.split_groups import is_depthwise
+from .activation import Activation
+from .contraction import define_conv, define_depthwise
+from .definition import (
+    Array,
+    Definition,
+    LoweredLayer,
+    Place,
+    constant_buffer,
+    nest,
+    place_of,
+    write,
+)
+from .fixed_point_add import find_fixed_point
+from .windows import define_average, define_max, finish_of
+
+__all__ = ["ADDEND", "lower"]
+
+ADDEND = "addend"
+"""The buffer between a convolution and the residual sum in its layer."""
+
+
+def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> LoweredLayer:
+    """The loop program of ``layer``.
+
+    Raises UnsupportedOperatorError when the accelerator cannot run its operator.
+    """
+    inputs = tuple(activations[name] for name in layer.inputs)
+    x, output = inputs[0], activations[layer.output]
+    pairs = 0
+    operator = layer.nodes[0].operator
+    match operator:
+        case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
+            definition = define_depthwise(graph, layer, x, output)
+        case Conv2d():
+            definition = define_conv(graph, layer, x, output)
+        case Add():
+            added = _sum(operator, (x, inputs[1]), output)
+            definition, pairs = added.definition, added.inexact_pairs
+        case MaxPool2d():
+            definition = define_max(operator, x)
+        case AveragePool2d():
+            definition = define_average(operator, x)
+        case Upsample2d() | Lookup():
+            definition = Definition(lambda place: x.at(*place.indices))
+        case other:
+            raise UnsupportedOperatorError(
+                f"node {layer.name!r}: {type(other).__name__} has no kernel for the accelerator"
+            )
+    addition = next((n for n in layer.nodes[1:] if isinstance(n.operator, Add)), None)
+    before: Definition | None = None
+    if addition is not None:
+        addend = Buffer(ADDEND, _inner_shape(output), DType.INT8, Scope.ACT)
+        operands: tuple[Buffer | Activation, ...] = (addend, inputs[1])
+        if addition.inputs[0] == inputs[1].name:
+            operands = operands[::-1]
+        assert isinstance(addition.operator, Add)
+        added = _sum(addition.operator, operands, output)
+        before, definition, pairs = definition, added.definition, added.inexact_pairs
+    table = next((n for n in layer.nodes if isinstance(n.operator, Lookup)), None)
+    if table is not None:
+        definition = _looked_up(definition, graph.constants[table.inputs[1]], output.lanes)
+    if isinstance(operator, Upsample2d):
+        last = _repeated(layer.name, operator.factors, definition, x, output)
+    else:
+        place = place_of()
+        target = output.place(*place.indices)
+        last = nest(output, write(definition, place, output.buffer, target))
+    constants = {**(before.constants if before else {}), **definition.constants}
+    return LoweredLayer(
+        Function(
+            layer.name,
+            _inputs(inputs, output, constants),
+            (output.buffer,),
+            _body(last, before or definition, output if before else None),
+        ),
+        constants,
+        inputs,
+        output,
+        (before or definition).macs,
+        pairs,
+    )
+
+
+def _inner_shape(output: Activation) -> tuple[int, ...]:
+    return (output.blocks, output.height, output.width, output.lanes)
+
+
+def _inputs(
+    inputs: tuple[Activation, ...], output: Activation, constants: Mapping[str, Array]
+) -> tuple[Buffer, ...]:
+    """The parameters that are read only; what is part of the tensor written is not."""
+    read = {x.name: x.buffer for x in inputs if x.name != output.name}
+    read |= {name: constant_buffer(name, array) for name, array in constants.items()}
+    return tuple(read.values())
+
+
+def _body(last: Stmt, first: Definition, summed: Activation | None) -> Stmt:
+    """``last``, with what it reads before it: sums, and, in a layer that ends in a sum, what is
+    added.
+    """
+    if summed is not None:
+        addend = Buffer(ADDEND, _inner_shape(summed), DType.INT8, Scope.ACT)
+        place = place_of(f"{ADDEND}.")
+        before = nest(summed, write(first, place, addend, place.indices), f"{ADDEND}.")
+        last = Allocate(addend, block(before, last))
+    if first.sums is not None:
+        last = Allocate(first.sums.buffer, block(*first.sums.statements, last))
+    return last
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    definition: Definition
+    inexact_pairs: int
+
+
+def _sum(add: Add, operands: tuple[Buffer | Activation, ...], output: Activation) -> _Sum:
+    """The sum of two operands, each an activation or a buffer as large as ``output`` inside."""
+    form = find_fixed_point(add)
+    constants: dict[str, Array] = {
+        "add_bias": np.full((1, output.lanes), form.offset, np.int32),
+        "add_scale": np.full((1, output.lanes), 2.0**-form.shift, np.float32),
+    }
+    finish = finish_of(constants, "add_", form.zero_point, add.low, add.high)
+
+    def scaled(operand: Buffer | Activation, factor: int, place: Place) -> Expr:
+        element = (
+            Load(operand, place.indices)
+            if isinstance(operand, Buffer)
+            else operand.at(*place.indices)
+        )
+        return Cast(DType.INT32, element) * factor
+
+    def value(place: Place) -> Expr:
+        return scaled(operands[0], form.m0, place) + scaled(operands[1], form.m1, place)
+
+    return _Sum(Definition(value, finish, constants=constants), form.inexact_pairs)
+
+
+def _looked_up(definition: Definition, table: Array, lanes: int) -> Definition:
+    """With an element of ``table``, int8[256], in the place of each result."""
+    columns = np.repeat(table.reshape(256, 1), lanes, axis=1)
+    buffer = constant_buffer("table", columns)
+
+    def finish(value: Expr, place: Place) -> Expr:
+        row = Cast(DType.INT64, definition.finish(value, place)) + 128
+        return Load(buffer, (row, place.l))
+
+    constants = {**definition.constants, "table": columns}
+    return replace(definition, finish=finish, constants=constants)
+
+
+def _repeated(
+    name: str,
+    factors: tuple[int, int],
+    definition: Definition,
+    x: Activation,
+    output: Activation,
+) -> Stmt:
+    """Each word again and again; the loops are those over ``x``, and ``d`` over its repetitions.
+
+    Raises UnsupportedOperatorError for factors in both directions: one instruction has not levels
+    enough.
+    """
+    down, across = factors
+    if down > 1 and across > 1:
+        raise UnsupportedOperatorError(
+            f"node {name!r}: pixels repeated down and across at once; required one of both"
+        )
+    place, again = place_of(), Variable("d")
+    row = place.y * down + (again if down > 1 else 0)
+    column = place.x * across + (again if across > 1 else 0)
+    target = output.place(place.c, row, column, place.l)
+    sizes = (("c", output.blocks), ("y", x.height), ("x", x.width))
+    store = write(definition, place, output.buffer, target)
+    return loops((*sizes, ("d", max(factors)), ("l", output.lanes)), store)

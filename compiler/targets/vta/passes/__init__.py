@@ -1,0 +1,1 @@
+"""Graph passes that only the accelerator needs."""

@@ -1,0 +1,234 @@
+"""Group the nodes of a graph into layers: what one kernel computes.
+
+Conv2d, Requantize [, Lookup]      ->  one layer
+Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
+Add | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
+Lookup                             ->  a layer of its own
+Reshape that moves no element      ->  an alias
+Concatenate, Slice of channels     ->  a view: parts lie where the whole does
+Assemble                           ->  a view: the parts' pixels lie where the whole's do
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ....errors import UnsupportedOperatorError
+from ....graph.ir import Graph, Node
+from ....graph.operators.assembly import Assemble
+from ....graph.operators.movement import Slice
+from ....graph.ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Lookup,
+    MaxPool2d,
+    Pair,
+    Requantize,
+    Reshape,
+    Upsample2d,
+)
+from .own_parts import is_channel_concatenation, is_channel_slice
+
+__all__ = ["Layer", "Partition", "View", "fuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of the tensor ``whole``: its channels from ``channel`` on, its pixels from ``start``
+    on, ``steps`` apart.
+    """
+
+    whole: str
+    channel: int = 0
+    start: Pair = (0, 0)
+    steps: Pair = (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Nodes that one kernel computes, in order; ``inputs`` are activations, ``output`` an
+    activation.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    output: str
+
+    @property
+    def name(self) -> str:
+        """The model's name for the layer's first node."""
+        return self.nodes[0].origin
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A graph cut in three: host nodes before, layers on the accelerator, host nodes after.
+
+    source, result: the tensors that go to the accelerator and come back; int8, NHWC or [1, C].
+    aliases: name of a tensor to the name of the one with the same elements.
+    views: name of a tensor to the part of another that it is.
+    """
+
+    prefix: tuple[Node, ...]
+    layers: tuple[Layer, ...]
+    suffix: tuple[Node, ...]
+    source: str
+    result: str
+    aliases: dict[str, str]
+    views: Mapping[str, View] = field(default_factory=dict)
+
+    def root(self, name: str) -> str:
+        """The tensor that ``name`` is part of, perhaps itself."""
+        return self.view(name).whole
+
+    def view(self, name: str) -> View:
+        """``name`` as part of a tensor that is no part of another; perhaps all of itself."""
+        found = View(name)
+        while found.whole in self.views:
+            outer = self.views[found.whole]
+            found = View(
+                outer.whole,
+                outer.channel + found.channel,
+                (
+                    outer.start[0] + outer.steps[0] * found.start[0],
+                    outer.start[1] + outer.steps[1] * found.start[1],
+                ),
+                (outer.steps[0] * found.steps[0], outer.steps[1] * found.steps[1]),
+            )
+        return found
+
+
+ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+
+
+def fuse(graph: Graph) -> Partition:
+    """Cut ``graph`` and group its layers.
+
+    Raises UnsupportedOperatorError when host nodes stand between layers, or there is more than one
+    input or output.
+    """
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise UnsupportedOperatorError(
+            f"the model has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; "
+            "the accelerator runs models with one of each"
+        )
+    places = [
+        i
+        for i, n in enumerate(graph.nodes)
+        if isinstance(n.operator, (*ON_ACCELERATOR, Assemble))
+        or is_channel_concatenation(n, graph.types[n.output])
+    ]
+    if not places:
+        raise UnsupportedOperatorError("no node of the model runs on the accelerator")
+    first, last = places[0], places[-1] + 1
+    prefix, middle, suffix = graph.nodes[:first], graph.nodes[first:last], graph.nodes[last:]
+    aliases: dict[str, str] = {}
+    views: dict[str, View] = {}
+    layers: list[Layer] = []
+    used: set[str] = set()
+    for node in middle:
+        if node.output in used:
+            continue
+        if isinstance(node.operator, Reshape) and _keeps_channels(graph, node):
+            aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
+            continue
+        if is_channel_concatenation(node, graph.types[node.output]):
+            start = 0
+            for name in node.inputs:
+                views[name] = View(node.output, start)
+                start += graph.types[name].shape[3]
+            continue
+        if is_channel_slice(node, graph.types[node.inputs[0]]):
+            operator = node.operator
+            assert isinstance(operator, Slice)
+            views[node.output] = View(node.inputs[0], operator.starts[3])
+            continue
+        if isinstance(node.operator, Assemble):
+            for name, begin in zip(node.inputs, node.operator.starts, strict=True):
+                views[name] = View(node.output, 0, begin, node.operator.steps)
+            continue
+        if not isinstance(node.operator, ON_ACCELERATOR):
+            raise UnsupportedOperatorError(
+                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot "
+                "run on the accelerator; only the first and last nodes of a model run on the host"
+            )
+        nodes = _layer(graph, node)
+        used |= {each.output for each in nodes}
+        activations = tuple(
+            aliases.get(name, name) for name in node.inputs if name not in graph.constants
+        )
+        layers.append(Layer(nodes, activations, nodes[-1].output))
+    layers = _with_sums(graph, layers)
+    source = layers[0].inputs[0]
+    computed = {layer.output for layer in layers}
+    computed |= {view.whole for view in views.values()} | views.keys()
+    for layer in layers:
+        for name in layer.inputs:
+            if name != source and name not in computed:
+                raise UnsupportedOperatorError(
+                    f"node {layer.name!r} reads {name!r}, which the host computes beside {source!r}"
+                )
+    result = layers[-1].output
+    joined = is_channel_concatenation(middle[-1], graph.types[middle[-1].output])
+    if joined or isinstance(middle[-1].operator, Assemble):
+        result = middle[-1].output
+    return Partition(prefix, tuple(layers), suffix, source, result, aliases, views)
+
+
+def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
+    nodes = [node]
+    if isinstance(node.operator, Conv2d):
+        nodes.append(_only_consumer(graph, node, Requantize))
+    consumers = graph.consumers(nodes[-1].output)
+    if (
+        len(consumers) == 1
+        and isinstance(consumers[0].operator, Lookup)
+        and not isinstance(node.operator, Lookup)
+        and nodes[-1].output not in graph.outputs
+    ):
+        nodes.append(consumers[0])
+    return tuple(nodes)
+
+
+def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
+    """Each residual sum in the layer before it, if that is a convolution for the sum alone."""
+    found: list[Layer] = []
+    for layer in layers:
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and isinstance(layer.nodes[0].operator, Add)
+            and [type(node.operator) for node in before.nodes] == [Conv2d, Requantize]
+            and layer.inputs.count(before.output) == 1
+            and not set(layer.inputs) & set(before.inputs)
+            and len(graph.consumers(before.output)) == 1
+            and before.output not in graph.outputs
+        ):
+            nodes = (*before.nodes, *layer.nodes)
+            (other,) = (name for name in layer.inputs if name != before.output)
+            found[-1] = Layer(nodes, (*before.inputs, other), layer.output)
+        else:
+            found.append(layer)
+    return found
+
+
+def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:
+    """The node that requantises ``node``'s sum, perhaps after a Reshape."""
+    consumers = graph.consumers(node.output)
+    if len(consumers) == 1 and isinstance(consumers[0].operator, Reshape):
+        consumers = graph.consumers(consumers[0].output)
+    if len(consumers) != 1 or not isinstance(consumers[0].operator, kind):
+        raise UnsupportedOperatorError(
+            f"node {node.origin!r}: its int32 result must be requantised, by one node"
+        )
+    return consumers[0]
+
+
+def _keeps_channels(graph: Graph, node: Node) -> bool:
+    """Whether both shapes have the same channels last and all else 1, or only 1s are added or
+    dropped.
+    """
+    before, after = graph.types[node.inputs[0]].shape, graph.types[node.output].shape
+    return [n for n in before if n != 1] == [n for n in after if n != 1] and len(
+        [n for n in before if n != 1]
+    ) <= 1

@@ -1,0 +1,110 @@
+"""Give each part of a concatenation a tensor that it may be written in place of.
+
+The accelerator makes the parts of a concatenation along channels where they lie in it, so that none
+is copied.  That takes tensors that a layer makes, that are part of one concatenation only, and that
+no layer making another part of it reads.  All others are copied:
+
+    Concatenate(x, y)  ->  Concatenate(MaxPool2d(x) of one pixel, y)
+
+Slices that are not read as they lie are copied too.  Each node is visited once, so the pass ends.
+"""
+
+from dataclasses import dataclass
+
+from ....graph.ir import Graph, GraphBuilder, Node
+from ....graph.operators.assembly import Assemble
+from ....graph.operators.movement import Concatenate, Slice
+from ....graph.ops import (
+    Add,
+    AveragePool2d,
+    Conv2d,
+    Lookup,
+    MaxPool2d,
+    Requantize,
+    TensorType,
+    Upsample2d,
+)
+
+__all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
+
+MADE = (Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Assemble)
+"""Operators whose results layers of the accelerator make."""
+
+COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
+
+
+def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
+    """Whether ``node``, whose result has type ``kind``, joins the channels of images."""
+    return isinstance(node.operator, Concatenate) and node.operator.axis == 3 and kind.rank == 4
+
+
+def is_channel_slice(node: Node, kind: TensorType) -> bool:
+    """Whether ``node`` cuts channels out of an image of type ``kind``."""
+    operator = node.operator
+    if not isinstance(operator, Slice) or kind.rank != 4:
+        return False
+    whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
+    return whole and operator.steps[3] == 1
+
+
+@dataclass(frozen=True, slots=True)
+class OwnParts:
+    """See the module's docstring."""
+
+    name: str = "own_parts"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when there is nothing to copy."""
+        joins = [
+            node for node in graph.nodes if is_channel_concatenation(node, graph.types[node.output])
+        ]
+        if not joins:
+            return graph
+        uses = [name for node in joins for name in node.inputs]
+        builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
+        for node in graph.nodes:
+            if node not in joins:
+                builder.nodes.append(node)
+                continue
+            inputs = tuple(
+                builder.node(COPY, (name,), f"{node.output}/part", node.origin)
+                if _needs_copy(graph, name, node, uses)
+                else name
+                for name in node.inputs
+            )
+            builder.nodes.append(Node(node.operator, inputs, node.output, node.origin))
+        return builder.build(graph.outputs)
+
+
+def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
+    producer = graph.producer(name)
+    if producer is None or name in graph.outputs or uses.count(name) > 1:
+        return True
+    if not isinstance(producer.operator, MADE):
+        return True
+    others = (other for other in join.inputs if other != name)
+    return any(name in _reads(graph, other) for other in others)
+
+
+def _reads(graph: Graph, name: str) -> set[str]:
+    """What the layer that makes ``name`` may read."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is None:
+            continue
+        found |= set(node.inputs)
+        if isinstance(node.operator, Lookup | Requantize):
+            pending.append(node.inputs[0])
+        elif isinstance(node.operator, Assemble):
+            pending += node.inputs
+        elif isinstance(node.operator, Add):
+            pending += [
+                each
+                for each in node.inputs
+                if isinstance(getattr(graph.producer(each), "operator", None), Requantize)
+            ]
+        elif not isinstance(node.operator, Conv2d):
+            continue
+    return found

@@ -1,0 +1,30 @@
+"""The file in which plans of networks for the accelerator are kept."""
+
+import json
+from pathlib import Path
+
+from ...errors import ScheduleError
+from .plan_record import PlanRecords
+
+__all__ = ["read_plans", "write_plans"]
+
+
+def read_plans(path: Path) -> PlanRecords:
+    """What was kept there; nothing when there is no such file yet.
+
+    Raises ScheduleError when it is no file of plans.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise ScheduleError(f"{path} is no file of plans: {problem}") from None
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise ScheduleError(f"{path} is no file of plans; required an object of plans by key")
+    return found
+
+
+def write_plans(path: Path, plans: PlanRecords) -> None:
+    """Keep ``plans``."""
+    path.write_text(json.dumps(dict(plans), indent=1) + "\n", encoding="utf-8")

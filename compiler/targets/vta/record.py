@@ -1,0 +1,129 @@
+"""What a module remembers of where instructions put things, so that a run can be looked into."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...graph.ir import Graph
+from ...graph.ops import Requantize
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .passes.fuse import Layer, Partition
+
+__all__ = ["Frame", "Part", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a VECTOR instruction puts part of its layer's result, or a LOAD part of a halo.
+
+    Element ``origin`` (block, row, column; the halo included) of the activation lies at ``word``,
+    or would; rows are ``row_words`` apart, blocks ``block_words``.
+    addend: it is the convolution's result in a layer that then adds to it.  halo_of: the activation
+    whose halo it is.
+    """
+
+    word: int
+    row_words: int
+    block_words: int
+    origin: tuple[int, int, int] = (0, 0, 0)
+    addend: bool = False
+    halo_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a LOAD fetches of a constant of its layer: ``place`` of it along each axis it is cut."""
+
+    constant: str
+    place: tuple[int, ...]
+
+
+def record(
+    graph: Graph,
+    partition: Partition,
+    activations: Mapping[str, Activation],
+    layers: Sequence[LoweredLayer],
+    addresses: Mapping[str, int],
+    layer_of: Sequence[int],
+    found: Sequence[Frame | Part | None],
+) -> dict[str, Any]:
+    """JSON values for the module.
+
+    layers: of the partition.  addresses: of the activations that are in DRAM.  found: for each
+    instruction.
+    tensors: the layout of each, by its name in the graph: ``root`` is the tensor it lies in, with
+    ``first_block`` its first; ``addend``: another takes its place.  frames: for each instruction
+    with one: instruction, number of the tensor, word, row_words, block_words, origin.  constants:
+    for each LOAD of a part of one: instruction, name, place.  weights: of each layer with any, the
+    shape of its tiles: output blocks, input blocks, rows, columns, output and input lanes.
+    """
+    made = {
+        (number, addend): _addend(layer) if addend else layer.output
+        for number, layer in enumerate(partition.layers)
+        for addend in (False, True)
+    }
+    names = (partition.source, *partition.views, *(layer.output for layer in partition.layers))
+    held = {name: name for name in dict.fromkeys((*names, *(partition.root(n) for n in names)))}
+    held |= {made[n, True]: made[n, False] for n in range(len(partition.layers))}
+    tensors = {
+        name: {
+            "shape": list(graph.types[name].shape),
+            "addend": name != place,
+            **_layout(activations[place], addresses),
+        }
+        for name, place in held.items()
+    }
+    numbers = {name: number for number, name in enumerate(tensors)}
+    frames, constants = [], []
+    for index, (layer_number, each) in enumerate(zip(layer_of, found, strict=True)):
+        if isinstance(each, Frame):
+            tensor = numbers[each.halo_of or made[layer_number, each.addend]]
+            row = (index, tensor, each.word, each.row_words, each.block_words, *each.origin)
+            frames.append(list(row))
+        elif each is not None:
+            constants.append([index, each.constant, list(each.place)])
+    listed = [{"name": name, **tensor} for name, tensor in tensors.items()]
+    weights = [
+        list(layer.constants["weights"].shape) if "weights" in layer.constants else None
+        for layer in layers
+    ]
+    return {"tensors": listed, "frames": frames, "constants": constants, "weights": weights}
+
+
+def _addend(layer: Layer) -> str:
+    """The result of the layer's convolution, without what is added to it."""
+    return next((n.output for n in layer.nodes if isinstance(n.operator, Requantize)), layer.output)
+
+
+def _layout(x: Activation, addresses: Mapping[str, int]) -> dict[str, Any]:
+    image = x.image
+    return {
+        "root": x.name,
+        "first_block": x.first_block,
+        "blocks": x.whole.blocks,
+        "channels": x.channels,
+        "height": x.height,
+        "width": x.width,
+        "halo": list(x.halo),
+        "fill": x.fill,
+        "places": list(x.places) if x.places else None,
+        "grid": None
+        if x.grid is None
+        else {
+            "height": x.grid.height,
+            "width": x.grid.width,
+            "start": list(x.grid.start),
+            "steps": list(x.grid.steps),
+        },
+        "address": addresses.get(x.name),
+        "image": None
+        if image is None
+        else {
+            "step": image.step,
+            "lead": image.lead,
+            "row_bytes": image.row_bytes,
+            "pitch": image.pitch,
+            "transposed": image.transposed,
+        },
+    }

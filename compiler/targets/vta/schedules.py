@@ -1,0 +1,154 @@
+"""Schedules of layers: their loops in tiles, what is inside a tile in hardware.
+
+    for c: for y: for x: y[...] = finish(acc[...])
+    ->   for c.outer: for y.outer: for x.outer:
+           alloc acc of a tile: sum it up; for c.inner: for y.inner: for x.inner: ...
+
+The loops are those that ``layers/definition`` names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from ...errors import DoesNotFitError
+from ...loops.expressions import Scope
+from ...loops.ir import Allocate, For, Function, LoopKind
+from ...loops.traverse import walk
+from ...schedule.steps.schedule import Schedule
+from .layers.lower import ADDEND
+from .nest import Kernel
+
+__all__ = ["AXES", "Limits", "Tiling", "default_tiling", "tiled"]
+
+AXES = ("c", "y", "x")
+TILES = 4
+"""Tiles a layer is cut into at least, if it can be: the epilogue of one runs under the matrix
+core's next.
+"""
+
+PARTS = {"weights": Scope.WGT, "taps": Scope.TAP}
+"""Constants of which a tile has only its part, and where they lie."""
+
+WHOLE = {
+    "bias": Scope.PAR,
+    "scale": Scope.PAR,
+    "add_bias": Scope.PAR,
+    "add_scale": Scope.PAR,
+    "table": Scope.TAB,
+}
+"""Constants that are all there from the beginning, unless each tile has its part."""
+
+LANES = ("l", "i")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a tile may need.
+
+    acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.
+    """
+
+    acc_words: int
+    wgt_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """sizes: iterations of c, y, x in a tile; of k in a part, if it has parts.
+
+    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
+    parted: constants of which each tile has only its part, beside weights and taps.
+    """
+
+    sizes: Mapping[str, int]
+    outer: tuple[str, ...]
+    depth: int = 1
+    parted: tuple[str, ...] = ()
+
+
+def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
+    """The plain one: tiles that fit, sums and weights of one tile only.
+
+    Raises DoesNotFitError when not even the smallest tile fits.
+    """
+    extents = kernel.extents
+    has_sums = "acc" in kernel.refs
+    reduced = extents.get("k", 1) * extents.get("ky", 1) * extents.get("kx", 1) if has_sums else 0
+    if reduced > limits.wgt_words:
+        raise DoesNotFitError(
+            f"layer {kernel.name!r}: wgt scratchpad: {reduced} tiles required for one block of "
+            f"output channels, {limits.wgt_words} available; use a configuration with a deeper WGT"
+        )
+    if has_sums and limits.acc_words < 1:
+        raise DoesNotFitError(
+            f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
+            f"{limits.acc_words} available; use a configuration with a deeper ACC"
+        )
+    return Tiling(_tile(extents, reduced, limits, split_channels=has_sums), AXES, depth)
+
+
+def tiled(function: Function, tiling: Tiling) -> Schedule:
+    """Tiles outside; then parts of k; the rest in hardware."""
+    sizes = tiling.sizes
+    schedule = Schedule.of(function)
+    for axis in AXES:
+        schedule = schedule.split(axis, sizes[axis], "exact", f"{axis}.outer", f"{axis}.inner")
+    outer = tuple(f"{axis}.outer" for axis in tiling.outer)
+    schedule = schedule.reorder(*outer, *(f"{axis}.inner" for axis in AXES))
+    tile = part = outer[-1]
+    allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
+    for name in (ADDEND, "acc"):
+        if name in allocated:
+            schedule = schedule.compute_at(name, tile)
+    if "k" in sizes:
+        schedule = schedule.split("k", sizes["k"], "exact", "k.outer", "k.inner")
+        schedule = schedule.reorder("k.outer", "acc.c", "acc.y", "acc.x")
+        part = "k.outer"
+    for buffer in function.inputs:
+        name = buffer.name
+        if name in PARTS:
+            schedule = schedule.cache_read(name, part, PARTS[name], f"{name}.tile")
+        elif name in WHOLE:
+            loop = tile if name in tiling.parted else ""
+            schedule = schedule.cache_read(name, loop, WHOLE[name], f"{name}.tile")
+    for loop in _inside(schedule.function):
+        lane = loop.rpartition(".")[2] in LANES
+        schedule = schedule.bind(loop, LoopKind.VECTOR if lane else LoopKind.HARDWARE)
+    return schedule.annotate(outer[0], "tiles", tiling.depth)
+
+
+def _inside(function: Function) -> list[str]:
+    """The loops that instructions have: all but those over tiles, and those of copies."""
+    return [
+        each.variable
+        for each in walk(function.body)
+        if isinstance(each, For)
+        and not each.variable.endswith(".outer")
+        and ".tile." not in each.variable
+    ]
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _tile(
+    extents: Mapping[str, int], reduced: int, limits: Limits, *, split_channels: bool
+) -> dict[str, int]:
+    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows."""
+    total = extents["c"] * extents["y"] * extents["x"]
+    wanted = (
+        min(limits.acc_words, max(1, total // TILES)) if split_channels else max(1, total // TILES)
+    )
+    blocks = _divisors(extents["c"]) if split_channels else [extents["c"]]
+    best, best_key = None, None
+    for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
+        words = c * y * x
+        if split_channels and (words > limits.acc_words or c * reduced > limits.wgt_words):
+            continue
+        key = (words <= wanted, words if words <= wanted else -words, x, y)
+        if best_key is None or key > best_key:
+            best, best_key = {"c": c, "y": y, "x": x}, key
+    assert best is not None, "a tile of one word fits"
+    return best

@@ -1,0 +1,286 @@
+"""Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
+from ...errors import DoesNotFitError
+from ...schedule.steps.schedule import Schedule
+from .image import image_reads
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .layers.lower import ADDEND
+from .model import Traffic, unit_cycles
+from .nest import Kernel, Ref, Total
+from .read_nests import read_nests
+from .schedules import AXES, Tiling, tiled
+from .windows import SLOTS, Window, localized, windows_of
+
+__all__ = [
+    "TILE_CYCLES",
+    "StreamedLayer",
+    "Tile",
+    "TileError",
+    "best_tile",
+    "stream_schedule",
+    "stream_tiles",
+    "streamed_layer",
+]
+
+CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
+"""Buffers of which a tile has only its part, and where they lie."""
+
+PARAMETERS = ("bias", "scale")
+"""Buffers of which a tile has only its part too: a word for each channel block, in PAR."""
+
+OUTER = (("y", "x", "c"), ("c", "y", "x"))
+"""Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
+
+TILE_CYCLES = 32
+"""Estimate: what one more tile costs, beside what it moves."""
+
+
+class TileError(DoesNotFitError):
+    """Not even the smallest tile fits in what is left of ACT."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedLayer:
+    """A layer, its tiles, and the windows of the activations that stay in DRAM, by name."""
+
+    layer: LoweredLayer
+    tiling: Tiling
+    windows: Mapping[str, Window]
+
+    def schedule(self) -> Schedule:
+        """The schedule with its tiles."""
+        return tiled(self.layer.function, self.tiling)
+
+    def kernel(self, schedule: Schedule) -> Kernel:
+        """The nests of its schedule, on the buffers that hold what one tile touches."""
+        kernel = read_nests(schedule.function)
+        windows = dict(self.windows)
+        output = kernel.nests[-1].name
+        if output in windows:
+            windows[ADDEND] = windows[output]
+        return localized(kernel, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
+
+    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
+    dram: of ``cycles``, those in which DRAM works.
+    """
+
+    sizes: Mapping[str, int]
+    outer: tuple[str, ...]
+    words: int
+    cycles: int
+    depth: int
+    dram: int
+
+
+def stream_schedule(
+    layer: LoweredLayer,
+    activations: Mapping[str, Activation],
+    config: HardwareConfig,
+    act_words: int,
+) -> StreamedLayer:
+    """The tiles expected to take the least time, with ``act_words`` of ACT for buffers at most.
+
+    activations: those of the layer that stay in DRAM, by name.
+    Raises TileError when no tile fits in ``act_words``, DoesNotFitError when none fits elsewhere.
+    """
+    tile = best_tile(layer.kernel, stream_tiles(layer.kernel, activations, config), act_words)
+    return streamed_layer(layer, activations, tile)
+
+
+def stream_tiles(
+    kernel: Kernel,
+    activations: Mapping[str, Activation],
+    config: HardwareConfig,
+    depth: int = SLOTS,
+    late: frozenset[str] = frozenset(),
+) -> list[Tile]:
+    """Every tile that is worth it, the fastest first; each needs less of ACT, or moves less, than
+    those before.
+
+    late: of the activations, inputs that the layer before makes, and an output that the next layer
+    reads: nothing runs while their first, or last, tile is moved.
+    Raises DoesNotFitError when sums or constants of none fit.
+    """
+    refs = kernel.refs
+    uneven = _uneven(kernel, activations)
+    sizes = [
+        each
+        for each in _sizes(kernel, refs, config)
+        if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
+    ]
+    tiles = [
+        _estimate(kernel, refs, activations, each, outer, config, depth, late)
+        for each in sizes
+        for outer in OUTER
+    ]
+    found: list[Tile] = []
+    for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
+        if all(tile.words < other.words or tile.dram < other.dram for other in found):
+            found.append(tile)
+    return found
+
+
+def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: float = 0.0) -> Tile:
+    """The cheapest of ``stream_tiles`` that fits in ``act_words``; ``price`` of a cycle of DRAM.
+
+    Raises TileError when none does.
+    """
+    fitting = [tile for tile in tiles if tile.words <= act_words]
+    if fitting:
+        return min(fitting, key=lambda tile: tile.cycles + price * tile.dram)
+    if not tiles:
+        raise TileError(
+            f"layer {kernel.name!r}: of two activations that one address walks over one is "
+            "streamed, and no tile of whole rows fits; use a configuration with a deeper ACC"
+        )
+    least = min(tile.words for tile in tiles)
+    raise TileError(
+        f"layer {kernel.name!r}: act scratchpad: {least} words required for the "
+        f"smallest tile, {act_words} available; use a configuration with a deeper ACT"
+    )
+
+
+def streamed_layer(
+    layer: LoweredLayer, activations: Mapping[str, Activation], tile: Tile
+) -> StreamedLayer:
+    """The layer with ``tile``, and its windows."""
+    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(layer.kernel.refs))
+    return StreamedLayer(layer, tiling, windows_of(layer.kernel, activations, tiling))
+
+
+def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
+    """Whether of two activations that one address walks over only one is streamed.
+
+    Then their blocks are not equally far apart, and their rows only if they are whole.
+    """
+    for nest in kernel.nests:
+        if isinstance(nest.value, Total):
+            names = {nest.value.left.ref.buffer.name, nest.value.right.ref.buffer.name}
+            names = {nest.name if name == ADDEND else name for name in names}
+            if len({name in streamed for name in names}) > 1:
+                return True
+    return False
+
+
+def _parted(refs: Mapping[str, Ref]) -> tuple[str, ...]:
+    """``PARAMETERS``, when the layer has some for each channel block."""
+    return PARAMETERS if "bias" in refs and refs["bias"].buffer.shape[0] > 1 else ()
+
+
+def _sizes(
+    kernel: Kernel, refs: Mapping[str, Ref], config: HardwareConfig
+) -> Iterator[dict[str, int]]:
+    """Every tile whose sums fit in a bank of ACC, and its constants in half of their memory.
+
+    In all of it, when not even those of one window fit in half.
+    Raises DoesNotFitError when they do not fit at all.
+    """
+    extents = kernel.extents
+    taps = extents.get("ky", 1) * extents.get("kx", 1)
+    if "taps" in refs:
+        taps = refs["taps"].buffer.shape[1]
+    parts = {"k": extents["k"]} if "k" in extents else {}
+    most = 0
+    for name in CONSTANTS.keys() & refs.keys():
+        most = _room(kernel, taps, CONSTANTS[name], config)
+        if parts:
+            parts["k"] = max(d for d in _divisors(extents["k"]) if d * taps <= most)
+    for sizes in product(*(_divisors(extents[axis]) for axis in AXES)):
+        if _parted(refs) and 2 * sizes[0] > config.par_depth:
+            continue
+        if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
+            continue
+        if most and sizes[0] * parts.get("k", 1) * taps > most:
+            continue
+        yield dict(zip(AXES, sizes, strict=True)) | parts
+
+
+def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> int:
+    """Words of ``memory`` that a tile may use, which must hold the ``taps`` words of a window."""
+    depth = config.depth(memory)
+    if taps > depth:
+        raise DoesNotFitError(
+            f"layer {kernel.name!r}: {memory.value} scratchpad: {taps} words required for one "
+            f"window, {depth} available; use a configuration with a deeper {memory.name}"
+        )
+    return depth // 2 if taps <= depth // 2 else depth
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _estimate(
+    kernel: Kernel,
+    refs: Mapping[str, Ref],
+    activations: Mapping[str, Activation],
+    sizes: Mapping[str, int],
+    outer: tuple[str, ...],
+    config: HardwareConfig,
+    depth: int,
+    late: frozenset[str],
+) -> Tile:
+    """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
+    tile, and for each tile.
+    """
+    extents = kernel.extents
+    tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
+    inside = extents | {axis: sizes[axis] for axis in AXES}
+    written = kernel.nests[-1].name
+    traffic, alone, words = Traffic(config), Traffic(config), 0
+    for name, activation in activations.items():
+        ref = refs[name]
+        spans = [index.limits(inside) for index in ref.indices[:3]]
+        shape = [high - low + 1 for low, high in spans]
+        row = shape[2] * config.word_bytes(Memory.ACT)
+        if tiles["x"] == 1:
+            shape[2] = ref.buffer.shape[2]
+        moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
+        again = _changes(outer, tiles, moving)
+        words += (depth if again > 1 else 1) * prod(shape)
+        if name in late and not activation.image:
+            move = alone.write if name == written else alone.read
+            move(shape[0] * shape[1], row, 1)
+        if name != written and activation.image:
+            turns, row = image_reads(activation.image, config)
+            traffic.read(again * turns * shape[0] * shape[1], row, again * turns * shape[0])
+        elif name != written:
+            traffic.read(again * shape[0] * shape[1], row, again)
+        elif ref.indices[2].coefficient("x") > 1 and "d" not in extents:
+            pixels = prod(sizes[axis] for axis in AXES)
+            traffic.write(again * pixels, config.word_bytes(Memory.ACT), again)
+        else:
+            traffic.write(again * shape[0] * shape[1], row, again)
+    for name, memory in CONSTANTS.items():
+        if name in refs:
+            axes = refs[name].buffer.shape
+            held = prod(axes[: -2 if memory is Memory.WGT else -1])
+            at_once = held if outer[0] != "c" else held // axes[0] * sizes["c"]
+            fits = at_once <= config.depth(memory)
+            traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
+    finish = prod(sizes[axis] for axis in AXES)
+    computing = max(unit_cycles(kernel, config).values())
+    busiest = max(traffic.cycles, computing + alone.dram_cycles)
+    cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
+    return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles)
+
+
+def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:
+    """How often what moves with the axes ``moving`` is another part than in the tile before."""
+    turning = [axis for axis in outer if tiles[axis] > 1]
+    last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
+    return prod(tiles[axis] for axis in turning[: last + 1])

@@ -1,0 +1,53 @@
+"""A pool and a dense layer that run while the convolution before them makes its channel blocks."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler.targets.vta import blockwise
+from dovetail.compiler.targets.vta.blockwise import Blockwise
+from dovetail.isa.config import HardwareConfig
+from tests.end_to_end.models import Network
+
+from .programs import TINY
+from .test_stream import assert_exact, plan_of
+
+TWO_BANKS = replace(TINY, name="two banks", acc_banks=2)
+
+
+def _network(channels: int, results: int) -> onnx.ModelProto:
+    net = Network(np.random.default_rng(channels + results))
+    x = net.conv(net.input(8, 4, 4), channels, pads=(1, 1, 1, 1))
+    y = net.conv(x, channels, (1, 1))
+    return net.model(net.dense(net.global_average(y), results))
+
+
+@pytest.mark.parametrize("config", [TINY, TWO_BANKS], ids=lambda config: config.name)
+def test_the_result_is_exact(config: HardwareConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
+    model = _network(32, 36)
+    group = plan_of(model, config).blockwise
+    assert group
+    assert (group.blocks, group.parts) == (2, 4)
+    assert_exact(model, config, 1)
+
+
+def test_not_where_parts_cost_more_than_they_save() -> None:
+    assert plan_of(_network(32, 36), TINY).blockwise is None
+
+
+def test_not_where_the_weights_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
+    assert plan_of(_network(32, 16), TINY).blockwise is None
+
+
+def test_not_with_one_bank_of_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
+    assert plan_of(_network(32, 36), replace(TINY, acc_banks=1)).blockwise is None
+
+
+def test_parts_begin_when_half_of_the_blocks_are_made() -> None:
+    group = Blockwise(0, 4, 8)
+    assert [group.ready(made) for made in (0, 16, 17, 18, 31, 32)] == [0, 0, 0, 1, 7, 8]

@@ -1,0 +1,142 @@
+"""Placement of activations and of constants."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.errors import DoesNotFitError
+from dovetail.compiler.loops.ir import Block, Function
+from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.targets.vta.constants import DramMap
+from dovetail.compiler.targets.vta.layers.activation import Activation
+from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
+from dovetail.compiler.targets.vta.place import NoRoomError, Ring, activation_items, place
+from dovetail.isa.memories import Memory
+
+from .programs import TINY
+
+
+def activation(name: str, words: int) -> Activation:
+    return Activation(name, channels=TINY.block, height=1, width=words, lanes=TINY.block)
+
+
+def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer], Activation]:
+    """Layers that read the tensors ``reads`` (0 is the input) and each write the next tensor."""
+    tensors = [activation(f"t{number}", words) for number, words in enumerate(sizes)]
+    layers = [
+        LoweredLayer(
+            Function(f"layer{n}", (), (), Block(())),
+            {},
+            tuple(tensors[i] for i in inputs),
+            tensors[n + 1],
+        )
+        for n, inputs in enumerate(reads)
+    ]
+    return layers, tensors[0]
+
+
+def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[str, int]:
+    """Places by name."""
+    items = activation_items(layers, source)
+    starts = place(items, [layer.name for layer in layers], TINY)
+    return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 12))
+    sizes = [int(rng.integers(1, TINY.act_depth // 7)) for _ in range(count + 1)]
+    reads = [sorted({n, int(rng.integers(max(0, n - 2), n + 1))}) for n in range(count)]
+    layers, source = chain(sizes, reads)
+    places = place_activations(layers, source)
+    last = {
+        n: max((i for i, r in enumerate(reads) if n in r), default=n - 1) for n in range(count + 1)
+    }
+    for a, b in combinations(range(count + 1), 2):
+        if b - 1 <= last[a]:
+            start_a, start_b = places[f"t{a}"], places[f"t{b}"]
+            assert start_a + sizes[a] <= start_b or start_b + sizes[b] <= start_a
+    for number, words in enumerate(sizes):
+        assert 0 <= places[f"t{number}"] <= TINY.act_depth - words
+
+
+def test_space_of_dead_tensors_is_used_again() -> None:
+    layers, source = chain([TINY.act_depth // 2] * 6, [[n] for n in range(5)])
+    assert len(set(place_activations(layers, source).values())) == 2
+
+
+def test_a_tensor_too_large_for_act_names_its_layer() -> None:
+    depth = TINY.act_depth
+    layers, source = chain([400, depth - 300], [[0]])
+    message = f"{depth - 300} words required beside 400 in use, {depth} available"
+    with pytest.raises(NoRoomError, match=f"'layer0': act scratchpad: {message}") as error:
+        place_activations(layers, source)
+    assert error.value.layer == 0
+
+
+def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
+    ring = Ring(TINY, Memory.WGT)
+    assert [ring.take(50, "layer").start for _ in range(4)] == [0, 50, 100, 22]
+
+
+def test_a_ring_holds_a_grant_until_its_words_are_given_out_again() -> None:
+    ring = Ring(TINY, Memory.WGT)
+    first = ring.take(TINY.wgt_depth // 2, "layer")
+    second = ring.take(TINY.wgt_depth // 2, "layer")
+    assert ring.holds(first)
+    ring.take(1, "layer")
+    assert not ring.holds(first)
+    assert ring.holds(second)
+
+
+def test_a_ring_refuses_more_than_it_has() -> None:
+    with pytest.raises(DoesNotFitError, match="wgt scratchpad: 129 words required, 128 available"):
+        Ring(TINY, Memory.WGT).take(129, "layer")
+
+
+def test_constants_lie_aligned_and_apart() -> None:
+    dram = DramMap(TINY)
+    parts = [np.full(size, value, np.int8) for value, size in ((1, 3), (2, 200), (3, 64))]
+    place = dram.reserve(10)
+    addresses = [dram.add(part) for part in parts]
+    image = np.frombuffer(dram.image(), np.int8)
+    assert len(image) == dram.size
+    assert all(address % TINY.burst_bytes == 0 for address in addresses)
+    assert not image[place : place + 10].any()
+    for part, address in zip(parts, addresses, strict=True):
+        assert np.array_equal(image[address : address + part.size], part)
+
+
+PRODUCT = """
+function "{layer}"
+  input {source}: int8[1] act
+  input w: int8[1] wgt
+  output acc: int32[1] acc
+  acc[0] = 0:int32
+  acc[0] add= cast(int32, {source}[0]) * cast(int32, w[0])
+"""
+"""What GEMM does with a tensor."""
+
+
+def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() -> None:
+    """A residual sum (VECTOR) reads the result of a convolution whose input GEMM still reads."""
+    layers, source = chain([TINY.act_depth // 8] * 5, [[0], [1], [2], [1, 3]])
+    layers[:3] = [
+        replace(
+            layer, function=parse(PRODUCT.format(layer=layer.name, source=layer.inputs[0].name))
+        )
+        for layer in layers[:3]
+    ]
+    places = place_activations(layers, source)
+    bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
+    assert bank["t2"] != bank["t3"]
+    assert bank["t2"] != bank["t1"]
+
+
+def test_equal_constants_share_their_place() -> None:
+    dram = DramMap(TINY)
+    first, other, again = (dram.add(np.full(8, value, np.int8)) for value in (1, 2, 1))
+    assert first == again != other

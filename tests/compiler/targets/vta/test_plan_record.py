@@ -1,0 +1,75 @@
+"""Plans that are kept: used again without a search, and refused where they do not suit."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import ScheduleError
+from dovetail.compiler.options import CompileOptions
+from tests.end_to_end.models import Network
+
+
+def model(channels: int = 24) -> object:
+    """Layers that run in tiles, wholly on chip, and strip by strip."""
+    net = Network(np.random.default_rng(1))
+    x = net.conv(net.input(3, 40, 40), channels, pads=(1, 1, 1, 1))
+    x = net.conv(x, channels, pads=(1, 1, 1, 1), depthwise=True)
+    x = net.max_pool(net.conv(x, 16, (1, 1)), 2, 2)
+    return net.model(net.dense(net.global_average(x), 9))
+
+
+def compiled(path: Path, channels: int = 24) -> bytes:
+    module = compile(model(channels), "vta:tiny", CompileOptions(plans=path))
+    return module.sections["dram"]
+
+
+def test_a_kept_plan_gives_the_same_program(tmp_path: Path, monkeypatch: object) -> None:
+    path = tmp_path / "plans.json"
+    first = compiled(path)
+    text = path.read_text()
+    kinds = {tuple(entry) for plan in json.loads(text).values() for entry in plan["layers"]}
+    assert any("rows" in kind for kind in kinds)
+    assert any("tile" in kind for kind in kinds)
+    assert isinstance(monkeypatch, pytest.MonkeyPatch)
+    monkeypatch.setattr("dovetail.compiler.targets.vta.plan.Planner.best", None)
+    assert compiled(path) == first
+    assert path.read_text() == text
+
+
+def test_plans_of_several_networks_lie_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "plans.json"
+    compiled(path)
+    compiled(path, 20)
+    assert len(json.loads(path.read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plan: plan["layers"].pop(), r"\d layers; required \d"),
+        (lambda plan: plan["layers"].pop(0), "layer 0 is left out"),
+        (lambda plan: plan["layers"][-1].update(rows=[77]), "cannot run as .*'rows'"),
+        (lambda plan: plan.pop("streamed"), "malformed"),
+        (lambda plan: plan["streamed"].clear(), "cannot run as|words required"),
+    ],
+)
+def test_a_plan_that_does_not_suit_is_refused(tmp_path: Path, change: object, message: str) -> None:
+    path = tmp_path / "plans.json"
+    compiled(path)
+    plans = json.loads(path.read_text())
+    assert callable(change)
+    change(next(iter(plans.values())))
+    path.write_text(json.dumps(plans))
+    with pytest.raises(ScheduleError, match=message):
+        compiled(path)
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plans.json"
+    for text in ("[1, 2]", "no JSON"):
+        path.write_text(text)
+        with pytest.raises(ScheduleError, match="no file of plans"):
+            compiled(path)

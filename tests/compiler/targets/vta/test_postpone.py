@@ -1,0 +1,59 @@
+"""LOADs behind others that are waited for."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.compiler.targets.vta.dependence import dependences, permuted
+from dovetail.compiler.targets.vta.postpone import postponed
+from dovetail.compiler.targets.vta.predict import predict
+from dovetail.compiler.targets.vta.tokens import insert_tokens
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Gemm, Instruction, Load
+from dovetail.isa.memories import Memory
+from tests.instructions import gemm
+
+from .programs import TINY, executed, random_program, same
+
+
+def _load(memory: Memory, address: int, count: int) -> Load:
+    return Load(memory=memory, sram_address=address, dram_address=0, count_x=count)
+
+
+def _gemm(act: int, wgt: int) -> Gemm:
+    return gemm((4, 1, 1, 0), act_address=act, wgt_address=wgt, reduction=1)
+
+
+def _program(*plain: Instruction) -> list[Instruction]:
+    masked = [with_bank_masks(each, TINY) for each in plain]
+    return insert_tokens(masked, TINY)
+
+
+def test_weights_for_later_come_behind_the_image_that_is_waited_for() -> None:
+    program = _program(
+        _load(Memory.WGT, 0, 4),
+        _gemm(0, 0),
+        _load(Memory.WGT, 4, 124),
+        _load(Memory.ACT, 512, 64),
+        _gemm(512, 0),
+        _gemm(512, 4),
+    )
+    before = dependences(program, TINY)
+    expected = predict(program, TINY)
+    assert expected[4][0] - expected[1][1] > 500
+    order = postponed(program, before, expected)
+    assert order == [0, 1, 3, 2, 4, 5]
+    moved = insert_tokens([program[index] for index in order], TINY, permuted(before, order))
+    assert predict(moved, TINY)[3 + 1][0] < expected[4][0]
+
+
+@given(st.integers(0, 1 << 20), st.integers(1, 2000))
+def test_every_order_keeps_what_depends_on_what(seed: int, slow: int) -> None:
+    program = random_program(np.random.default_rng(seed), TINY)
+    before = dependences(program, TINY)
+    expected = [(slow * index, slow * index + slow // 3) for index in range(len(program))]
+    order = postponed(program, before, expected)
+    assert sorted(order) == list(range(len(program)))
+    place = {index: number for number, index in enumerate(order)}
+    assert all(place[other] < place[index] for index in order for other in before[index])
+    assert same(executed(program, TINY), executed([program[index] for index in order], TINY))
