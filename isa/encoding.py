@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
-from functools import cache
 
 from .config import INSTRUCTION_BYTES
 from .errors import EncodingError
@@ -38,7 +37,7 @@ def _units(mask: int) -> Units:
 def field_values(instruction: Instruction) -> dict[str, int]:
     """The value of every field of the instruction's format, in the format's order."""
     values: dict[str, int] = {"opcode": instruction.unit + 1}
-    for name, levels in _parts(type(instruction)):
+    for name, levels in PARTS[type(instruction)]:
         value = getattr(instruction, name)
         if isinstance(value, frozenset):
             values[name] = _mask(value)
@@ -56,14 +55,15 @@ def field_values(instruction: Instruction) -> dict[str, int]:
     return {field.name: values[field.name] for field in instruction.format.fields}
 
 
-@cache
-def _parts(cls: type[Instruction]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each field of an instruction, and the fields of the format that hold its levels."""
-    return tuple((field.name, tuple(_level_names(cls.format, field.name))) for field in fields(cls))
-
-
 def _level_names(layout: Format, stem: str) -> list[str]:
     return [f.name for f in layout.fields if f.name[:-1] == stem and f.name[-1].isdigit()]
+
+
+PARTS: dict[type[object], list[tuple[str, list[str]]]] = {
+    cls: [(field.name, _level_names(cls.format, field.name)) for field in fields(cls)]
+    for cls in CLASSES
+}
+"""Each field of an instruction, and the fields of the format that hold its levels."""
 
 
 def encode(instruction: Instruction) -> bytes:
@@ -93,7 +93,7 @@ def decode(data: bytes) -> Instruction:
     cls = CLASSES[opcode - 1]
     values = cls.format.decode(word)
     arguments: dict[str, object] = {}
-    for name, levels in _parts(cls):
+    for name, levels in PARTS[cls]:
         if name not in values:
             arguments[name] = tuple(values[level] for level in levels)
         elif name in ("wait", "post"):
