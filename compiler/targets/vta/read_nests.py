@@ -6,8 +6,8 @@ its own:
     alloc total: total = 0; for ky: for kx: total add= value;  y[...] = finish(total)
 
 What a step ``cache_read`` copies into a memory is not a nest: the copy goes by the name of what
-it copies, and has its whole size in the dimensions in which all iterations copy the same part.  An int8
-buffer that a program allocates in ACT lies where what is computed from it goes.
+it copies, and has its whole size in the dimensions in which all iterations copy the same part.
+An int8 buffer that a program allocates in ACT lies where what is computed from it goes.
 """
 
 from collections.abc import Collection
