@@ -125,7 +125,7 @@ def header_text(program: Program, name: str) -> str:
 
 
 def _offsets(program: Program) -> list[int]:
-    """Of each constant in the file of constants, and the file's size."""
+    """Offset of each constant in the file of constants, and the file's size."""
     offsets = [0]
     for array in program.constants.values():
         offsets.append(-(-(offsets[-1] + array.nbytes) // ALIGNMENT) * ALIGNMENT)

@@ -97,7 +97,7 @@ class _Writer:
             self.line(f"call void @{callee}({', '.join(arguments)})")
 
     def address(self, place: Place, names: dict[Place, str], indices: tuple[str, ...]) -> str:
-        """Of ``place`` in this iteration."""
+        """Address of ``place`` in this iteration."""
         if place in names:
             return names[place]
         found = "%memory"
