@@ -22,7 +22,6 @@ import onnx
 from cpu_models import model_file, random_inputs
 from numpy.typing import NDArray
 
-from dovetail.compiler.options import cache_directory
 from dovetail.compiler.program.ir import Program, memory_bytes
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions, build_functions
 from dovetail.compiler.targets.cpu.llvm.link import link
@@ -32,6 +31,7 @@ from dovetail.compiler.targets.cpu.llvm.pool import POOL_SYMBOLS, pool_code, poo
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.compiler.targets.cpu.native import prepared_graph
 from dovetail.compiler.targets.cpu.segment import build_program
+from dovetail.isa.cache import cache_directory
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import load_program, to_content
 from dovetail.runtime.native.program import ProgramCode

@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 
 from dovetail.compiler.quantize import quantize_model
-from dovetail.vta_hw.build import cache_directory
+from dovetail.isa.cache import cache_directory
 
 __all__ = ["ModelFile", "models"]
 

@@ -32,13 +32,16 @@ class Emulator:
         sdram = board.config.dram.sdram
         assert sdram is not None, "the gateware requires it"
         words = (sdram.chip.size, divisor, int(garbage), seed, drop, flip)
-        self._process = subprocess.Popen(
-            [str(executable), *map(str, words)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [str(executable), *map(str, words)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        except OSError as error:
+            raise HardwareError(f"cannot run {executable}: {error.strerror}") from None
         self.faults = 0
         """Bytes that were lost or damaged, once it has ended."""
         assert self._process.stdout is not None

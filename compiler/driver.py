@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.parts import PartModule, join_parts
@@ -17,7 +18,7 @@ from .front.onnx.partition import Part, cut_model, model_inputs
 from .graph.passes.simplify import simplify
 from .graph.text import to_text
 from .graph.verify import verify
-from .options import CompileOptions, cache_directory
+from .options import CompileOptions
 from .pipeline.passes import Pipeline
 from .pipeline.trace import Trace
 from .targets.cpu.llvm.build import LlvmOptions

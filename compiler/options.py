@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .graph.ir import Graph
     from .pipeline.passes import Pass
 
-__all__ = ["MOST_WORK", "CompileOptions", "Overlap", "cache_directory"]
+__all__ = ["MOST_WORK", "CompileOptions", "Overlap"]
 
 MOST_WORK = 10**15
 """Elements that a run of machine code may read and write, unless the user says otherwise: vector
@@ -77,11 +77,3 @@ class CompileOptions:
             most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
             winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
         )
-
-
-def cache_directory() -> Path:
-    """Where compiled code is kept: ``DOVETAIL_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("DOVETAIL_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"

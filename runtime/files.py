@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dovetail.isa.files import Content, replace_file
+
 from .errors import ModuleError
 
 __all__ = ["DIGEST_BYTES", "digest", "read_file", "write_whole"]
@@ -20,8 +22,6 @@ CHUNK_BYTES = 1 << 20
 HUGE_BYTES = 4 << 20
 """Files that are worth large pages, and threads."""
 THREADS = 4
-
-Content = bytes | bytearray | memoryview
 
 
 def digest(*parts: Content) -> bytes:
@@ -102,21 +102,9 @@ def _digest(size: int, part: Callable[[int, int], Content]) -> bytes:
 def write_whole(path: Path, data: Content | Sequence[Content]) -> None:
     """Write ``data``, or its parts, to ``path``: it then has all of it, or is as it was.
 
-    Raises ModuleError when the folder cannot be written.
+    Raises ModuleError when the folder cannot be written, or ``path`` is a device or the like.
     """
-    import tempfile
-
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        replace_file(path, [data] if isinstance(data, Content) else data)
     except OSError as error:
         raise ModuleError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines([data] if isinstance(data, Content) else data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise ModuleError(f"cannot write {path}: {error.strerror}") from None
-        raise

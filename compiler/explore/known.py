@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from dovetail.isa.cache import cache_directory
+
 from ..errors import ExploreError
-from ..options import cache_directory
 from .evaluate import Failure, Performance
 from .store import ResultFile
 
@@ -23,7 +24,6 @@ class KnownResults:
         self.notes: list[str] = []
         if use_cache:
             try:
-                cache_directory().mkdir(parents=True, exist_ok=True)
                 self._cache = ResultFile(cache_directory() / CACHE)
             except (ExploreError, OSError) as error:
                 self._give_up(error)

@@ -2,8 +2,6 @@
 
 import ctypes
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -12,6 +10,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from dovetail import isa
+from dovetail.isa.cache import cache_directory, fetch, keep
 
 from .language import Native, Record
 from .translate import translate
@@ -36,20 +35,13 @@ class Library:
         return int(prototype(self._addresses[function])(*values))
 
 
-def cache_directory() -> Path:
-    """Where compiled code is kept: ``DOVETAIL_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("DOVETAIL_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dovetail"
-
-
 def build(functions: Sequence[Native], lanes: int = 0, *, portable: bool = False) -> Library:
     """Machine code for this processor; from the cache if it is there.
 
     lanes: of the core; 0 when the functions have nothing to do with lanes. portable: whether to do
     without the instructions that only some processors have.
-    Raises TranslationError for what is not of the native language.
+    Raises TranslationError for what is not of the native language, CacheError for a cache that is
+    not the user's own.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -59,14 +51,13 @@ def build(functions: Sequence[Native], lanes: int = 0, *, portable: bool = False
     )
     names = [f"{function.__module__}.{function.__name__}" for function in functions]
     key = f"{names}{lanes}{portable}{cpu}{features.flatten()}{version('llvmlite')}{_sources()}"
-    path = cache_directory() / "native" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.o"
-    try:
-        code = path.read_bytes()
-    except OSError:
+    folder, entry = cache_directory(), f"native/{hashlib.sha256(key.encode()).hexdigest()[:24]}.o"
+    code = fetch(folder, entry)
+    if code is None:
         special = bool(features.get("avx512vnni")) and bool(features.get("avx512vl"))
         words = Words(lanes, vnni=special and not portable) if lanes else None
         code = _optimise(str(translate(functions, words)), machine)
-        _keep(path, code)
+        keep(folder, entry, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -97,15 +88,3 @@ def _sources() -> str:
         for path in sorted(folder.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _keep(path: Path, code: bytes) -> None:
-    """Write ``path`` at once, so that another process finds it whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        Path(file.name).replace(path)
-    except OSError:
-        # A cache that cannot be written only costs time.
-        return

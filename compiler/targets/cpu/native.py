@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import to_content
@@ -20,13 +21,12 @@ from ...front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
 from ...front.onnx.model import import_model
 from ...front.onnx.signatures import InputSignature, bind_dimensions, input_signatures
 from ...graph.ir import Graph, GraphBuilder
-from ...graph.ops import Quantize
+from ...graph.operators.integer.conversions import Quantize
 from ...graph.passes.simplify import simplify
 from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
-from ...options import cache_directory
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program

@@ -25,6 +25,7 @@ from dovetail.compiler.explore.area_plan import PLAN
 from dovetail.compiler.explore.area_records import area_table
 from dovetail.compiler.explore.least_squares import fit, leave_one_out
 from dovetail.compiler.explore.memories import block_rams
+from dovetail.isa.cache import keep
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 
@@ -140,12 +141,10 @@ def test_a_count_of_this_machine_is_found_again(
     config = find_config("tiny")
     counts = dict(zip(FIGURES, (1, 2, 3, 4.5), strict=True))
     record = AreaRecord(config, "ECP5", counts, gateware.gateware_hash(), "n", "y")
-    folder = tmp_path / "area"
-    folder.mkdir()
-    name = f"{gateware.gateware_hash()[:16]}-a.json"
-    (folder / name).write_text(json.dumps(area_cache.record_values(record)))
-    (folder / name.replace("-a", "-b")).write_text("{damaged")
-    (folder / name.replace("-a", "-c")).write_text("{}")
+    name = f"area/{gateware.gateware_hash()[:16]}-a.json"
+    keep(tmp_path, name, json.dumps(area_cache.record_values(record)).encode())
+    (tmp_path / name.replace("-a", "-b")).write_text("{damaged")
+    (tmp_path / name.replace("-a", "-c")).write_text("{}")
     (found,) = area_cache.counted_here()
     assert found.counts == counts
     assert found.config.identity == config.identity

@@ -1,19 +1,17 @@
 """Machine code on disk, found by what it was made from.
 
-An entry is a file: a digest of the rest, the bytes of workspace, the object file.  It is written
-beside its place and moved there whole; one that does not fit its digest is taken for absent.
+An entry holds the bytes of workspace, then the object file.
 """
 
-import contextlib
+import functools
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import llvmlite.binding as llvm
+
+from dovetail.isa import cache
 
 from ....loops import ir
 from ....loops.expressions import (
@@ -33,8 +31,7 @@ from .target import CpuTarget
 
 __all__ = ["BuiltFunction", "content_key", "fetch", "keep"]
 
-_DIGEST_BYTES = 32
-_HEADER_BYTES = _DIGEST_BYTES + 8
+_WORKSPACE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,36 +107,24 @@ def _named(stmt: ir.Stmt) -> str:
 
 def fetch(folder: Path, key: str, symbol: str) -> BuiltFunction | None:
     """The entry of ``key``; None if there is none, or a damaged one."""
-    try:
-        data = _place(folder, key).read_bytes()
-    except OSError:
+    data = cache.fetch(folder, _name(key))
+    if data is None:
         return None
-    rest = data[_DIGEST_BYTES:]
-    if len(data) < _HEADER_BYTES or hashlib.sha256(rest).digest() != data[:_DIGEST_BYTES]:
-        return None
-    return BuiltFunction(symbol, int.from_bytes(rest[:8], "little"), rest[8:])
+    workspace_bytes = int.from_bytes(data[:_WORKSPACE_BYTES], "little")
+    return BuiltFunction(symbol, workspace_bytes, data[_WORKSPACE_BYTES:])
 
 
 def keep(folder: Path, key: str, built: BuiltFunction) -> None:
     """Write an entry; a folder that cannot be written to is left as it is."""
-    place = _place(folder, key)
-    rest = built.workspace_bytes.to_bytes(8, "little") + built.code
-    with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=place.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(rest).digest() + rest)
-            os.replace(name, place)
-        except OSError:
-            os.unlink(name)
+    workspace = built.workspace_bytes.to_bytes(_WORKSPACE_BYTES, "little")
+    cache.keep(folder, _name(key), workspace + built.code)
 
 
-def _place(folder: Path, key: str) -> Path:
-    return folder / "cpu" / key[:2] / key[2:]
+def _name(key: str) -> str:
+    return f"cpu/{key[:2]}/{key[2:]}"
 
 
-@cache
+@functools.cache
 def _compiler_key() -> bytes:
     """Of the sources that decide what code is made, and of LLVM."""
     digest = hashlib.sha256(f"{version('llvmlite')} {llvm.llvm_version_info}".encode())
