@@ -53,7 +53,7 @@ class Lanes:
             )
         conflict = carried(loop, site.bounds, intrinsics=intrinsics)
         if conflict is not None:
-            raise ScheduleError(f"{what}: iterations touch the same element of {describe(conflict)}")
+            raise ScheduleError(f"{what}: iterations share an element of {describe(conflict)}")
         statements = []
         for start, count, lanes in pieces(extent, self.lanes):
             if lanes < self.lanes and self.rest == "serial":
@@ -104,7 +104,7 @@ def in_lanes(body: Stmt, loop: str, first: Expr | None, lane: str, lanes: int, w
             wide = substitute(stmt, {loop: start})
             return loops(((lane, lanes),), wide, LoopKind.VECTOR) if lanes > 1 else wide
         if any(loop in variables(each) for each in own_expressions(stmt)):
-            raise ScheduleError(f"{what}: loops inside depend on it; required the same loops in all")
+            raise ScheduleError(f"{what}: loops inside depend on it; required the same ones")
         match stmt:
             case Block(statements=statements):
                 return block(*map(widened, statements))

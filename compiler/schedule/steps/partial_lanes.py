@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -63,7 +64,7 @@ class PartialLanes:
         reducing = self._function(allocation.body, loop, what)
         conflict = carried(loop, around.body.bounds, intrinsics=intrinsics)
         if conflict is not None:
-            raise ScheduleError(f"{what}: iterations touch the same element of {describe(conflict)}")
+            raise ScheduleError(f"{what}: iterations share an element of {describe(conflict)}")
         lanes, lane = min(self.lanes, extent), f"{self.loop}.l"
         wide = replace(allocation.buffer, shape=(lanes,))
         total = combined(reducing, [wide[_index(number)] for number in range(lanes)])
@@ -93,7 +94,7 @@ class PartialLanes:
         outer, lane = f"{self.loop}.o", f"{self.loop}.l"
         for start, count, lanes in pieces(extent, wide.shape[0]):
             place = Variable(lane) if lanes > 1 else _index(0)
-            body = redirect(loop.body, self.buffer, wide, lambda _, place=place: (place,))
+            body = redirect(loop.body, self.buffer, wide, partial(_placed, place))
             first = piece_start(outer, start, count, lanes)
             body = in_lanes(body, self.loop, first, lane, lanes, what)
             statements.append(loops(((outer, count),), body) if count > 1 else body)
@@ -147,6 +148,10 @@ def _straight(stmt: Stmt) -> Iterator[Stmt]:
     if isinstance(stmt, Block | Allocate | Let):
         for each in bodies(stmt):
             yield from _straight(each)
+
+
+def _placed(place: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return (place,)
 
 
 def _index(value: int) -> Constant:

@@ -23,9 +23,10 @@ from ...loops.traverse import loads, variables
 from .lanes import constant_extent
 from .rfactor import identity
 from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
+from .tile import band
 from .windows import at_least_zero, conjuncts, guard, together
 
-__all__ = ["Separate"]
+__all__ = ["Reduction", "Row", "Separate"]
 
 Intrinsics = Mapping[str, Intrinsic]
 
@@ -35,7 +36,8 @@ class Separate:
     """Reduce windows to rows first, which neighbouring windows have in common, then along the rows.
 
         for i: for j in J: { alloc a[]; a[] = 0
-                             for k: for m in M: a[] add= select(0 <= j + m - 1, x[i + k, j + m - 1], 0)
+                             for k: for m in M:
+                               a[] add= select(0 <= j + m - 1, x[i + k, j + m - 1], 0)
                              y[i, j] = a[] }
         ->  for i: alloc r[J + M - 1]: r[0] = 0
                    for p: { alloc b[]; b[] = 0; for k: b[] add= x[i + k, p]; r[p + 1] = b[] }
@@ -44,7 +46,8 @@ class Separate:
     ``loop`` is the outermost loop that the rows are for, ``last`` is j and ``tap`` is m, the
     innermost loop of the window.  Both are in the indices of what is read only together, by the
     same steps everywhere.  The reduction begins with what changes no result; where ``tap`` is
-    guarded, a row has that.  The order of float additions changes.
+    guarded, a row has that.  The loops over rows are called ``j.row`` and, where the row has what
+    changes no result, ``j.edge``.  The order of float additions changes.
     """
 
     loop: str
@@ -58,12 +61,13 @@ class Separate:
         site, outer = find_loop(function, self.loop)
         nest = _chain(outer, self.last, what)
         inner = [(loop.variable, constant_extent(loop, what)) for loop in nest[:-1]]
-        allocation, first, taps, update, rest = _reduction(nest[-1].body, what)
-        if not taps or taps[-1].variable != self.tap:
-            raise ScheduleError(f"{what}: it is not the innermost loop of the reduction")
+        found = Reduction.of(nest[-1].body)
+        if found is None or found.taps[-1].variable != self.tap:
+            raise ScheduleError(f"{what}: it is not the innermost loop of one reduction")
+        first, taps, update = found.first, found.taps, found.update
         tests = conjuncts(guard(update))
         value = update.value.chosen if isinstance(update.value, Select) and tests else update.value
-        row = _Row.of(value, self.last, self.tap, what)
+        row = Row.of(value, self.last, self.tap, what)
         count, size = constant_extent(nest[-1], what), constant_extent(taps[-1], what)
         length = row.step * (count - 1) + row.dilation * (size - 1) + 1
         low, high = row.inside(tests, length)
@@ -83,34 +87,33 @@ class Separate:
         condition = together(kept)
         if condition is not None:
             moved = Select(condition, moved, neutral)
+        edge = Variable(f"{self.last}.edge")
         edges = [
-            loops((*inner, (along.name, end - start)), Store(rows, (*at, along + start), neutral))
+            loops((*inner, (edge.name, end - start)), Store(rows, (*at, edge + start), neutral))
             for start, end in ((0, low), (high, length))
             if start < end
         ]
-        down = block(
-            replace(first, buffer=total),
-            loops(
-                tuple((loop.variable, loop.extent) for loop in taps[:-1]),
-                replace(update, buffer=total, value=moved),
-            ),
-            Store(rows, (*at, place), total[()]),
-        )
+        down: Stmt = Store(rows, (*at, place), moved)
+        if taps[:-1]:
+            outer_taps = tuple((loop.variable, loop.extent) for loop in taps[:-1])
+            reduce = loops(outer_taps, replace(update, buffer=total, value=moved))
+            finish = Store(rows, (*at, place), total[()])
+            down = Allocate(total, block(replace(first, buffer=total), reduce, finish))
         own = Variable(self.last) * row.step + Variable(self.tap) * row.dilation
         across = block(
-            first, replace(taps[-1], body=replace(update, value=rows[(*at, own)])), *rest
+            first, replace(taps[-1], body=replace(update, value=rows[(*at, own)])), *found.rest
         )
         body = block(
             *edges,
-            loops((*inner, (along.name, high - low)), Allocate(total, down)),
-            loops((*inner, (self.last, count)), Allocate(allocation.buffer, across)),
+            loops((*inner, (along.name, high - low)), down),
+            loops((*inner, (self.last, count)), Allocate(found.accumulator, across)),
         )
         others = set(loop_names(function.body)) - set(loop_names(outer))
         return site.simplified(rename_loops(Allocate(rows, body), others))
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """Where windows read along a row: at ``step * last + dilation * tap``, and a constant."""
 
     last: str
@@ -119,13 +122,13 @@ class _Row:
     dilation: int
 
     @staticmethod
-    def of(value: Expr, last: str, tap: str, what: str) -> "_Row":
+    def of(value: Expr, last: str, tap: str, what: str) -> "Row":
         """By the first index of a load in ``value`` that has both."""
         for load in loads(value):
             for form in map(linear, load.indices):
                 step, dilation = form.coefficient(last), form.coefficient(tap)
                 if step > 0 and dilation > 0:
-                    return _Row(last, tap, step, dilation)
+                    return Row(last, tap, step, dilation)
         raise ScheduleError(f"{what}: it and {last} are in no index together")
 
     @property
@@ -141,12 +144,15 @@ class _Row:
     def inside(self, tests: Sequence[Expr], length: int) -> tuple[int, int]:
         """The places from the first to before the last that pass the tests of the row."""
         low, high = 0, length
-        for form in map(at_least_zero, tests):
-            times = form and self.times(form)
-            rest = form and self._without(form, times or 0).value
-            if times == 1 and rest is not None:
+        for test in (each for each in tests if self.names & variables(each)):
+            form = at_least_zero(test)
+            times = None if form is None else self.times(form)
+            rest = None if form is None else self._without(form, times or 0).value
+            if times not in (1, -1) or rest is None:
+                raise ScheduleError(f"separate of {self.tap}: a guard is not of a place in the row")
+            if times == 1:
                 low = max(low, -rest)
-            elif times == -1 and rest is not None:
+            else:
                 high = min(high, rest + 1)
         return low, high
 
@@ -166,8 +172,13 @@ class _Row:
         return Load(node.buffer, tuple(indices))
 
     def _without(self, form: Linear, times: int) -> Linear:
-        own = {Variable(self.last): self.step * times, Variable(self.tap): self.dilation * times}
-        return form - Linear(0, dict[Expr, int](own) if times else {})
+        if not times:
+            return form
+        own: dict[Expr, int] = {
+            Variable(self.last): self.step * times,
+            Variable(self.tap): self.dilation * times,
+        }
+        return form - Linear(0, own)
 
 
 def _chain(outer: For, last: str, what: str) -> list[For]:
@@ -181,14 +192,25 @@ def _chain(outer: For, last: str, what: str) -> list[For]:
     return found
 
 
-def _reduction(body: Stmt, what: str) -> tuple[Allocate, Store, list[For], Update, list[Stmt]]:
-    """Of one result: the accumulator, its first value, the loops, the update, what follows."""
-    match body:
-        case Allocate(body=Block(statements=(Store() as first, For() as loop, *rest))):
-            taps = [loop]
-            while isinstance(taps[-1].body, For):
-                taps.append(taps[-1].body)
-            update = taps[-1].body
-            if isinstance(update, Update) and update.buffer == first.buffer == body.buffer:
-                return body, first, taps, update, rest
-    raise ScheduleError(f"{what}: required an accumulator, its first value and one update in loops")
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The only thing done: an accumulator, its first value, loops, an update in them, and the rest
+    that follows.
+    """
+
+    accumulator: Buffer
+    first: Store
+    taps: list[For]
+    update: Update
+    rest: list[Stmt]
+
+    @staticmethod
+    def of(body: Stmt) -> "Reduction | None":
+        """None where something else is done."""
+        match body:
+            case Allocate(body=Block(statements=(Store() as first, For() as loop, *rest))):
+                taps = band(loop)
+                update = taps[-1].body
+                if isinstance(update, Update) and update.buffer == first.buffer == body.buffer:
+                    return Reduction(body.buffer, first, taps, update, rest)
+        return None

@@ -22,7 +22,7 @@ Intrinsics = Mapping[str, Intrinsic]
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Leave out the iterations at both ends of a loop in which a guard keeps it from doing anything.
+    """Leave out the iterations at both ends of a loop in which a guard lets it do nothing.
 
         for k in 3: a[] max= select(0 <= i + k - 1 & i + k - 1 < N, x[i + k - 1], -inf)
         ->  for k in min(i + 2, N) - max(i - 1, 0): a[] max= x[max(i - 1, 0) + k]
@@ -42,12 +42,12 @@ class Clip:
         for condition in conjuncts(guard(loop.body)):
             form = at_least_zero(condition)
             factor = form.coefficient(self.loop) if form is not None else 0
-            rest = form and form - Linear(0, {Variable(self.loop): factor})
             if self.loop not in variables(condition):
                 kept.append(condition)
-            elif rest is None or factor not in (1, -1) or self.loop in variables(rest.to_expr()):
+            elif form is None or factor not in (1, -1):
                 raise ScheduleError(f"{what}: a guard does not say where the loop begins or ends")
             else:
+                rest = form - Linear(0, {Variable(self.loop): factor})
                 (lows if factor == 1 else highs).append(rest)
         if len(lows) > 1 or len(highs) > 1 or not (lows or highs):
             raise ScheduleError(
@@ -62,9 +62,8 @@ class Clip:
             if highs
             else last.to_expr()
         )
-        body = substitute(
-            _unguarded(loop.body, kept, what), {self.loop: begin - start.to_expr() + Variable(self.loop)}
-        )
+        place = begin - start.to_expr() + Variable(self.loop)
+        body = substitute(_unguarded(loop.body, kept, what), {self.loop: place})
         return site.simplified(replace(loop, extent=end - begin, body=body))
 
 
