@@ -208,6 +208,38 @@ class Schedule:
         """See Tensorize."""
         return self.then(Tensorize(loop, intrinsic))
 
+    def lanes(self, loop: str, lanes: int, rest: str = "vector") -> "Schedule":
+        """See Lanes."""
+        return self.then(Lanes(loop, lanes, rest))
+
+    def partial_lanes(self, buffer: str, loop: str, lanes: int) -> "Schedule":
+        """See PartialLanes."""
+        return self.then(PartialLanes(buffer, loop, lanes))
+
+    def tile(self, nest: str, rows: str, columns: str, size: int) -> "Schedule":
+        """See Tile."""
+        return self.then(Tile(nest, rows, columns, size))
+
+    def interleave(self, loop: str, intrinsic: str) -> "Schedule":
+        """See Interleave."""
+        return self.then(Interleave(loop, intrinsic))
+
+    def clip(self, loop: str) -> "Schedule":
+        """See Clip."""
+        return self.then(Clip(loop))
+
+    def drop(self, loop: str) -> "Schedule":
+        """See Drop."""
+        return self.then(Drop(loop))
+
+    def separate(self, loop: str, last: str, tap: str, name: str = "") -> "Schedule":
+        """See Separate."""
+        return self.then(Separate(loop, last, tap, name))
+
+    def frame(self, loop: str) -> "Schedule":
+        """See Frame."""
+        return self.then(Frame(loop))
+
 
 def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:
     """Loops whose iterations run at once must still be allowed to."""

@@ -3,7 +3,7 @@
 from ....loops.expressions import Constant
 from ....loops.ir import Block, For, LoopKind, Store
 from ....loops.traverse import variables, walk
-from ...steps.frame import Frame, Spans, spans
+from ...steps.frame import Spans, spans
 from ...steps.schedule import Schedule
 from .machine import Machine
 
@@ -24,7 +24,7 @@ def schedule_borders(schedule: Schedule, machine: Machine) -> Schedule:
     if machine.threads > 1:
         for each in sides.values():
             if _is_image(each):
-                schedule = schedule.then(Frame(each[0][0]))
+                schedule = schedule.frame(each[0][0])
     for stmt in walk(schedule.function.body) if sides else ():
         if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL and isinstance(stmt.body, Store):
             store = stmt.body

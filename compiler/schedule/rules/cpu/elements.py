@@ -7,10 +7,8 @@ from ....dtypes import DType
 from ....loops.expressions import Constant, Expr, Load, Select, Variable
 from ....loops.ir import Block, For, Let, Store
 from ....loops.traverse import expressions, fold, loads, own_expressions, variables, walk
-from ...steps.interleave import Interleave
-from ...steps.lanes import Lanes
 from ...steps.schedule import Schedule, Step
-from ...steps.tile import Tile, band
+from ...steps.tile import band
 from .machine import Machine
 
 __all__ = ["schedule_elements"]
@@ -49,17 +47,17 @@ def _tiled(schedule: Schedule, nest: Sequence[For], across: str) -> Schedule:
     """``across`` goes along the rows that are read, the innermost loop goes across them."""
     names, last = [loop.variable for loop in nest], nest[-1]
     if _size(last) > NARROW:
-        schedule = schedule.then(Tile(names[0], across, names[-1], TILE))
+        schedule = schedule.tile(names[0], across, names[-1], TILE)
         for name in _made_of(schedule, f"{names[-1]}.i"):
             schedule = schedule.vectorize(name)
         return schedule
     size = next(_size(loop) for loop in nest if loop.variable == across)
     if size >= TILE and _is_row_of_bytes(nest, across):
-        return schedule.then(Interleave(across, INTERLEAVE[_size(last)]))
+        return schedule.interleave(across, INTERLEAVE[_size(last)])
     if names[-2] != across:
         others = [name for name in names if name not in (across, last.variable)]
         schedule = schedule.reorder(*others, across, last.variable)
-    schedule = schedule.then(Lanes(across, TILE))
+    schedule = schedule.lanes(across, TILE)
     for name in _made_of(schedule, last.variable):
         schedule = schedule.unroll(name)
     return schedule

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from ....loops.ir import Allocate, For, Update
 from ....loops.traverse import walk
-from ...steps.lanes import Lanes
-from ...steps.partial_lanes import PartialLanes
 from ...steps.schedule import Schedule, Step
 from .machine import Machine
 
@@ -22,8 +20,8 @@ def schedule_rows(schedule: Schedule, machine: Machine, given: Sequence[Step] = 
     for loop in walk(row) if row else ():
         if isinstance(loop, For):
             updated = [each.buffer.name for each in walk(loop) if isinstance(each, Update)]
-            step: Step = Lanes(loop.variable, LANES)
             if updated:
-                step = PartialLanes(updated[0], loop.variable, LANES)
-            schedule = schedule.then(step)
+                schedule = schedule.partial_lanes(updated[0], loop.variable, LANES)
+            else:
+                schedule = schedule.lanes(loop.variable, LANES)
     return schedule

@@ -8,11 +8,10 @@ from ....loops.affine import Linear, linear
 from ....loops.expressions import Constant, Variable
 from ....loops.ir import Allocate, For, Function, Store, Update
 from ....loops.traverse import loads, variables, walk
-from ...steps.lanes import Lanes
 from ...steps.schedule import Schedule, Step
-from ...steps.separate import Reduction, Row, Separate
+from ...steps.separate import Reduction, Row
 from ...steps.tile import band
-from ...steps.windows import Clip, Drop, at_least_zero, conjuncts, guard
+from ...steps.windows import at_least_zero, conjuncts, guard
 from .machine import Machine
 
 __all__ = ["schedule_windows"]
@@ -44,11 +43,11 @@ def schedule_windows(schedule: Schedule, machine: Machine, given: Sequence[Step]
     if tap is None:
         return _in_parts(schedule, window, machine)
     if not _are_rows_faster(window, tap):
-        return _clipped(schedule, but=tap).then(Lanes(window.last, window.lanes))
+        return _clipped(schedule, but=tap).lanes(window.last, window.lanes)
     first = next(each.variable for each in window.nest if window.tap(each.variable) is not None)
-    schedule = _clipped(schedule.then(Separate(first, window.last, tap)))
-    schedule = schedule.then(Lanes(f"{window.last}.row", ROW_VECTORS * window.lanes))
-    return schedule.then(Lanes(window.last, window.lanes))
+    schedule = _clipped(schedule.separate(first, window.last, tap))
+    schedule = schedule.lanes(f"{window.last}.row", ROW_VECTORS * window.lanes)
+    return schedule.lanes(window.last, window.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +125,14 @@ def _in_parts(schedule: Schedule, window: _Window, machine: Machine) -> Schedule
         schedule = schedule.partition(*cut)
     for loop in list(walk(schedule.function.body)):
         if isinstance(loop, For) and _holds_results(loop) and _size(loop) == 1:
-            schedule = schedule.then(Drop(loop.variable))
+            schedule = schedule.drop(loop.variable)
     for _, found in _results(schedule.function):
         if guard(found.update) is None and prod(map(_size, found.taps)) <= MOST_TAPS:
             for each in found.taps:
                 schedule = schedule.unroll(each.variable)
     schedule = _clipped(schedule)
     for name, _ in _results(schedule.function):
-        schedule = schedule.then(Lanes(name, window.lanes))
+        schedule = schedule.lanes(name, window.lanes)
     return schedule
 
 
@@ -170,7 +169,7 @@ def _clipped(schedule: Schedule, but: str = "") -> Schedule:
             if any(
                 form is not None and abs(form.coefficient(loop.variable)) == 1 for form in forms
             ):
-                schedule = schedule.then(Clip(loop.variable))
+                schedule = schedule.clip(loop.variable)
     return schedule
 
 
