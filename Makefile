@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 docs: $(READY) ## Generate docs/isa.md, and build the documentation site in build/site
 	$(BIN)/python -m dovetail.isa.document
 	$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/doctrees . build/site
+
+diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
+	$(PYTHON) docs/site/diagrams.py
 
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)

@@ -7,7 +7,7 @@ from .memories import Unit
 __all__ = ["ACCEPTING", "READING", "Source"]
 
 ACCEPTING = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
-"""Of the units that are ready to accept an instruction, the first gets a bank that others claim."""
+"""Units in the order in which they get a bank that several claim when they accept."""
 
 
 class Source(IntEnum):

@@ -128,7 +128,7 @@ def _graph(content: bytes) -> Graph:
 
 @lru_cache(maxsize=1)
 def program_hash() -> str:
-    """Of all sources that decide cycles: instruction set, simulator, compiler."""
+    """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
     outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
     files = [Path(__file__)]

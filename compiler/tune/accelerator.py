@@ -37,7 +37,7 @@ from .problem import Candidate, Features, Measured
 __all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]
 
 PRICES = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Of a cycle of DRAM, for plans that are made anew."""
+"""Prices of a cycle of DRAM, for plans that are made anew."""
 LAYERS = 96
 """Layers that the features have room for; further ones count in the sums only."""
 

@@ -170,7 +170,7 @@ def test_a_buffer_that_holds_the_part_is_not_filled_again() -> None:
 def test_weights_beyond_wgt_are_loaded_in_parts(
     channels: int, kernel: tuple[int, int], outputs: int
 ) -> None:
-    """Of input channels, which accumulate; of output channels; of one window, a half too many."""
+    """Parts of input channels, which accumulate; of output channels; half a window too many."""
     net = Network(np.random.default_rng(4))
     x = net.conv(net.input(5, 10, 9), channels, (1, 1))
     assert_exact(net.model(net.conv(x, outputs, kernel)), TINY, 1)
