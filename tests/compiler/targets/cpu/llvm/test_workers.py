@@ -1,9 +1,9 @@
 """Functions built by several processes: all of them, whatever becomes of a process or a thread."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.expressions import Buffer
 from dovetail.compiler.loops.ir import Function, LoopKind, Store
+from dovetail.compiler.processes.child_process import ChildProcess
 from dovetail.compiler.targets.cpu.llvm import workers
 from dovetail.compiler.targets.cpu.llvm.build import Task, build_function
 from dovetail.compiler.targets.cpu.llvm.cache import BuiltFunction
@@ -31,33 +32,75 @@ def scaled(factor: int) -> Function:
 TASKS: list[Task] = [(f"f{n}", scaled(n), CpuTarget.at_level("native"), 1) for n in range(COUNT)]
 
 
-def test_workers_build_what_this_process_would() -> None:
-    own: list[str] = []
+class Watched:
+    """A socket to a worker that tells of a task once it is to be sent, and once it is answered."""
 
-    def slowly(task: Task) -> BuiltFunction:
+    def __init__(
+        self, socket: Any, sent: Callable[[], object], answered: Callable[[], object]
+    ) -> None:
+        self._socket, self._sent, self._answered = socket, sent, answered
+        self._asked = False
+
+    def send(self, task: object) -> None:
+        self._asked = True
+        self._sent()
+        self._socket.send(task)
+
+    def recv(self) -> object:
+        answer = self._socket.recv()
+        if self._asked:
+            self._answered()
+        return answer
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def watch(
+    monkeypatch: pytest.MonkeyPatch,
+    sent: Callable[[ChildProcess], object] = lambda worker: None,
+    answered: Callable[[], object] = lambda: None,
+) -> None:
+    """Workers whose sockets are ``Watched``."""
+    start = ChildProcess.start
+
+    def watched(module: str) -> ChildProcess:
+        worker = start(module)
+        socket: Any = Watched(worker.socket, lambda: sent(worker), answered)
+        return replace(worker, socket=socket)
+
+    monkeypatch.setattr(ChildProcess, "start", watched)
+
+
+def test_workers_build_what_this_process_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    own: list[str] = []
+    answered = threading.Event()
+    watch(monkeypatch, answered=answered.set)
+
+    def later(task: Task) -> BuiltFunction:
         own.append(task[0])
-        time.sleep(0.2)
+        answered.wait()
         return build_function(task)
 
-    found = workers.build_with_workers(TASKS, slowly, 2)
+    found = workers.build_with_workers(TASKS, later, 2)
     assert found == [build_function(task) for task in TASKS]
-    assert 0 < len(own) < COUNT
+    assert len(own) < COUNT
 
 
 def test_what_a_worker_was_ended_over_is_built_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = workers.ChildProcess.start
+    ended = threading.Event()
 
-    def doomed(module: str) -> workers.ChildProcess:
-        worker = start(module)
-        threading.Timer(0.4, worker.process.kill).start()
-        return worker
+    def end(worker: ChildProcess) -> None:
+        worker.process.kill()
+        worker.process.wait()
+        ended.set()
 
-    def slowly(task: Task) -> BuiltFunction:
-        time.sleep(0.1)
+    def later(task: Task) -> BuiltFunction:
+        ended.wait()
         return build_function(task)
 
-    monkeypatch.setattr(workers.ChildProcess, "start", doomed)
-    found = workers.build_with_workers(TASKS, slowly, 2)
+    watch(monkeypatch, sent=end)
+    found = workers.build_with_workers(TASKS, later, 2)
     assert found == [build_function(task) for task in TASKS]
 
 
@@ -66,13 +109,16 @@ def test_workers_that_do_not_start_are_not_waited_for(monkeypatch: pytest.Monkey
     assert len(workers.build_with_workers(TASKS, build_function, 2)) == COUNT
 
 
-def test_what_cannot_be_sent_to_a_worker_is_built_here() -> None:
-    def slowly(task: Callable[[], int]) -> int:
-        time.sleep(0.1)
+def test_what_cannot_be_sent_to_a_worker_is_built_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Event()
+    watch(monkeypatch, sent=lambda worker: tried.set())
+
+    def later(task: Callable[[], int]) -> int:
+        tried.wait()
         return task()
 
     tasks = [lambda n=n: n for n in range(COUNT)]
-    assert workers.build_with_workers(tasks, slowly, 2) == list(range(COUNT))
+    assert workers.build_with_workers(tasks, later, 2) == list(range(COUNT))
 
 
 def test_an_error_in_another_process_is_raised_here() -> None:
