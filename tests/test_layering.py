@@ -44,7 +44,7 @@ COMPILER_PARTS = {
     "quantize": (*COMMON, "front", "graph", "quantize"),
     "loops": (*COMMON, "graph", "loops"),
     "define": (*COMMON, "graph", "loops", "define"),
-    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower"),
+    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower", "targets"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
     "program": (*SHARED, "targets"),
     "processes": (*COMMON, "processes"),

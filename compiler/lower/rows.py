@@ -18,20 +18,12 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, Update, block, loops
+from ..schedule.steps.register_tile import combined as combined_lanes
 from .scope import Anchor, Scope
 
-__all__ = ["ROWS", "combined_lanes"]
+__all__ = ["ROWS"]
 
 LANES = 16
-
-
-def combined_lanes(function: BinaryFunction, values: Sequence[Expr]) -> Expr:
-    """All values as one, by a tree."""
-    found = list(values)
-    while len(found) > 1:
-        pairs = [Binary(function, a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
-        found = pairs + ([found[-1]] if len(found) % 2 else [])
-    return found[0]
 
 
 def softmax_rows(

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .contractions import CONTRACTIONS
 from .determinants import DETERMINANTS
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
@@ -17,7 +16,6 @@ from .winograd import WINOGRAD
 __all__ = ["ANCHORS"]
 
 ANCHORS: Mapping[type[Any], Anchor] = {
-    **CONTRACTIONS,
     **DETERMINANTS,
     **RECURRENT,
     **REDUCTIONS,

@@ -10,10 +10,10 @@ from ..graph.operators.contractions import Contract
 from ..graph.operators.winograd import Winograd
 from ..loops.expressions import Buffer, Constant
 from ..lower.decisions import Decisions
-from ..lower.dots import find_dots
-from ..lower.tiling import choose_tiling
 from ..lower.winograd import products
+from ..schedule.rules.cpu.dots import find_dots
 from ..schedule.rules.cpu.machine import Machine
+from ..schedule.rules.cpu.tiling import choose_tiling
 
 __all__ = ["Contraction", "contraction_of"]
 

@@ -14,9 +14,13 @@ from .compute_at import ComputeAt
 from .inline import Inline
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
+from .pack_stores import PackStores
 from .pipeline import Pipeline
+from .prefetch import Prefetch
+from .register_tile import RegisterTile
 from .rfactor import Rfactor
 from .site import find_loop, rename_loops
+from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .tensorize import Tensorize
 
@@ -39,7 +43,11 @@ Step = (
     | Inline
     | ComputeAt
     | Rfactor
+    | RegisterTile
     | Pipeline
+    | StartFrom
+    | Prefetch
+    | PackStores
     | Tensorize
 )
 
@@ -60,10 +68,18 @@ STEPS: dict[str, type[Step]] = {
     "inline": Inline,
     "compute_at": ComputeAt,
     "rfactor": Rfactor,
+    "register_tile": RegisterTile,
     "pipeline": Pipeline,
+    "start_from": StartFrom,
+    "prefetch": Prefetch,
+    "pack_stores": PackStores,
     "tensorize": Tensorize,
 }
 """Every step, by the name that a trace has for it."""
+
+
+CHECKED = (SetKind, RegisterTile, Tensorize, StartFrom, Prefetch, PackStores)
+"""Steps that look for races themselves, or leave every access where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +106,7 @@ class Schedule:
     def then(self, step: Step) -> "Schedule":
         """The schedule with one more step."""
         function = step.apply(self.function, self.intrinsics)
-        if not isinstance(step, SetKind):
+        if not isinstance(step, CHECKED):
             _check_races(function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from ....define.definition import Kind
+from .contraction import schedule_contraction
 from .rule import Rule, as_it_is
 
 __all__ = ["RULES"]
 
 RULES: Mapping[Kind, Rule] = {
+    Kind.CONTRACTION: schedule_contraction,
     Kind.CONVOLUTION: as_it_is,
     Kind.INDEXING: as_it_is,
 }
