@@ -8,7 +8,7 @@ from ..graph.ir import Graph, Node
 from ..graph.operators.movement import Reshape
 from ..graph.operators.repetition import Repeat
 from ..graph.types import TensorType
-from ..targets.cpu.recorded import lower_recorded
+from ..targets.cpu.recorded import tuned_kernel
 from .ir import Call, Loop, Origin, Place, Stride
 from .memory import ALIGNMENT, plan_apart, plan_memory
 from .steps import Shared, Step, copying
@@ -119,10 +119,18 @@ class Calls:
             body = Calls(first.operator.body, self.shared, True)
             self.steps.append(_Repetition(first, first.operator, body, self.repeated))
         else:
-            lowered = lower_recorded(self.graph, nodes, self.shared.machine, self.shared.records)
+            kernel = tuned_kernel(self.graph, nodes, self.shared.machine, self.shared.records)
             origins = tuple(dict.fromkeys(node.origin for node in nodes))
-            name = self.shared.function(lowered.function)
-            self.steps.append(Step(name, lowered.inputs, lowered.outputs, origins, self.repeated))
+            name = self.shared.function(kernel.function)
+            self.steps.append(
+                Step(
+                    name,
+                    kernel.definition.inputs,
+                    kernel.definition.outputs,
+                    origins,
+                    self.repeated,
+                )
+            )
 
     def _root(self, name: str) -> str:
         """The tensor whose memory ``name`` is."""

@@ -9,14 +9,13 @@ __all__ = ["NO_RECORDS", "KernelRecord", "Records", "from_details", "to_details"
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """How a group of nodes becomes loops, as JSON values.
+    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``).
 
-    decisions: in the place of the lowering's rules (``lower/decisions.py``).  steps: of the
-    schedule of what it gives (``loops/trace.py``).
+    decisions: for groups that have no rule yet, what was decided before the steps.
     """
 
-    decisions: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[Mapping[str, object], ...] = ()
+    decisions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def to_details(records: Records) -> dict[str, Any]:
 def from_details(values: Mapping[str, Any]) -> Records:
     """What ``to_details`` gave."""
     kernels = {
-        key: KernelRecord(own["decisions"], tuple(own["steps"]))
+        key: KernelRecord(tuple(own["steps"]), own["decisions"])
         for key, own in values.get("kernels", {}).items()
     }
     return Records(kernels, dict(values.get("tiles", {})))
