@@ -1,20 +1,18 @@
 """Loops, scheduled as they are written, of groups whose anchor has no definition yet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..define.borders import border
 from ..define.definition import Definition, Kind
 from ..define.group import GroupWriter
 from ..define.table import ANCHORS as DEFINED
 from ..graph.ir import Graph, Node
 from ..graph.operators.movement import Concatenate
 from ..loops.expressions import Buffer, Constant
-from ..loops.ir import For, Function, LoopKind, Stmt, Store, loops
-from ..loops.rewrite import map_statement
-from ..loops.traverse import variables
+from ..loops.ir import Function, LoopKind, Stmt, loops
 from ..schedule.rules.cpu.machine import Machine
+from .borders import border
 from .decisions import Decisions
 from .scope import Scope
 from .table import ANCHORS
@@ -79,12 +77,5 @@ class _Lowering(GroupWriter):
         return loops(tuple(nest), body)
 
     def surround(self, buffer: Buffer, pads: Sequence[tuple[int, int]], value: Constant) -> Stmt:
-        """In vectors."""
-
-        def vector(stmt: Stmt) -> Stmt:
-            if not isinstance(stmt, For) or not isinstance(stmt.body, Store):
-                return stmt
-            along = stmt.variable in variables(stmt.body.indices[-1])
-            return replace(stmt, kind=LoopKind.VECTOR) if along else stmt
-
-        return map_statement(border(buffer, pads, value, self.scope), None, vector)
+        """In vectors, and for threads."""
+        return border(buffer, pads, value, self.scope)

@@ -77,7 +77,7 @@ class Rfactor:
         if name in taken:
             raise ScheduleError(f"there is a buffer {name!r} already")
         partial = Buffer(name, (lanes, *box.shape), target.dtype, Scope.LOCAL)
-        nothing = Constant(identity(update.function, target.dtype), target.dtype)
+        neutral = Constant(identity(update.function, target.dtype), target.dtype)
         lane = Variable(self.loop)
         start = offsets(box)
 
@@ -88,7 +88,7 @@ class Rfactor:
 
         first, last = self._nests(function, partial, box, lanes)
         (around, at), (around_last, at_last) = first, last
-        begin = loops(around, Store(partial, at, nothing))
+        begin = loops(around, Store(partial, at, neutral))
         place = tuple(
             form.to_expr() + each for form, each in zip(box.start, at_last[1:], strict=True)
         )

@@ -45,6 +45,16 @@ class Kernel:
         """What is compiled."""
         return self.schedule.function
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        return self.definition.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors that it computes."""
+        return self.definition.outputs
+
 
 def tuned_kernel(graph: Graph, nodes: Sequence[Node], machine: Machine, records: Records) -> Kernel:
     """The kernel of a group by its record, if there is one that suits, or else by the rules.
