@@ -220,6 +220,22 @@ class Schedule:
         """See Pipeline."""
         return self.then(Pipeline(loop, buffer))
 
+    def register_tile(self, tile: RegisterTile) -> "Schedule":
+        """With a tile, which has a field for each choice."""
+        return self.then(tile)
+
+    def start_from(self, buffer: str) -> "Schedule":
+        """See StartFrom."""
+        return self.then(StartFrom(buffer))
+
+    def prefetch(self, loop: str, buffer: str, moving: str) -> "Schedule":
+        """See Prefetch."""
+        return self.then(Prefetch(loop, buffer, moving))
+
+    def pack_stores(self, loop: str) -> "Schedule":
+        """See PackStores."""
+        return self.then(PackStores(loop))
+
     def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
         """See Tensorize."""
         return self.then(Tensorize(loop, intrinsic))
