@@ -71,6 +71,7 @@ def _for_cpu(
         cache=cache_directory(),
         most_work=options.most_work,
         winograd=options.winograd,
+        verify=options.verify,
         records=read_records(options.records, cpu, options.threads),
     )
     if dims or not is_integer(model):
