@@ -42,7 +42,7 @@ class CompileOptions:
     plans: file of plans for the accelerator: those that are there are used again, new ones added.
     passes: of one's own, over the graph, after it was imported and simplified.
     threads: that code for CPUs runs on.
-    cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
+    cpu_level: the CPU it is for: ``native``, or a level of ``targets/cpu/arch``.
     most_work: elements that a run of it may read and write in its loops.
     winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
     less exact (docs/cpu.md).

@@ -1,5 +1,6 @@
 """The ``cpu`` device: machine code, and models that are specialised as they run."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -32,7 +33,7 @@ class CpuDevice:
     """Runs modules compiled for ``cpu``."""
 
     def __init__(self) -> None:
-        self._loaded: dict[int, tuple[Module, NativeProgram | Specialising]] = {}
+        self._loaded: OrderedDict[int, tuple[Module, NativeProgram | Specialising]] = OrderedDict()
 
     def run(self, module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run the module's code; outputs by name.
@@ -63,12 +64,11 @@ class CpuDevice:
 
     def _program(self, module: Module) -> NativeProgram | Specialising:
         """The module ready to run: from the last time, or loaded."""
-        if id(module) not in self._loaded:
-            if len(self._loaded) >= LOADED:
-                self._loaded.pop(next(iter(self._loaded)))
-            if "model" in module.sections:
-                program = open_specialising(module)
-            else:
-                program = load_program(module)
-            self._loaded[id(module)] = module, program
-        return self._loaded[id(module)][1]
+        found = self._loaded.get(id(module))
+        if found is None:
+            opens = open_specialising if "model" in module.sections else load_program
+            # Other threads may do the same: each step with what is shared is one of the dictionary.
+            found = self._loaded[id(module)] = module, opens(module)
+            while len(self._loaded) > LOADED:
+                self._loaded.popitem(last=False)
+        return found[1]

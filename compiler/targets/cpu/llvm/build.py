@@ -27,7 +27,7 @@ _FUNCTIONS_OF_A_PROCESS = 8
 
 @dataclass(frozen=True, slots=True)
 class LlvmOptions:
-    """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
+    """level: the CPU that code is for, ``native`` or a level of ``arch/table``.
 
     threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
     cache: the folder machine code is kept in; None for none.  most_work, winograd, verify: as in
