@@ -1,15 +1,15 @@
 """Input tensors as the user gives them: taken as arrays, and held to a module's signatures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .module import Module
+from .tensors import TensorSignature
 
-__all__ = ["as_array", "check_inputs"]
+__all__ = ["as_array", "check_inputs", "name_inputs"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -27,9 +27,23 @@ def as_array(name: str, value: Any) -> Any:
         ) from None
 
 
-def check_inputs(module: Module, inputs: Arrays) -> None:
-    """Raises InputError unless these are the inputs of ``module``, of its shapes and types."""
-    wanted = {tensor.name: tensor for tensor in module.inputs}
+def name_inputs(signatures: Sequence[TensorSignature], inputs: Any) -> dict[str, Any]:
+    """Inputs by name; an array by itself is the only input.
+
+    Raises InputError for an array by itself where there are other than one, and for a tensor that
+    NumPy cannot read.
+    """
+    if not isinstance(inputs, Mapping):
+        if len(signatures) != 1:
+            names = ", ".join(tensor.name for tensor in signatures)
+            raise InputError(f"one array for the inputs {names}; required a mapping by name")
+        inputs = {signatures[0].name: inputs}
+    return {name: as_array(name, value) for name, value in inputs.items()}
+
+
+def check_inputs(signatures: Sequence[TensorSignature], inputs: Arrays) -> None:
+    """Raises InputError unless these are the inputs with ``signatures``."""
+    wanted = {tensor.name: tensor for tensor in signatures}
     for name in inputs:
         if name not in wanted:
             raise InputError(

@@ -10,8 +10,11 @@ import onnx
 
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
-from dovetail.runtime.module import Module, TensorSignature
-from dovetail.runtime.native.content import to_content
+from dovetail.runtime.manifest import read_value, write_value
+from dovetail.runtime.module import Module
+from dovetail.runtime.native.content import pack_constants
+from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import CompilerError, ModelError, UnsupportedOperatorError
 from ...front.onnx.context import NeedsValueError, Tensor
@@ -90,11 +93,11 @@ def compile_graph(
     options = options or LlvmOptions()
     steps, program = build_program(graph, options)
     trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
-    return _module(program, options, [list(step.origins) for step in steps], numbers_only, trace)
+    return _module(program, options, [step.origins for step in steps], numbers_only, trace)
 
 
-def load_specialising(module: Module) -> Executor:
-    """What runs a module whose model is compiled as it runs.
+def load_specialising(part: ModelPart) -> Executor:
+    """What runs a model that is compiled as it runs.
 
     Raises ModuleError when it cannot be read.
     """
@@ -197,30 +200,40 @@ def _specialising(
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
         for each in signatures
     )
-    details = {
-        "cpu_level": options.level,
-        "threads": options.threads,
-        "most_work": options.most_work,
-        "winograd": options.winograd,
-        "records": to_details(options.records),
-    }
-    return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
+    part = ModelPart(
+        inputs,
+        tuple(outputs),
+        model.SerializeToString(),
+        write_value(options.cpu, []),
+        write_value(options.records, []),
+    )
+    return Module("cpu", part.inputs, part.outputs, (part,))
 
 
 def _module(
     program: Program,
     options: LlvmOptions,
-    origins: list[list[str]],
+    origins: list[tuple[str, ...]],
     numbers_only: list[str],
     trace: Trace,
 ) -> Module:
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
-    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
-    details = {"kernels": origins, "numbers_only": numbers_only, **content}
+    constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
-    return Module("cpu", inputs, outputs, details, sections)
+    part = CpuPart(
+        inputs,
+        outputs,
+        code,
+        constants,
+        data,
+        target.cpu,
+        tuple(target.flags),
+        tuple(origins),
+        tuple(numbers_only),
+    )
+    return Module("cpu", inputs, outputs, (part,))
