@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..interpreter import evaluate_all
 from ..ir import Graph
 
 __all__ = ["FoldConstants"]
@@ -29,7 +28,7 @@ class FoldConstants:
             if not all(name in constants for name in node.inputs):
                 nodes.append(node)
                 continue
-            results = evaluate_all(node.operator, [constants[name] for name in node.inputs])
+            results = node.operator.evaluate([constants[name] for name in node.inputs])
             for name, result in zip(node.outputs, results, strict=True):
                 value = np.array(result)
                 value.setflags(write=False)
