@@ -15,6 +15,8 @@ from rich.table import Table
 
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.profile.layers import share_cycles
 
 DEFAULT = (
@@ -28,14 +30,15 @@ NEAR = 0.05
 def measure(path: Path, target: str) -> list[dict[str, Any]]:
     """Name, expected and counted cycles of each layer, and of the whole."""
     module = compile(path, target=target)
-    result = module.run(random_inputs(module), device="sim")
-    layers = module.details["layers"]
+    result = run(module, random_inputs(module), device="sim")
+    part = accelerator_part(module)
+    layers = part.layers
     counted = share_cycles(result.timeline, len(layers), result.cycles or 0)
     rows = [
-        {"layer": layer["name"], "expected": layer["expected_cycles"], "counted": cycles}
+        {"layer": layer.name, "expected": layer.expected_cycles, "counted": cycles}
         for layer, cycles in zip(layers, counted, strict=True)
     ]
-    whole = {"expected": module.details["expected_cycles"], "counted": result.cycles}
+    whole = {"expected": part.expected_cycles, "counted": result.cycles}
     return [*rows, {"layer": "all", **whole}]
 
 

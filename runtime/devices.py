@@ -41,9 +41,7 @@ class DeviceKind:
 
 
 DEVICES = {
-    "sim": DeviceKind(
-        "vta", "dovetail.vta_sim.device", "SimulatorDevice", "cycle-exact simulator"
-    ),
+    "sim": DeviceKind("vta", "dovetail.vta_sim.device", "SimulatorDevice", "cycle-exact simulator"),
     "rtl": DeviceKind(
         "vta", "dovetail.vta_hw.device", "RtlDevice", "the accelerator's RTL under Verilator"
     ),

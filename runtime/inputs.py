@@ -50,18 +50,13 @@ def check_inputs(signatures: Sequence[TensorSignature], inputs: Arrays) -> None:
                 f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}"
             )
     for name, tensor in wanted.items():
-        sizes = ", ".join("any" if size < 0 else str(size) for size in tensor.shape)
-        required = f"{tensor.dtype}[{sizes}]"
         if name not in inputs:
-            raise InputError(f"input {name!r} is missing; required {required}")
+            raise InputError(f"input {name!r} is missing; required {tensor.kind}")
         found = inputs[name]
         if not isinstance(found, np.ndarray):
             kind = type(found).__name__
-            raise InputError(f"input {name!r} is a {kind}; required an array, {required}")
-        fits = len(found.shape) == len(tensor.shape) and all(
-            wanted in (size, -1) for size, wanted in zip(found.shape, tensor.shape, strict=True)
-        )
-        if not fits or found.dtype != np.dtype(tensor.dtype):
+            raise InputError(f"input {name!r} is a {kind}; required an array, {tensor.kind}")
+        if not tensor.fits(found):
             raise InputError(
-                f"input {name!r} is {found.dtype}{list(found.shape)}; required {required}"
+                f"input {name!r} is {found.dtype}{list(found.shape)}; required {tensor.kind}"
             )

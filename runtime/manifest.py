@@ -28,7 +28,7 @@ Reader = Callable[[object, Sections], Any]
 
 
 @dataclass
-class _Problem(Exception):
+class _FieldError(Exception):
     """What is wrong, and the path to it, from the inside out."""
 
     text: str
@@ -49,7 +49,7 @@ def write_value(value: object, sections: list[Content]) -> object:
     if not is_dataclass(value):
         return value
     found: dict[str, object] = {}
-    for name, kind in _types(type(value)).items():
+    for name, kind in _types(value.__class__).items():
         inner = write_value(getattr(value, name), sections)
         found[name] = _tagged(inner, getattr(value, name), kind)
     return found
@@ -57,10 +57,10 @@ def write_value(value: object, sections: list[Content]) -> object:
 
 def _tagged(written: object, value: object, kind: object) -> object:
     """With the name of its class wherever ``kind`` lets a dataclass be of several."""
-    choices = _classes(kind)
-    if len(choices) > 1 and isinstance(written, dict):
-        return {"kind": type(value).__name__, **written}
     inner = get_args(kind)
+    is_union = get_origin(kind) in (Union, UnionType)
+    if is_union and len(_classes(inner)) > 1 and isinstance(written, dict):
+        return {"kind": type(value).__name__, **written}
     if isinstance(written, list) and isinstance(value, tuple) and inner[1:] == (Ellipsis,):
         return [_tagged(w, v, inner[0]) for w, v in zip(written, value, strict=True)]
     return written
@@ -75,8 +75,9 @@ def read_value(
     Raises ModuleError naming the field that is missing, unknown, or not of its type.
     """
     try:
-        found: T = _reader(kind)(value, sections)
-    except _Problem as problem:
+        reader: Any = kind
+        found: T = _reader(reader)(value, sections)
+    except _FieldError as problem:
         field = _join((*((path,) if path else ()), *reversed(problem.path)))
         at = f", field {field}" if field else ""
         raise ModuleError(
@@ -90,22 +91,20 @@ def _join(path: tuple[str, ...]) -> str:
 
 
 @cache
-def _types(cls: type) -> dict[str, Any]:
+def _types(cls: Any) -> dict[str, Any]:
     """The fields of a dataclass and their types."""
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
-def _classes(kind: object) -> tuple[type, ...]:
-    """The dataclasses of a union."""
-    if get_origin(kind) not in (Union, UnionType):
-        return ()
-    return tuple(each for each in get_args(kind) if is_dataclass(each))  # type: ignore[misc]
+def _classes(kinds: tuple[Any, ...]) -> list[Any]:
+    """The dataclasses among the members of a union."""
+    return [each for each in kinds if is_dataclass(each)]
 
 
 @cache
 def _reader(kind: Any) -> Reader:
-    """What reads values of type ``kind``; it raises _Problem."""
+    """What reads values of type ``kind``; it raises _FieldError."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is object:
         return lambda value, sections: value
@@ -135,8 +134,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _wrong(value: object, required: str) -> _Problem:
-    return _Problem(f"found {_shown(value)}, required {required}")
+def _wrong(value: object, required: str) -> _FieldError:
+    return _FieldError(f"found {_shown(value)}, required {required}")
 
 
 NAMES = {bool: "true or false", int: "an integer", str: "a text"}
@@ -183,8 +182,8 @@ def _list(item: Reader, kind: object) -> Reader:
         for number, each in enumerate(value):
             try:
                 found.append(item(each, sections))
-            except _Problem as problem:
-                raise _Problem(problem.text, (*problem.path, f"[{number}]")) from None
+            except _FieldError as problem:
+                raise _FieldError(problem.text, (*problem.path, f"[{number}]")) from None
         return tuple(found)
 
     return read
@@ -211,8 +210,8 @@ def _mapping(item: Reader) -> Reader:
 def _field(item: Reader, name: str, value: object, sections: Sections) -> Any:
     try:
         return item(value, sections)
-    except _Problem as problem:
-        raise _Problem(problem.text, (*problem.path, name or "''")) from None
+    except _FieldError as problem:
+        raise _FieldError(problem.text, (*problem.path, name or "''")) from None
 
 
 def _dataclass(kind: type) -> Reader:
@@ -224,21 +223,21 @@ def _dataclass(kind: type) -> Reader:
             raise _wrong(value, f"an object with {', '.join(wanted)}")
         for name in items:
             if name not in value:
-                raise _Problem(f"no entry {name!r}")
+                raise _FieldError(f"no entry {name!r}")
         for name in value:
             if name not in items:
-                raise _Problem(f"an entry {_shown(name)}, which there is not")
+                raise _FieldError(f"an entry {_shown(name)}, which there is not")
         given = {name: _field(items[name], name, value[name], sections) for name in items}
         try:
             return kind(**given)
         except DovetailError as error:
-            raise _Problem(str(error)) from None
+            raise _FieldError(str(error)) from None
 
     return read
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    classes = {each.__name__: each for each in kinds if is_dataclass(each)}
+    classes: dict[str, Any] = {each.__name__: each for each in _classes(kinds)}
     plain = [each for each in kinds if each is not NoneType]
 
     def read(value: object, sections: Sections) -> Any:

@@ -101,7 +101,7 @@ def join_results(
     def total(name: str) -> Any:
         return sum(getattr(each, name) for each in counted)
 
-    most = sum((each.macs or 0) / each.gemm_utilization for each in counted if each.gemm_utilization)
+    possible = sum((r.macs or 0) / r.gemm_utilization for r in counted if r.gemm_utilization)
     return RunResult(
         outputs=outputs,
         device=device,
@@ -111,7 +111,7 @@ def join_results(
         cycles=total("cycles"),
         macs=total("macs"),
         gemm_busy_cycles=total("gemm_busy_cycles"),
-        gemm_utilization=total("macs") / most if most else 0.0,
+        gemm_utilization=total("macs") / possible if possible else 0.0,
         dram_bytes_read=total("dram_bytes_read"),
         dram_bytes_written=total("dram_bytes_written"),
         counters={

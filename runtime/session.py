@@ -16,7 +16,7 @@ from .module import Module
 from .parts import Part, target_kind
 from .result import RunResult, join_results
 
-__all__ = ["Session", "choose_device", "run"]
+__all__ = ["Session", "choose_device", "run", "values_before"]
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Any] | Any
@@ -110,6 +110,20 @@ def run(module: Module, inputs: Inputs, device: str | Device | None = None) -> R
     Raises as ``Session`` and its ``run``.
     """
     return Session(module, device).run(inputs)
+
+
+def values_before(module: Module, part: Part, inputs: Inputs) -> dict[str, Array]:
+    """The tensors there are when ``part`` of ``module`` begins: parts before it run.
+
+    Raises as ``Session`` and its ``run``.
+    """
+    values = name_inputs(module.inputs, inputs)
+    check_inputs(module.inputs, values)
+    for each in module.parts:
+        if each is part:
+            break
+        values |= choose_device(module, each, None).prepare(each).run(values).outputs
+    return values
 
 
 def choose_device(module: Module, part: Part, asked: Device | None) -> Device:

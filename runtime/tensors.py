@@ -1,14 +1,17 @@
 """Tensors as a module's inputs and outputs have them."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from .errors import ModuleError
 
 __all__ = ["TensorSignature"]
 
 DTYPES = frozenset(
-    ("bool", "bfloat16", *(f"float{bits}" for bits in (16, 32, 64)))
-    + tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+    ["bool", "bfloat16", *(f"float{bits}" for bits in (16, 32, 64))]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 MOST = 1 << 62
 """Elements that a tensor has at the most."""
@@ -36,5 +39,19 @@ class TensorSignature:
             )
 
     def __str__(self) -> str:
+        return f"{self.name}: {self.kind}"
+
+    @property
+    def kind(self) -> str:
+        """Type and shape: "float32[1, any]"."""
         sizes = ", ".join("any" if size < 0 else str(size) for size in self.shape)
-        return f"{self.name}: {self.dtype}[{sizes}]"
+        return f"{self.dtype}[{sizes}]"
+
+    def fits(self, array: NDArray[Any]) -> bool:
+        """Whether ``array`` is of this type and shape."""
+        if array.dtype != self.dtype:
+            return False
+        return array.shape == self.shape or (
+            len(array.shape) == len(self.shape)
+            and all(w in (n, -1) for n, w in zip(array.shape, self.shape, strict=True))
+        )

@@ -191,20 +191,23 @@ class AcceleratorPart:
     def __post_init__(self) -> None:
         """Raises ModuleError for what lies outside of memory, and counts that do not fit."""
         config = self.configuration
+        if self.expected_cycles < 0:
+            raise ModuleError(f"expected_cycles = {self.expected_cycles}; required at least 0")
         if config.fingerprint != self.fingerprint:
             raise ModuleError(
                 f"fingerprint {self.fingerprint:#010x}; configuration {config.name!r} has "
                 f"{config.fingerprint:#010x}"
             )
         places = [("the program", self.program_address, self.program_bytes)]
-        for each in (*self.sources, *self.results):
+        tensors: tuple[PartInput | PartOutput, ...] = (*self.sources, *self.results)
+        for each in tensors:
             places.append((f"tensor {each.tensor.name!r}", each.address, each.layout.size))
         for name, start, size in places:
             if size < 1 or not 0 <= start <= len(self.dram) - size:
                 raise ModuleError(
                     f"{name} has {size} bytes at {start:#x}; memory has {len(self.dram)}"
                 )
-        for each in (*self.sources, *self.results):
+        for each in tensors:
             layout = each.layout
             if isinstance(layout, Blocks) and (
                 layout.lanes != config.block or min(layout.shape) < 1

@@ -7,6 +7,8 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import share_cycles
 
@@ -25,11 +27,12 @@ REAL = (
 def assert_as_expected(module: Module) -> None:
     """Every layer, and the whole, took the cycles that were expected."""
     (tensor,) = module.inputs
-    result = module.run({tensor.name: np.zeros(tensor.shape, tensor.dtype)}, device="sim")
-    assert result.cycles == module.details["expected_cycles"]
-    layers = module.details["layers"]
+    result = run(module, {tensor.name: np.zeros(tensor.shape, tensor.dtype)}, device="sim")
+    part = accelerator_part(module)
+    assert result.cycles == part.expected_cycles
+    layers = part.layers
     found = share_cycles(result.timeline, len(layers), result.cycles)
-    assert [layer["expected_cycles"] for layer in layers] == found
+    assert [layer.expected_cycles for layer in layers] == found
 
 
 @pytest.mark.parametrize("name", REAL)

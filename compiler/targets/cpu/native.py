@@ -30,10 +30,11 @@ from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
+from ...options import CpuOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
-from ...schedule.records import from_details, to_details
+from ...schedule.records import Records
 from .executor.executor import Executor
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
@@ -101,18 +102,14 @@ def load_specialising(part: ModelPart) -> Executor:
 
     Raises ModuleError when it cannot be read.
     """
+    cpu = read_value(CpuOptions, part.options, "module", path="options")
+    records = read_value(Records, part.records, "module", path="records")
     try:
-        options = LlvmOptions(
-            str(module.details["cpu_level"]),
-            module.details["threads"],
-            cache=cache_directory(),
-            most_work=module.details["most_work"],
-            winograd=module.details["winograd"],
-            records=from_details(module.details.get("records", {})),
-        )
-        return Executor(onnx.load_model_from_string(bytes(module.sections["model"])), options)
-    except (KeyError, ValueError, TypeError) as error:
+        model = onnx.load_model_from_string(bytes(part.model))
+    except Exception as error:
+        # The reader raises classes of its own.
         raise ModuleError(f"the module's model cannot be read: {error}") from None
+    return Executor(model, LlvmOptions.of(cpu, cache=cache_directory(), records=records))
 
 
 def is_integer(model: onnx.ModelProto) -> bool:

@@ -15,7 +15,6 @@ from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...loops.expressions import Buffer
 from ...loops.verify import verify
-from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...program.calls import Calls
 from ...program.ir import Origin, Place, Program, stops
@@ -121,7 +120,7 @@ def build_program(graph: Graph, options: LlvmOptions) -> tuple[tuple[Step, ...],
     shared = Shared(machine, options.threads, options.records)
     calls = Calls(graph, shared)
     _require_work(calls, options.most_work)
-    if CompileOptions.from_environment().verify:
+    if options.verify:
         for function in shared.functions.values():
             verify(function, trust_data=True)
     inputs = {name: Place(Origin.INPUT, n) for n, name in enumerate(graph.inputs)}

@@ -1,7 +1,7 @@
 """What a module remembers of where instructions put things, so that a run can be looked into."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from dovetail.runtime.accelerator.layouts import GridLayout, ImageLayout, Memories, TensorPlace
 
@@ -104,8 +104,9 @@ def _place(
         halo=x.halo,
         fill=x.fill,
         places=x.places or None,
-        grid=grid and GridLayout(grid.height, grid.width, grid.start, grid.steps),
+        grid=None if grid is None else GridLayout(*astuple(grid)),
         address=addresses.get(x.name),
-        image=image
-        and ImageLayout(image.step, image.lead, image.row_bytes, image.pitch, image.transposed),
+        image=None
+        if image is None
+        else ImageLayout(image.step, image.lead, image.row_bytes, image.pitch, image.transposed),
     )

@@ -55,7 +55,7 @@ def check(whole: Subject, module: Module, index: int) -> CheckResult:
 def test_the_sound_program_passes(digits: Subject) -> None:
     found = digits.debug(digits.module).check()
     assert found.passes
-    assert len(found.compared) == len(digits.module.details["layers"])
+    assert len(found.compared) == len(digits.part.layers)
     assert all(found.compared.values())
 
 

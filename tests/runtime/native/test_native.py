@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +10,22 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import CompileOptions, compile
-from dovetail.runtime.errors import DeviceError, ModuleError
+from dovetail.compiler.options import CpuOptions
+from dovetail.runtime import run
+from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.module import Module
 from dovetail.runtime.native import pool
 from dovetail.runtime.native.content import load_program
 from dovetail.runtime.native.host import host_flags, require_flags
+from dovetail.runtime.native.part import CpuPart
 
 WIDTH = 640
 RUN = """
 import sys
 from pathlib import Path
 import numpy as np
-from dovetail.runtime.module import Module
-module = Module.load(Path(sys.argv[1]))
-found = module.run({"x": np.ones((4, 640), np.float32)}, device="cpu").outputs["y"]
+from dovetail.runtime import Session
+found = Session(Path(sys.argv[1]), "cpu").run(np.ones((4, 640), np.float32)).outputs["y"]
 np.save(sys.argv[2], found)
 heavy = {"llvmlite", "onnx", "ml_dtypes", "dovetail.compiler", "dovetail.isa.config"}
 assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
@@ -52,7 +53,7 @@ def layers(threads: int = 1, seed: int = 0) -> tuple[Module, list[np.ndarray]]:
     constants = [numpy_helper.from_array(w, name) for w, name in zip(weights, "ab", strict=True)]
     graph = helper.make_graph(nodes, "g", [given], [found], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    return compile(model, "cpu", CompileOptions(threads=threads)), weights
+    return compile(model, "cpu", CompileOptions(cpu=CpuOptions(threads=threads))), weights
 
 
 def expected(weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -74,27 +75,21 @@ def test_constants_lie_aligned_in_the_file_and_are_not_copied(tmp_path: Path) ->
     module, _ = layers()
     module.save(tmp_path / "m.dvt")
     read = Module.load(tmp_path / "m.dvt")
-    program = load_program(read)
-    section = np.frombuffer(read.sections["constants"], np.uint8)
+    (part,) = read.parts
+    assert isinstance(part, CpuPart)
+    program = load_program(part)
+    section = np.frombuffer(part.data, np.uint8)
     assert len(program.constants) == 2
     for each in program.constants:
         assert each.ctypes.data % 64 == 0
         assert np.may_share_memory(each, section)
-    assert len(program.code.image.code) == len(read.sections["code"])
+    assert program.code is part.program
 
 
 def test_a_module_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:
     module, _ = layers()
     module.save(tmp_path / "m.dvt")
     assert Module.load(tmp_path / "m.dvt").to_bytes() == module.to_bytes()
-
-
-@pytest.mark.parametrize("name", ["main", "symbols", "imports", "constants", "pool", "flags"])
-def test_a_module_that_lacks_an_entry_is_refused(name: str) -> None:
-    module, _ = layers()
-    details = {key: value for key, value in module.details.items() if key != name}
-    with pytest.raises(ModuleError, match=f"cannot be read: no entry '{name}'; compile it again"):
-        load_program(replace(module, details=details))
 
 
 def test_features_that_the_cpu_lacks_are_named() -> None:
@@ -113,7 +108,7 @@ def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None
         x = rng.integers(-2, 3, (4, WIDTH)).astype(np.float32)
         y = expected(weights, x)
         for _ in range(40):
-            found = module.run({"x": x}, device="cpu").outputs["y"]
+            found = run(module, {"x": x}, device="cpu").outputs["y"]
             if not np.array_equal(found, y):
                 wrong.append(number)
 

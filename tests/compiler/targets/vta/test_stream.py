@@ -96,7 +96,7 @@ def test_the_simulator_runs_a_network_that_does_not_fit() -> None:
     module, oracle = compile(model, "vta:tiny"), compile(model, "cpu")
     x = {"x": np.random.default_rng(1).integers(-128, 128, (1, 3, 60, 60), np.int8)}
     (found,), (wanted,) = (
-        m.run(x, device).outputs.values() for m, device in ((module, "sim"), (oracle, "cpu"))
+        run(m, x, device).outputs.values() for m, device in ((module, "sim"), (oracle, "cpu"))
     )
     assert np.array_equal(found, wanted)
 

@@ -19,7 +19,7 @@ from dovetail.compiler.graph.operators.repetition import Repeat
 from dovetail.compiler.graph.slices import slice_graph
 from dovetail.compiler.graph.text import parse_text, to_text
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 from dovetail.runtime.errors import WorkLimitError as RunLimitError
@@ -237,9 +237,9 @@ def test_a_loop_that_does_not_end_is_an_error() -> None:
 
 
 def test_a_saved_module_ends_as_well() -> None:
-    module = compile(parsed(ENDLESS), "cpu", CompileOptions(most_work=10**6))
+    module = compile(parsed(ENDLESS), "cpu", CompileOptions(cpu=CpuOptions(most_work=10**6)))
     with pytest.raises(RunLimitError, match="node 'y': its loop has not ended"):
-        module.run({"x": np.zeros(2, np.float32)}, device="cpu")
+        run(module, {"x": np.zeros(2, np.float32)}, device="cpu")
 
 
 def test_too_many_iterations_are_refused_before_they_run() -> None:
