@@ -6,9 +6,10 @@ from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 
-from ..accelerator.part import AcceleratorPart
+from ..accelerator.part import accelerator_part
 from ..errors import DeviceError
 from ..html import table
+from ..module import Module
 from ..result import RunResult, Timeline
 from .layers import LayerProfile, profile_layers
 
@@ -54,11 +55,12 @@ class Profile:
         return self.result.timeline
 
 
-def make_profile(model: str, part: AcceleratorPart, result: RunResult) -> Profile:
-    """``result`` is of a run of ``part`` on a device that gives a timeline.
+def make_profile(model: str, module: Module, result: RunResult) -> Profile:
+    """``result`` is of a run of ``module`` on a device that gives a timeline.
 
     Raises DeviceError when it gave none.
     """
+    part = accelerator_part(module)
     config = part.configuration
     if not result.timeline:
         raise DeviceError(

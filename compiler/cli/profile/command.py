@@ -109,6 +109,6 @@ def _profile(
     from ..programs import open_module
 
     module = open_module(model, target, record_paths(records))
-    part = accelerator_part(module)
+    accelerator_part(module)  # Refuses a module without one.
     result = run(module, read_inputs(inputs) or random_inputs(module), device)
-    return make_profile(model.name, part, result)
+    return make_profile(model.name, module, result)
