@@ -9,6 +9,7 @@ import onnx
 from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module, Placement
+from dovetail.vta_sim.timing import time_program
 
 from .errors import ModelError, UnsupportedOperatorError
 from .front.onnx.integer.onnx import import_onnx, load_onnx
@@ -90,7 +91,7 @@ def _for_accelerator(
 ) -> Module:
     """All of the model, or else, with the CPU, the parts of it."""
     try:
-        return compile_accelerated(model, target, config, options, trace)
+        return compile_accelerated(model, target, config, options, trace, time_program)
     except (ModelError, UnsupportedOperatorError) as problem:
         found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
         if found is None:
@@ -102,7 +103,7 @@ def _for_accelerator(
 
     def compiled(part: Part) -> Module:
         if part.on_accelerator:
-            return compile_accelerated(part.model, target, config, options, trace)
+            return compile_accelerated(part.model, target, config, options, trace, time_program)
         return _for_cpu(part.model, {}, options, trace)
 
     modules = [compiled(part) for part in parts]

@@ -15,11 +15,9 @@ import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
-from dovetail.isa.registers import ErrorCode
 from dovetail.runtime.accelerator.part import accelerator_part
-from dovetail.vta_sim.machine import time_program
+from dovetail.vta_sim.timing import time_program
 
-from ..errors import ModelError
 from ..front.onnx.integer.onnx import import_onnx, load_onnx
 from ..graph.ir import Graph
 from ..options import CompileOptions
@@ -107,15 +105,10 @@ def _evaluate(task: Task) -> Performance:
     options = CompileOptions(overlap=task.design.overlap)
     graph = _graph(task.model.content)
     target = Target(f"vta:{config.name}", config)
-    module = accelerate_graph(graph, target, config, options, Trace(options))
+    module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
     part = accelerator_part(module)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
-    if not result.finished:
-        code = ErrorCode(result.error_code).name
-        raise ModelError(
-            f"{task.model.name}: the program stops with {code} at instruction {result.error_index}"
-        )
     return Performance(
         cycles=result.counters["cycles"],
         macs=part.macs,
@@ -135,7 +128,7 @@ def _graph(content: bytes) -> Graph:
 
 @lru_cache(maxsize=1)
 def program_hash() -> str:
-    """Of all sources that decide cycles: instruction set, simulator, compiler."""
+    """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
     outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
     files = [Path(__file__)]

@@ -43,7 +43,7 @@ class TensorLayout(TensorPlace):
 
     @property
     def dram_bytes(self) -> int:
-        """Of the root in DRAM."""
+        """Bytes of the root in DRAM."""
         if self.image:
             return self.height * self.image.pitch
         height, width = self.full_size

@@ -46,7 +46,7 @@ class Profile:
 
     @property
     def cycles(self) -> int:
-        """Of the whole run."""
+        """Cycles of the whole run."""
         return self.result.cycles or 0
 
     @property
