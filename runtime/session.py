@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from numpy.typing import NDArray
 
-from .device import Device, Ready
+from .device import Device
 from .devices import DEVICES, HOST, default_device, open_device
 from .errors import DeviceError, InputError
 from .inputs import check_inputs, name_inputs
@@ -22,6 +22,8 @@ Array = NDArray[Any]
 Inputs = Mapping[str, Any] | Any
 """Arrays by name, or the only one: NumPy's, or of any library that speaks DLPack, in the CPU's
 memory; they are not copied."""
+Asked = str | Device
+"""A device, or its name."""
 
 
 class Session:
@@ -30,21 +32,23 @@ class Session:
     Attributes: ``module``, ``inputs`` and ``outputs`` (its signatures), ``device`` (as asked for).
     """
 
-    def __init__(self, module: Module | Path | str, device: str | Device | None = None) -> None:
-        """module: or the path of its file.  device: or its name; None for the first device of the
-        table that each part can run on.  Parts that are not for the device run on this CPU.
+    def __init__(
+        self, module: Module | Path | str, device: Asked | Sequence[Asked] | None = None
+    ) -> None:
+        """module: or the path of its file.
 
-        Raises ModuleError, and DeviceError when no part is for the device.
+        device: or its name; several for a module with parts of several targets; None for the first
+        device of the table that each part can run on.  This CPU runs the parts that are for it
+        beside those for the devices asked for.
+        Raises ModuleError, and DeviceError for a part that no device is for.
         """
         self.module = module if isinstance(module, Module) else Module.load(Path(module))
         self.inputs, self.outputs = self.module.inputs, self.module.outputs
-        asked = open_device(device) if isinstance(device, str) else device
-        devices = [choose_device(self.module, part, asked) for part in self.module.parts]
-        self.device = asked.name if asked else devices[0].name if devices else HOST
-        self._asked = asked
-        self._parts: list[tuple[Part, Ready]] = [
-            (part, each.prepare(part))
-            for part, each in zip(self.module.parts, devices, strict=True)
+        self._asked = _opened(device)
+        devices = [choose_device(self.module, part, self._asked) for part in self.module.parts]
+        self.device = ", ".join(dict.fromkeys(each.name for each in self._asked or devices))
+        self._parts = [
+            each.prepare(part) for part, each in zip(self.module.parts, devices, strict=True)
         ]
 
     @overload
@@ -72,10 +76,10 @@ class Session:
         return [outputs[name] for name in names]
 
     def close(self) -> None:
-        """Let go of the module, and of the device where others may want it."""
+        """Let go of the parts, and of the devices where others may want them."""
         self._parts = []
-        if self._asked is not None:
-            self._asked.close()
+        for each in self._asked:
+            each.close()
 
     def __enter__(self) -> "Session":
         return self
@@ -93,18 +97,18 @@ class Session:
         values = name_inputs(self.inputs, inputs)
         check_inputs(self.inputs, values)
         if len(self._parts) == 1:
-            return self._parts[0][1].run(values)
+            return self._parts[0].run(values)
         if not self._parts:
             raise DeviceError("the session is closed; open another one")
         results = []
-        for _, ready in self._parts:
+        for ready in self._parts:
             results.append(ready.run(values))
             values |= results[-1].outputs
         outputs = {tensor.name: values[tensor.name] for tensor in self.outputs}
         return join_results(results, outputs, self.device, time.perf_counter() - begin)
 
 
-def run(module: Module, inputs: Inputs, device: str | Device | None = None) -> RunResult:
+def run(module: Module, inputs: Inputs, device: Asked | Sequence[Asked] | None = None) -> RunResult:
     """Run ``module`` once; a ``Session`` is faster for many runs.
 
     Raises as ``Session`` and its ``run``.
@@ -122,28 +126,39 @@ def values_before(module: Module, part: Part, inputs: Inputs) -> dict[str, Array
     for each in module.parts:
         if each is part:
             break
-        values |= choose_device(module, each, None).prepare(each).run(values).outputs
+        values |= choose_device(module, each).prepare(each).run(values).outputs
     return values
 
 
-def choose_device(module: Module, part: Part, asked: Device | None) -> Device:
-    """The device for ``part``: the one asked for, this CPU beside it, or the default.
+def _opened(device: Asked | Sequence[Asked] | None) -> tuple[Device, ...]:
+    several = device if isinstance(device, list | tuple) else () if device is None else (device,)
+    return tuple(open_device(each) if isinstance(each, str) else each for each in several)
 
-    Raises DeviceError when there is none, and when no part of ``module`` is for the one asked for.
+
+def choose_device(module: Module, part: Part, asked: Sequence[Device] = ()) -> Device:
+    """The device for ``part``: the first of those asked for that is for its target, this CPU beside
+    them, or the default if none was asked for.
+
+    Raises DeviceError when there is none, and when no part of ``module`` is for those asked for.
     """
     kind = target_kind(part.target)
-    if asked is not None and asked.target_kind == kind:
-        return asked
-    if asked is None:
+    for device in asked:
+        if device.target_kind == kind:
+            return device
+    wanted = {each.target_kind for each in asked}
+    if not asked:
         name = default_device(kind)
+    elif DEVICES[HOST].target_kind == kind:
+        others = any(target_kind(each.target) in wanted for each in module.parts)
+        name = HOST if others else None
     else:
-        others = any(target_kind(each.target) == asked.target_kind for each in module.parts)
-        name = HOST if others and DEVICES[HOST].target_kind == kind else None
+        name = None
     if name is None:
-        where = f" on {asked.name!r}" if asked else ""
+        where = f" on {', '.join(repr(each.name) for each in asked)}" if asked else ""
         suited = [name for name, each in DEVICES.items() if each.target_kind == kind]
+        hint = f"use device {' or '.join(suited)}" if suited else "give a device for it"
         raise DeviceError(
-            f"what was compiled for {part.target!r} cannot run{where}; "
-            f"use device {' or '.join(suited) or 'object'}, or compile for that device"
+            f"what was compiled for {part.target!r} cannot run{where}; {hint}, or compile for "
+            "another target"
         )
     return open_device(name)
