@@ -30,15 +30,16 @@ from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
-from ...options import CpuOptions
+from ...options import CompileOptions, CpuOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
+from ...program.text import to_text as program_text
 from ...schedule.records import Records
 from .executor.executor import Executor
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
-from .segment import EXACT_PASSES, build_program, float_passes
+from .segment import EXACT_PASSES, float_passes, lower_graph
 
 __all__ = [
     "compile_graph",
@@ -92,9 +93,9 @@ def compile_graph(
     graph = Pipeline(passes.passes, trace.observers).run(graph)
     trace.step("prepare", lambda: to_text(graph))
     options = options or LlvmOptions()
-    steps, program = build_program(graph, options)
-    trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
-    return _module(program, options, [step.origins for step in steps], numbers_only, trace)
+    program = lower_graph(graph, options)
+    trace.step("program", lambda: program_text(program))
+    return _module(program, options, numbers_only, trace)
 
 
 def load_specialising(part: ModelPart) -> Executor:
@@ -109,7 +110,9 @@ def load_specialising(part: ModelPart) -> Executor:
     except Exception as error:
         # The reader raises classes of its own.
         raise ModuleError(f"the module's model cannot be read: {error}") from None
-    return Executor(model, LlvmOptions.of(cpu, cache=cache_directory(), records=records))
+    verify = CompileOptions.from_environment().verify
+    options = LlvmOptions.of(cpu, cache=cache_directory(), records=records, verify=verify)
+    return Executor(model, options)
 
 
 def is_integer(model: onnx.ModelProto) -> bool:
@@ -210,7 +213,6 @@ def _specialising(
 def _module(
     program: Program,
     options: LlvmOptions,
-    origins: list[tuple[str, ...]],
     numbers_only: list[str],
     trace: Trace,
 ) -> Module:
@@ -230,7 +232,7 @@ def _module(
         data,
         target.cpu,
         tuple(target.flags),
-        tuple(origins),
+        program.origins,
         tuple(numbers_only),
     )
     return Module("cpu", inputs, outputs, (part,))

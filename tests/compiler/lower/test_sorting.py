@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.sorting import Sort
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 from dovetail.compiler.targets.cpu.segment import compile_segment
 
 from .single import Array, interpreted
@@ -20,7 +20,8 @@ def compiled(operator: Sort, x: Array) -> list[Array]:
     builder = GraphBuilder()
     name = builder.input("x", TensorType(x.shape, str(x.dtype)))
     outputs = builder.node_outputs(operator, (name,), "y", "test")
-    results = compile_segment(builder.build(tuple(outputs)), LlvmOptions(verify=True)).run({"x": x})
+    segment = compile_segment(builder.build(tuple(outputs)), LlvmOptions(verify=True))
+    results = segment.run({"x": x})
     return [results[each] for each in outputs]
 
 

@@ -121,8 +121,8 @@ def test_machine_code_of_padded_windows(
         name = builder.input("x", TensorType(shape, str(x.dtype)))
         graph = builder.build((builder.node(operator, (name,), "y", "n"),))
         (expected,) = operator.evaluate([x])
-        found = compile_segment(graph, LlvmOptions(verify=True)).run({"x": x})["y"]
-        np.testing.assert_array_equal(found, expected)
+        segment = compile_segment(graph, LlvmOptions(verify=True))
+        np.testing.assert_array_equal(segment.run({"x": x})["y"], expected)
 
 
 @pytest.mark.parametrize("function", list(WindowFunction))

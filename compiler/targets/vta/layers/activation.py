@@ -28,7 +28,7 @@ __all__ = ["Activation", "Grid", "plan_activations"]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Of a part of an image: pixels of the whole from ``start`` on, ``steps`` apart.
+    """The pixels of a part of an image: those of the whole from ``start`` on, ``steps`` apart.
 
     height, width: of the whole.
     """
@@ -233,14 +233,14 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
         if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
             raise UnsupportedOperatorError(
                 f"node {layer.name!r}: the channels of its operands or its result do not lie "
-                "alike: some are parts, of sizes that are no multiple of "
+                "alike: some are parts, of sizes that are not a multiple of "
                 f"{activations[partition.source].lanes}"
             )
         (places_,) = spread
         activations[layer.output] = replace(activations[layer.output], places=places_)
     if activations[partition.root(partition.result)].places:
         raise UnsupportedOperatorError(
-            f"the result {partition.result!r} has parts of sizes that are no multiple of "
+            f"the result {partition.result!r} has parts of sizes that are not a multiple of "
             f"{activations[partition.source].lanes}"
         )
 

@@ -75,7 +75,7 @@ class Partition:
         return self.view(name).whole
 
     def view(self, name: str) -> View:
-        """``name`` as part of a tensor that is no part of another; perhaps all of itself."""
+        """``name`` as part of a tensor that is not part of another; perhaps all of itself."""
         found = View(name)
         while found.whole in self.views:
             outer = self.views[found.whole]
