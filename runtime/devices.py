@@ -106,7 +106,9 @@ def open_launcher(name: str) -> Launcher:
     """
     kind, rest = split_device(name)
     if not DEVICES[kind].launches:
-        raise DeviceError(f"device {name!r} runs no programs of an accelerator; use sim or rtl")
+        raise DeviceError(
+            f"an accelerator's program cannot run on {name!r}; use --device sim or rtl"
+        )
     found: Launcher = _opened(kind, rest if DEVICES[kind].named else None)
     return found
 
