@@ -17,7 +17,8 @@ from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.repetition import Repeat
 from dovetail.compiler.graph.slices import slice_graph
-from dovetail.compiler.graph.text import parse_text, to_text
+from dovetail.compiler.graph.parse import parse_text
+from dovetail.compiler.graph.text import to_text
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
