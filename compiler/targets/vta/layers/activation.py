@@ -19,7 +19,7 @@ from ....graph.operators.integer.values import Add
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
-from ..passes.fuse import Layer, Partition
+from ..passes.fuse import Layer, Partition, image_size
 from ..passes.split_groups import is_depthwise
 from .image import Image, find_image
 
@@ -316,13 +316,11 @@ def _largest(*halos: Pads) -> Pads:
 
 def _plain(graph: Graph, name: str, lanes: int) -> Activation:
     kind = graph.types[name]
-    match kind.shape:
-        case (1, height, width, channels):
-            return Activation(name, channels, height, width, lanes)
-        case (*ones, channels) if all(size == 1 for size in ones):
-            return Activation(name, channels, 1, 1, lanes)
-        case _:
-            raise UnsupportedOperatorError(
-                f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
-                "accelerator runs one image at a time"
-            )
+    size = image_size(kind.shape)
+    if size is None:
+        raise UnsupportedOperatorError(
+            f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
+            "accelerator runs one image at a time"
+        )
+    height, width, channels = size
+    return Activation(name, channels, height, width, lanes)

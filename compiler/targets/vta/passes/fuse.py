@@ -22,7 +22,7 @@ from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsamp
 from ....graph.operators.movement import Reshape, Slice
 from .own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["Layer", "Partition", "View", "fuse"]
+__all__ = ["Layer", "Partition", "View", "fuse", "image_size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def fuse(graph: Graph) -> Partition:
     for node in middle:
         if node.output in used:
             continue
-        if isinstance(node.operator, Reshape) and _keeps_channels(graph, node):
+        if isinstance(node.operator, Reshape) and _keeps_places(graph, node):
             aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if is_channel_concatenation(node, graph.types[node.output]):
@@ -217,11 +217,17 @@ def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:
     return consumers[0]
 
 
-def _keeps_channels(graph: Graph, node: Node) -> bool:
-    """Whether both shapes have the same channels last and all else 1, or only 1s are added or
-    dropped.
-    """
-    before, after = graph.types[node.inputs[0]].shape, graph.types[node.output].shape
-    return [n for n in before if n != 1] == [n for n in after if n != 1] and len(
-        [n for n in before if n != 1]
-    ) <= 1
+def _keeps_places(graph: Graph, node: Node) -> bool:
+    """Whether every element keeps its row, column and channel: only 1s are added or dropped."""
+    before, after = (image_size(graph.types[name].shape) for name in (node.inputs[0], node.output))
+    return before is not None and before == after
+
+
+def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Height, width and channels of int8[1, H, W, C] or [1, C]; None for another shape."""
+    match shape:
+        case (1, height, width, channels):
+            return height, width, channels
+        case (*ones, channels) if all(size == 1 for size in ones):
+            return 1, 1, channels
+    return None
