@@ -16,13 +16,14 @@ from dovetail.compiler.front.onnx.model import import_model
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.repetition import Repeat
-from dovetail.compiler.graph.slices import slice_graph
 from dovetail.compiler.graph.parse import parse_text
+from dovetail.compiler.graph.slices import slice_graph
 from dovetail.compiler.graph.text import to_text
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.runtime import Session
 from dovetail.runtime.errors import WorkLimitError as RunLimitError
 from dovetail.runtime.module import Module
 from dovetail.runtime.native.part import CpuPart
@@ -248,7 +249,7 @@ def test_a_loop_that_does_not_end_is_an_error() -> None:
 def test_a_saved_module_ends_as_well() -> None:
     module = compile(parsed(ENDLESS), "cpu", CompileOptions(cpu=CpuOptions(most_work=10**6)))
     with pytest.raises(RunLimitError, match="node 'y': its loop has not ended"):
-        run(module, {"x": np.zeros(2, np.float32)}, device="cpu")
+        Session(module, "cpu").run(np.zeros(2, np.float32))
 
 
 def test_too_many_iterations_are_refused_before_they_run() -> None:
