@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
+from dovetail.runtime import Session
 from dovetail.runtime.host import pack, pack_rows, unpack
 from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
