@@ -1,7 +1,7 @@
 """The ``cpu`` device: machine code, and models that are compiled as they run."""
 
-import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -30,8 +30,7 @@ class CpuDevice:
     name = target_kind = "cpu"
 
     def __init__(self) -> None:
-        self._loaded: dict[int, tuple[Part, Ready]] = {}
-        self._loading = threading.Lock()
+        self._loaded: OrderedDict[int, tuple[Part, Ready]] = OrderedDict()
 
     def prepare(self, part: Part) -> Ready:
         """The part ready to run: from the last time, or loaded.
@@ -39,16 +38,12 @@ class CpuDevice:
         Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run it.
         """
         found = self._loaded.get(id(part))
-        if found is not None:
-            return found[1]
-        with self._loading:
-            if id(part) not in self._loaded:
-                ready = _load(part)
-                if len(self._loaded) >= LOADED:
-                    self._loaded.pop(next(iter(self._loaded)))
-                self._loaded[id(part)] = part, ready
-                return ready
-            return self._loaded[id(part)][1]
+        if found is None:
+            # Other threads may do the same: each step with what is shared is one of the dictionary.
+            found = self._loaded[id(part)] = part, _load(part)
+            while len(self._loaded) > LOADED:
+                self._loaded.popitem(last=False)
+        return found[1]
 
     def close(self) -> None:
         """There is nothing that others could not use at the same time."""

@@ -2,7 +2,9 @@
 
 import ctypes
 import mmap
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +71,7 @@ class NativeProgram:
         self.constants = list(constants)
         self._constant_pointers = _pointers(self.constants)
         self._lock = threading.Lock()
+        _programs.add(self)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """One call; the arrays are contiguous and of the program's types, in its order.
@@ -89,6 +92,19 @@ class NativeProgram:
                 f"{self.code.most_work:.2g} reads and writes of elements, as many as are allowed; "
                 "allow more (--most-work, DOVETAIL_MOST_WORK) or check its condition"
             )
+
+
+_programs: weakref.WeakSet[NativeProgram] = weakref.WeakSet()
+"""Of this process."""
+
+
+def _forget_calls() -> None:
+    """In a forked process, which has none of the threads whose calls were under way."""
+    for program in _programs:
+        program._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_calls)
 
 
 def workspace(name: str, size: int) -> tuple[object, int]:

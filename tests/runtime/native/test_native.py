@@ -1,9 +1,13 @@
 """Modules for CPUs run without the compiler, from one copy of their constants."""
 
+import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +18,14 @@ from dovetail.compiler.options import CpuOptions
 from dovetail.runtime import run
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.module import Module
+from dovetail.runtime.native import device as native_device
 from dovetail.runtime.native import pool
 from dovetail.runtime.native.content import load_program
+from dovetail.runtime.native.device import CpuDevice
 from dovetail.runtime.native.host import host_flags, require_flags
-from dovetail.runtime.native.part import CpuPart
+from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.parts import Part
+from dovetail.runtime.result import RunResult
 
 WIDTH = 640
 RUN = """
@@ -119,3 +127,72 @@ def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None
         caller.join()
     assert not wrong
     assert len(pool._running) == 1
+
+
+def test_more_modules_than_are_kept_run_from_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting:
+        def __init__(self, part: Part) -> None:
+            self.part = part
+
+        def run(self, inputs: object) -> RunResult:
+            return RunResult({"part": np.array(id(self.part))}, "cpu", 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(native_device, "_load", Counting)
+    device, seen = CpuDevice(), []
+
+    def give_way(frame: FrameType, *_: object) -> Any:
+        """At every line of the device's code."""
+        if frame.f_code.co_filename != native_device.__file__:
+            return None
+        time.sleep(1e-5)
+        return give_way
+
+    parts = [ModelPart((), (), b"", None, None) for _ in range(native_device.LOADED + 1)]
+
+    def call(seed: int) -> None:
+        for place in np.random.default_rng(seed).integers(len(parts), size=50):
+            part = parts[place]
+            seen.append(device.prepare(part).run({}).outputs["part"] == id(part))
+
+    callers = [threading.Thread(target=call, args=(seed,)) for seed in range(8)]
+    threading.settrace(give_way)
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    threading.settrace(None)  # type: ignore[arg-type]
+    assert seen == [True] * 400
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_process_forked_during_a_run_runs_the_module_itself(threads: int) -> None:
+    module, weights = layers(threads)
+    x = np.ones((4, WIDTH), np.float32)
+    y, over = expected(weights, x), threading.Event()
+
+    def call() -> bool:
+        return np.array_equal(run(module, x).outputs["y"], y)
+
+    def keep_calling() -> None:
+        while not over.is_set():
+            call()
+
+    def report() -> None:
+        sys.exit(0 if call() else 1)
+
+    # A fork while a thread imports something hangs in Python itself.
+    assert call()
+    thread = threading.Thread(target=keep_calling)
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    try:
+        for _ in range(8):
+            child = context.Process(target=report)
+            child.start()
+            child.join(20)
+            ended = child.exitcode
+            child.kill()
+            assert ended == 0, "the child hangs" if ended is None else ended
+    finally:
+        over.set()
+        thread.join()
