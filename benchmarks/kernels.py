@@ -89,10 +89,10 @@ def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
     objects = [*(each.code for each in built), to_object(text, target, Effort.LIGHT)]
     symbols = [main]
     if options.threads > 1:
-        objects, symbols = [*objects, pool_object()], [*symbols, *POOL_SYMBOLS]
+        objects, symbols = [*objects, pool_object(target.arch)], [*symbols, *POOL_SYMBOLS]
     size = memory + 8 * (count + 1)
-    pool = pool_code(options.threads)
-    image = link(objects, symbols)
+    pool = pool_code(target.arch, options.threads)
+    image = link(target.arch, objects, symbols)
     return ProgramCode(
         image, main, size, options.threads, pool, program.most_work, program.stops
     ), count

@@ -35,7 +35,7 @@ class Overlap(Enum):
 class CpuOptions:
     """What code for CPUs is made for.
 
-    level: the CPU: native, x86-64, avx2, avx512 or avx512vnni.  threads: that it runs on.
+    level: the CPU: ``native``, or a level of ``targets/cpu/arch``.  threads: that it runs on.
     most_work: elements that a run of it may read and write in its loops.
     winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
     less exact (docs/cpu.md).
