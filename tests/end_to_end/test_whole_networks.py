@@ -9,6 +9,7 @@ import pytest
 from networks import calibration_images
 
 from dovetail.compiler import compile
+from dovetail.runtime import run
 from dovetail.runtime.module import Module
 
 MLPERF_TINY = ("ic_resnet8_int8", "kws_dscnn_int8")
@@ -37,7 +38,7 @@ def test_mobilenet_v2_names_photographs_as_onnx_runtime_does(shared_models: Path
         inputs, wanted = arrays["input"], arrays["onnxruntime"]
         files = arrays["names"].tolist()
     for file, x, y in zip(files, inputs, wanted, strict=True):
-        result = module.run({signature.name: x.reshape(signature.shape)})
+        result = run(module, {signature.name: x.reshape(signature.shape)})
         (output,) = result.outputs.values()
         np.testing.assert_array_equal(output.reshape(y.shape), y)
         assert result.cycles is not None
@@ -59,7 +60,7 @@ def test_resnet18_at_full_size_gives_the_bytes_of_onnx_runtime(
         resnet18_model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     x = calibration_images(3, 224)[2:]
-    result = resnet18_module.run({"image": x})
+    result = run(resnet18_module, {"image": x})
     (output,) = result.outputs.values()
     np.testing.assert_array_equal(output, session.run(None, {"image": x})[0])
     assert result.macs == 1_814_073_344
@@ -75,7 +76,7 @@ def test_mlperf_tiny_runs_on_the_rtl_as_on_the_simulator(shared_models: Path, na
     with np.load(path.with_suffix(".golden.npz")) as arrays:
         x, y = arrays["input"][0], arrays["onnxruntime"][0]
     inputs = {signature.name: x.reshape(signature.shape)}
-    simulated, real = (module.run(inputs, device) for device in ("sim", "rtl"))
+    simulated, real = (run(module, inputs, device) for device in ("sim", "rtl"))
     for result in (simulated, real):
         (output,) = result.outputs.values()
         np.testing.assert_array_equal(output.reshape(y.shape), y)

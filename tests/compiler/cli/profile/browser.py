@@ -5,6 +5,7 @@ from typing import Any
 
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.profile import Profile, make_profile
 
@@ -23,7 +24,7 @@ def profiled(name: str, model: Any, target: str) -> Profile:
 
 
 def profile_of(name: str, module: Module) -> Profile:
-    return make_profile(name, module, module.run(random_inputs(module), device="sim"))
+    return make_profile(name, module, run(module, random_inputs(module), device="sim"))
 
 
 def opened(browser: Any, folder: Path, text: str) -> Any:
