@@ -29,8 +29,9 @@ ALLOWED = {
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
     "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
-    "compiler/explore": ("dovetail", "numpy", "onnx", "distributed", "optuna", "pyarrow"),
-    "compiler/tune": ("dovetail", "numpy", "onnx", "distributed", "xgboost"),
+    "compiler/explore": ("dovetail", "numpy", "onnx", "optuna", "pyarrow"),
+    "compiler/tune": ("dovetail", "numpy", "onnx", "xgboost"),
+    "compiler/processes": ("distributed",),
     "compiler/driver.py": ("dovetail.isa", "dovetail.runtime", "dovetail.vta_sim.timing", "onnx"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
