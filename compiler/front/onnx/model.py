@@ -15,8 +15,8 @@ from ...graph.ir import Array, GraphBuilder
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
 from .functions import bind_attributes, function_of
-from .integer.onnx_state import OnnxNode
 from .narrow import NARROW_TYPES
+from .node import OnnxNode
 from .table import CONVERTERS
 
 __all__ = ["import_model"]
@@ -36,7 +36,7 @@ def import_model(
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
     names the node.
     """
-    context = ImportContext(builder, resolve)
+    context = ImportContext(builder, resolve=resolve)
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])

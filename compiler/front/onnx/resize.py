@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["RESIZE"]
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term, concatenate, einsum
 from .context import Converter, ImportContext
 from .contractions import accumulator
-from .formulas import Inputs, Term, concatenate, einsum, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["SAMPLING"]
 

@@ -8,38 +8,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...dtypes import DType
-from ...errors import ModelError
-from ...graph.operators.contractions import contract
-from ...graph.operators.elementwise import Binary, Cast, Unary, Where
-from ...graph.operators.elementwise import BinaryFunction as B
-from ...graph.operators.elementwise import UnaryFunction as U
-from ...graph.operators.indexing import (
-    Gather,
-    GatherElements,
-    ScatterElements,
-    ScatterFunction,
-)
-from ...graph.operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
-from ...graph.operators.reductions import Reduce, ReduceFunction
-from ...graph.operators.rows import SoftmaxRows
-from .context import ImportContext, OnnxNode, Tensor
+from ..dtypes import DType
+from .emitter import Emitter, Tensor
+from .operators.contractions import contract
+from .operators.elementwise import Binary, Cast, Unary, Where
+from .operators.elementwise import BinaryFunction as B
+from .operators.elementwise import UnaryFunction as U
+from .operators.indexing import Gather, GatherElements, ScatterElements, ScatterFunction
+from .operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
+from .operators.reductions import Reduce, ReduceFunction
+from .operators.rows import SoftmaxRows
 
-__all__ = ["Inputs", "Term", "concatenate", "einsum", "optional_term", "term"]
+__all__ = ["Term", "concatenate", "einsum", "saturated"]
 
 if TYPE_CHECKING:
-    from ...graph.operators.protocol import Array
+    from .operators.protocol import Array
 
 Scalar = int | float | bool
-Inputs = tuple[Tensor | None, ...]
-"""Of a node; None for those left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """A tensor of the graph being built; numbers in formulas take its dtype."""
 
-    context: ImportContext
+    context: Emitter
     tensor: Tensor
 
     @property
@@ -324,15 +316,7 @@ def einsum(
     return Term(context, context.emit(operator, *(value.tensor for value, _ in operands)))
 
 
-def term(context: ImportContext, node: OnnxNode, inputs: Inputs, place: int) -> Term:
-    """The input at ``place``.  Raises ModelError when it is left out."""
-    found = inputs[place] if place < len(inputs) else None
-    if found is None:
-        raise ModelError(f"{node}: input {place} is left out; it is required")
-    return Term(context, found)
-
-
-def optional_term(context: ImportContext, inputs: Inputs, place: int) -> Term | None:
-    """The input at ``place``, or None when it is left out."""
-    found = inputs[place] if place < len(inputs) else None
-    return None if found is None else Term(context, found)
+def saturated(x: Term, dtype: DType) -> Term:
+    """Rounded half to even, clipped to the range of an integer type, converted."""
+    limits = np.iinfo(str(dtype))
+    return x.rint().clip(float(limits.min), float(limits.max)).cast(dtype)
