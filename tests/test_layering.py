@@ -36,15 +36,16 @@ ALLOWED = {
 """What each may import beside the standard library and itself; the longest match decides."""
 
 COMMON = ("errors", "dtypes", "options", "pipeline")
-SHARED = (*COMMON, "graph", "loops", "lower", "schedule", "program", "processes")
+SHARED = (*COMMON, "graph", "loops", "define", "lower", "schedule", "program", "processes")
 COMPILER_PARTS = {
     "pipeline": (*COMMON, "graph"),
     "graph": (*COMMON, "graph"),
     "front": (*COMMON, "graph", "front"),
     "quantize": (*COMMON, "front", "graph", "quantize"),
     "loops": (*COMMON, "graph", "loops"),
-    "lower": (*COMMON, "graph", "loops", "lower"),
-    "schedule": (*COMMON, "loops", "schedule"),
+    "define": (*COMMON, "graph", "loops", "define"),
+    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower"),
+    "schedule": (*COMMON, "loops", "define", "schedule"),
     "program": (*SHARED, "targets"),
     "processes": (*COMMON, "processes"),
     "targets": (*SHARED, "front", "targets"),

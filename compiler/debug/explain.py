@@ -10,7 +10,9 @@ from dovetail.runtime.debug.compare import Finding
 from dovetail.runtime.debug.order import Race, first_race
 from dovetail.runtime.debug.session import InstructionInfo, Session
 
-from ..graph.ops import Add, AveragePool2d, Conv2d
+from ..graph.operators.integer.products import Conv2d
+from ..graph.operators.integer.values import Add
+from ..graph.operators.integer.windows import AveragePool2d
 from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .finish import average_cause, finish_cause, folded_bias

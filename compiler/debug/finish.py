@@ -8,7 +8,9 @@ from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.session import Session
 
 from ..graph.ir import Node
-from ..graph.ops import AveragePool2d, Conv2d, Lookup, Requantize
+from ..graph.operators.integer.products import Conv2d
+from ..graph.operators.integer.values import Lookup, Requantize
+from ..graph.operators.integer.windows import AveragePool2d
 from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .results import Result

@@ -14,7 +14,7 @@ from dovetail.runtime.debug.moments import Event
 from dovetail.runtime.debug.session import Session
 
 from ..graph.ir import Node
-from ..graph.ops import Conv2d
+from ..graph.operators.integer.products import Conv2d
 from .expected import Reference
 from .results import Result
 from .taps import one_constant, tap_cause

@@ -6,7 +6,7 @@ from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.session import Session
 
 from ..graph.ir import Node
-from ..graph.ops import Conv2d
+from ..graph.operators.integer.products import Conv2d
 from .expected import Reference
 from .results import Result
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from .ir import Graph, Node
 from .operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
 from .operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice
-from .operators.protocol import Fusion, TensorOperator
+from .operators.protocol import Fusion
 from .operators.windows import WindowReduce
 
 __all__ = ["group_nodes", "is_border"]
@@ -83,9 +83,7 @@ def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
 
 
 def _fusion(node: Node) -> Fusion:
-    if isinstance(node.operator, TensorOperator):
-        return node.operator.fusion
-    return Fusion.OPAQUE
+    return node.operator.fusion
 
 
 def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) -> bool:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from dovetail.runtime.html import listing
 
 from ..errors import GraphError
+from .operators.movement import Reshape
 from .operators.protocol import TensorOperator
-from .ops import Operator, Reshape, TensorType
-from .type_rules import result_types
+from .text import to_text
+from .types import TensorType
 
 __all__ = ["Array", "Graph", "GraphBuilder", "Node"]
 
@@ -30,7 +31,7 @@ class Node:
     extra_outputs: of an operator with several results, those after the first.
     """
 
-    operator: Operator | TensorOperator
+    operator: TensorOperator
     inputs: tuple[str, ...]
     output: str
     origin: str
@@ -64,9 +65,10 @@ class Graph:
         )
         return f"<Graph ({given}) -> ({found}), {len(self.nodes)} nodes>"
 
-    def _repr_html_(self) -> str:
-        from .text import to_text
+    def __str__(self) -> str:
+        return to_text(self)
 
+    def _repr_html_(self) -> str:
         return listing(repr(self), to_text(self))
 
     def __post_init__(self) -> None:
@@ -97,7 +99,7 @@ class Graph:
             if name in known or name in node.outputs[:place]:
                 raise GraphError(f"node {node.origin!r} defines {name!r} a second time")
         try:
-            expected = result_types(node.operator, tuple(self.types[n] for n in node.inputs))
+            expected = node.operator.result(tuple(self.types[n] for n in node.inputs))
         except GraphError as error:
             raise GraphError(f"node {node.origin!r}: {error}") from None
         if len(expected) != len(node.outputs):
@@ -153,7 +155,7 @@ class GraphBuilder:
         return name
 
     def node(
-        self, operator: Operator | TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
+        self, operator: TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
     ) -> str:
         """Add a node; return the name of its first output, which begins with ``stem``.
 
@@ -162,11 +164,11 @@ class GraphBuilder:
         return self.node_outputs(operator, inputs, stem, origin)[0]
 
     def node_outputs(
-        self, operator: Operator | TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
+        self, operator: TensorOperator, inputs: tuple[str, ...], stem: str, origin: str
     ) -> tuple[str, ...]:
         """As ``node``; return the names of all its outputs."""
         try:
-            kinds = result_types(operator, tuple(self.types[name] for name in inputs))
+            kinds = operator.result(tuple(self.types[name] for name in inputs))
         except GraphError as error:
             raise GraphError(f"node {origin!r}: {error}") from None
         names = []

@@ -1,4 +1,4 @@
-"""Graphs as text: printer and parser.
+"""Graphs as text; ``parse`` reads it back.
 
     input "x": int8[1, 8, 8, 3]
     constant "w": int8[2] = [1, -2]
@@ -12,30 +12,51 @@ Constants of at most 16 elements are written out; of others the text holds a dig
 is given the arrays.
 """
 
-import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
-from types import MappingProxyType
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from ..errors import GraphError
-from .ir import Array, Graph, Node
-from .operators.protocol import TensorOperator
-from .operators.repetition import Repeat
-from .operators.table import TENSOR_OPERATORS
-from .ops import OPERATORS, Operator, TensorType
+from .operators.protocol import Array, TensorOperator
+from .types import TensorType
 
-__all__ = ["parse_text", "to_text"]
+__all__ = ["INLINE_ELEMENTS", "digest", "to_text"]
 
 INLINE_ELEMENTS = 16
+"""Constants of at most as many elements are written out."""
 
 
-def to_text(graph: Graph) -> str:
+class _Node(Protocol):
+    @property
+    def operator(self) -> TensorOperator: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    @property
+    def origin(self) -> str: ...
+
+
+class _Graph(Protocol):
+    """What the printer reads of ``ir.Graph``, which shows itself by this module."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    @property
+    def nodes(self) -> Sequence[_Node]: ...
+    @property
+    def constants(self) -> Mapping[str, Array]: ...
+    @property
+    def types(self) -> Mapping[str, TensorType]: ...
+
+
+def to_text(graph: _Graph) -> str:
     """The graph, one line an input, constant, node and output."""
     lines = [f"input {_name(name)}: {graph.types[name]}" for name in graph.inputs]
     for name, array in graph.constants.items():
@@ -49,168 +70,31 @@ def to_text(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def parse_text(text: str, constants: Mapping[str, Array] | None = None) -> Graph:
-    """The graph that ``to_text`` printed.
-
-    constants: the arrays that the text only gives digests of; others are ignored.
-    Raises GraphError, naming the line, for text of another form, a missing array or a wrong digest.
-    """
-    parser = _Parser(constants or {})
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            parser.line(line.strip())
-        except (ValueError, KeyError, TypeError, SyntaxError, GraphError) as error:
-            raise GraphError(f"line {number}: {error}: {line.strip()!r}") from None
-    return Graph(
-        tuple(parser.inputs),
-        tuple(parser.outputs),
-        tuple(parser.nodes),
-        MappingProxyType(parser.constants),
-        MappingProxyType(parser.types),
-    )
-
-
 def _name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _operator(operator: Operator | TensorOperator) -> str:
+def _operator(operator: TensorOperator) -> str:
     pairs = ", ".join(f"{f.name}={_plain(getattr(operator, f.name))!r}" for f in fields(operator))
     return f"{type(operator).__name__}({pairs})"
 
 
 def _plain(value: object) -> object:
     """Enums by their values, graphs by their text."""
-    if isinstance(value, Graph):
-        return to_text(value)
     if isinstance(value, Enum):
         return value.value
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _contents(array: Array) -> str:
     if array.size <= INLINE_ELEMENTS:
         return f"= {array.tolist()!r}"
-    return f"sha256 {_digest(array)}"
+    return f"sha256 {digest(array)}"
 
 
-def _digest(array: Array) -> str:
+def digest(array: Array) -> str:
     """The first 16 digits of the SHA-256 of the elements, little-endian."""
     ordered = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return hashlib.sha256(ordered.tobytes()).hexdigest()[:16]
-
-
-class _Parser:
-    """Reads line by line; ``rest`` is what remains of the current one."""
-
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self.arrays = arrays
-        self.inputs: list[str] = []
-        self.outputs: list[str] = []
-        self.nodes: list[Node] = []
-        self.constants: dict[str, Array] = {}
-        self.types: dict[str, TensorType] = {}
-        self.rest = ""
-
-    def line(self, line: str) -> None:
-        """Read one line."""
-        keyword, _, self.rest = line.partition(" ")
-        match keyword:
-            case "input":
-                self.inputs.append(self._typed_name())
-            case "output":
-                self.outputs.append(self._string())
-            case "constant":
-                self._constant()
-            case "node":
-                self._node()
-            case _:
-                raise GraphError(f"found {keyword!r}, required input, constant, node or output")
-        if self.rest:
-            raise GraphError(f"unexpected {self.rest!r} at the end")
-
-    def _take(self, text: str) -> None:
-        if not self.rest.startswith(text):
-            raise GraphError(f"found {self.rest[:20]!r}, required {text!r}")
-        self.rest = self.rest[len(text) :].lstrip()
-
-    def _until(self, text: str) -> str:
-        found, separator, rest = self.rest.partition(text)
-        if not separator:
-            raise GraphError(f"found {self.rest[:20]!r}, required {text!r} in it")
-        self.rest = rest.lstrip()
-        return found
-
-    def _string(self) -> str:
-        value, end = json.JSONDecoder().raw_decode(self.rest)
-        if not isinstance(value, str):
-            raise GraphError(f"found {value!r}, required a name in quotes")
-        self.rest = self.rest[end:].lstrip()
-        return value
-
-    def _typed_name(self) -> str:
-        name = self._string()
-        if name in self.types:
-            raise GraphError(f"{name!r} is defined a second time")
-        self._take(":")
-        dtype = self._until("[")
-        shape = ast.literal_eval(f"({self._until(']')},)".replace("(,", "("))
-        self.types[name] = TensorType(shape, dtype)
-        return name
-
-    def _constant(self) -> None:
-        name = self._typed_name()
-        kind = self.types[name]
-        if self.rest.startswith("="):
-            self._take("=")
-            array = np.asarray(ast.literal_eval(self.rest), kind.dtype.numpy).reshape(kind.shape)
-        else:
-            self._take("sha256")
-            array = np.array(self.arrays[name])
-            if _digest(array) != self.rest:
-                raise GraphError(f"the array given for {name!r} has digest {_digest(array)}")
-        array.setflags(write=False)
-        self.constants[name], self.rest = array, ""
-
-    def _node(self) -> None:
-        outputs = [self._typed_name()]
-        while self.rest.startswith(","):
-            self._take(",")
-            outputs.append(self._typed_name())
-        self._take("=")
-        name = self._until("(")
-        operator: Any = OPERATORS.get(name) or TENSOR_OPERATORS[name]
-        call = ast.parse(f"f({self._attributes()})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        if operator is Repeat:
-            values["body"] = parse_text(values["body"], self.arrays)
-        inputs = []
-        self._take("(")
-        while not self.rest.startswith(")"):
-            inputs.append(self._string())
-            if not self.rest.startswith(")"):
-                self._take(",")
-        self._take(")")
-        self._take("from")
-        extra = tuple(outputs[1:])
-        self.nodes.append(
-            Node(operator(**values), tuple(inputs), outputs[0], self._string(), extra)
-        )
-
-    def _attributes(self) -> str:
-        """Up to the parenthesis that closes the attributes."""
-        depth, quote, escaped = 1, "", False
-        for place, character in enumerate(self.rest):
-            if quote:
-                quote = "" if character == quote and not escaped else quote
-                escaped = character == "\\" and not escaped
-                continue
-            quote = character if character in "'\"" else ""
-            depth += (character == "(") - (character == ")")
-            if not depth:
-                found, self.rest = self.rest[:place], self.rest[place + 1 :].lstrip()
-                return found
-        raise GraphError("an attribute list is not closed")

@@ -5,7 +5,8 @@ import numpy as np
 from ..errors import GraphError
 from .bounds import LIMIT, accumulator_bound
 from .ir import Array, Graph, Node
-from .ops import Conv2d, Dense, Lookup, Requantize
+from .operators.integer.products import Conv2d, Dense
+from .operators.integer.values import Lookup, Requantize
 
 __all__ = ["verify"]
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Union
 
-from dovetail.runtime.html import listing
-
 from ..errors import GraphError
 from .expressions import BinaryFunction, Buffer, Expr, Variable, as_index
 
@@ -192,11 +190,6 @@ class Function:
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     body: Stmt
-
-    def _repr_html_(self) -> str:
-        from .text import to_text
-
-        return listing(f"loop program {self.name}", to_text(self))
 
 
 def block(*statements: Stmt) -> Stmt:

@@ -1,10 +1,15 @@
-"""Borders of a constant around results that are written inside them."""
+"""Borders of a constant around results, in vectors and for threads."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ..loops.expressions import Buffer, Constant, Expr, Variable
-from ..loops.ir import If, LoopKind, Stmt, Store, block, loops
-from .operand import Scope, index
+from ..define.borders import border as plain_border
+from ..define.operand import index
+from ..loops.expressions import Buffer, Constant, Variable
+from ..loops.ir import For, If, LoopKind, Stmt, Store, block, loops
+from ..loops.rewrite import map_statement
+from ..loops.traverse import variables
+from .scope import Scope
 
 __all__ = ["border"]
 
@@ -12,23 +17,19 @@ IMAGE_RANK = 5
 
 
 def border(buffer: Buffer, pads: Sequence[tuple[int, int]], value: Constant, scope: Scope) -> Stmt:
-    """Stores of all elements that are fewer than ``pads`` from an end of a dimension.
-
-    Each once: along a dimension those at its ends, inside of the dimensions before it.  Those of
-    images of several channels, float[N, C / B, H, W, B], row by row, for threads to share them.
+    """The border's stores; those of images of several channels, float[N, C / B, H, W, B], row by
+    row, for threads to share them.
     """
     if scope.machine.threads > 1 and _is_image(buffer, pads):
         return _rows(buffer, pads, value, scope)
-    spans = [(0, size) for size in buffer.shape]
-    statements = []
-    for axis, (before, after) in enumerate(pads):
-        size = buffer.shape[axis]
-        for start, end in ((0, before), (size - after, size)):
-            if start < end:
-                own = [*spans[:axis], (start, end), *spans[axis + 1 :]]
-                statements.append(_fill(buffer, own, value, scope))
-        spans[axis] = (before, size - after)
-    return block(*statements)
+
+    def vector(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or not isinstance(stmt.body, Store):
+            return stmt
+        along = stmt.variable in variables(stmt.body.indices[-1])
+        return replace(stmt, kind=LoopKind.VECTOR) if along else stmt
+
+    return map_statement(plain_border(buffer, pads, value, scope), None, vector)
 
 
 def _is_image(buffer: Buffer, pads: Sequence[tuple[int, int]]) -> bool:
@@ -52,19 +53,3 @@ def _rows(buffer: Buffer, pads: Sequence[tuple[int, int]], value: Constant, scop
     outside = (row < index(above)) | (index(rows - below - 1) < row)
     body = If(outside, fill(0, columns), block(*ends))
     return loops(((channel.name, channels), (row.name, rows)), body)
-
-
-def _fill(buffer: Buffer, spans: Sequence[tuple[int, int]], value: Constant, scope: Scope) -> Stmt:
-    nest: list[tuple[str, int]] = []
-    where: list[Expr] = []
-    for start, end in spans:
-        if end - start == 1:
-            where.append(index(start))
-            continue
-        name = scope.fresh("e")
-        nest.append((name, end - start))
-        where.append(Variable(name) + start if start else Variable(name))
-    body: Stmt = Store(buffer, tuple(where), value)
-    if nest and spans[-1][1] - spans[-1][0] > 1:
-        body = loops((nest.pop(),), body, LoopKind.VECTOR)
-    return loops(tuple(nest), body)

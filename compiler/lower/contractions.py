@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..define.operand import Indices, Operand, Result, converted, index, zero
+from ..define.places import affine, plus
 from ..graph.operators.contractions import Contract
 from ..loops.expressions import (
     Binary,
@@ -33,10 +35,9 @@ from .addends import without_addend
 from .costly import is_costly
 from .dots import LANES, Dots, find_dots
 from .loop_order import order_output, order_summed, order_unrolled
-from .operand import Anchor, Indices, Operand, Result, Scope, converted, index, zero
 from .packing import packed_stores
-from .places import affine, plus
 from .rows import combined_lanes
+from .scope import Anchor, Scope
 from .streams import find_stream
 from .tiling import Machine, Tiling, choose_rows, choose_tiling
 

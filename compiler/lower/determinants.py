@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..define.operand import Operand, Result, converted, index, over
 from ..dtypes import DType
 from ..graph.operators.contractions import Determinant
 from ..loops.expressions import (
@@ -18,7 +19,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, For, If, Let, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Anchor, Operand, Result, Scope, converted, index, over
+from .scope import Anchor, Scope
 
 __all__ = ["DETERMINANTS"]
 

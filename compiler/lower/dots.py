@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ..define.operand import Operand, index
 from ..dtypes import DType
 from ..graph.operators.contractions import Axis, Contract
 from ..loops.expressions import Buffer, Expr
 from ..loops.ir import Invoke, Region, Stmt
-from .operand import Operand, index
 
 __all__ = ["LANES", "Dots", "find_dots"]
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from ..define.operand import Operand
 from ..graph.operators.contractions import Contract
-from .operand import Operand, Scope
+from .scope import Scope
 
 __all__ = ["order_output", "order_summed", "order_unrolled"]
 

@@ -8,13 +8,14 @@ Limits at 0 and 255 are left to the instruction.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..define.operand import index
 from ..dtypes import DType
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
 from ..loops.rewrite import substitute, substitute_expr
 from ..loops.traverse import variables
-from .operand import Scope, index
+from .scope import Scope
 
 __all__ = ["LANES", "PACKED", "Bytes", "find_bytes", "pack", "packed_stores"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..define.operand import Indices, Operand, Result, index, over
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
 from ..graph.operators.recurrent import Activation, Cell, Nonlinearity, Recurrence
@@ -24,7 +25,7 @@ from ..loops.expressions import (
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, block, loops
 from .contractions import combine
-from .operand import Anchor, Indices, Operand, Result, Scope, index, over
+from .scope import Anchor, Scope
 
 __all__ = ["RECURRENT"]
 

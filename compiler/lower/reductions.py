@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..define.operand import Indices, Operand, Result, index, zero
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
 from ..graph.operators.reductions import ArgReduce, Cumulative, Reduce, ReduceFunction, neutral
@@ -10,7 +11,7 @@ from ..loops import expressions
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
 from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
 from .contractions import combine
-from .operand import Anchor, Indices, Operand, Result, Scope, index, zero
+from .scope import Anchor, Scope
 
 __all__ = ["REDUCTIONS", "nest", "variables"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..define.operand import Operand, Result, index, over, zero
 from ..graph.operators.rows import SoftmaxRows
 from ..loops.expressions import (
     Binary,
@@ -17,7 +18,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Anchor, Operand, Result, Scope, index, over, zero
+from .scope import Anchor, Scope
 
 __all__ = ["ROWS", "combined_lanes"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..define.operand import Operand, Result, index, zero
 from ..dtypes import DType
 from ..graph.operators.selection import SuppressOverlaps
 from ..loops.expressions import (
@@ -18,7 +19,7 @@ from ..loops.expressions import (
     Scope as MemoryScope,
 )
 from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
-from .operand import Anchor, Operand, Result, Scope, index, zero
+from .scope import Anchor, Scope
 
 __all__ = ["SELECTION"]
 

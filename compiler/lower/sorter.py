@@ -6,6 +6,7 @@ that are neighbours are merged.  Of equal keys the one that comes first is first
 
 from dataclasses import dataclass, field
 
+from ..define.operand import index
 from ..dtypes import DType
 from ..loops.expressions import (
     Binary,
@@ -22,7 +23,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Scope, index
+from .scope import Scope
 
 __all__ = ["Sorter", "key_type", "sort_key"]
 

@@ -7,9 +7,9 @@ for while this tile is computed.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..define.operand import Operand
 from ..graph.operators.contractions import Axis, Contract
 from ..loops.expressions import Buffer
-from .operand import Operand
 
 __all__ = ["Stream", "find_stream"]
 

@@ -11,8 +11,9 @@ from math import prod
 
 from ..dtypes import DType
 from ..graph.operators.contractions import Axis, Contract
+from ..schedule.rules.cpu.machine import Machine
 
-__all__ = ["Machine", "Tiling", "choose_rows", "choose_tiling"]
+__all__ = ["Tiling", "choose_rows", "choose_tiling"]
 
 STREAMS = 12
 """Registers where lanes lie along the sum: each row is read from end to end, and too many rows at
@@ -27,39 +28,6 @@ EPILOGUE = 8
 
 LEAST_WORK = 1 << 15
 """Products of an operator whose tiles threads share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a tile may use of a CPU's core."""
-
-    vector_bytes: int = 64
-    registers: int = 32
-    """Vector registers, for a tile and the operands of a step."""
-    multiply_adds: int = 2
-    """Started in a cycle."""
-    loads: int = 2
-    """Started in a cycle."""
-    latency: int = 4
-    """Cycles from a multiply-add to the next one that needs its result."""
-    cache_bytes: int = 40
-    """That come from the second-level cache in a cycle."""
-    memory_bytes: int = 10
-    """That come from memory in a cycle, when they are asked for early."""
-    streamed_bytes: int = 1 << 20
-    """Of operands that do not stay in the second-level cache: they are asked for early."""
-    threads: int = 1
-    """That share the outer loops; each has a core."""
-
-    @staticmethod
-    def of_vectors(vector_bytes: int, threads: int = 1) -> "Machine":
-        """An x86-64 CPU with vectors of 64, 32 or 16 bytes: AVX-512 has 32 registers, others 16."""
-        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16, threads=threads)
-
-    def of_dots(self) -> "Machine":
-        """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
-        registers = max(self.registers * self.vector_bytes // 64, 4)
-        return replace(self, vector_bytes=64, registers=registers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ tile are all used before others come; the inner loop is a vector of what lies in
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..define.operand import index
 from ..dtypes import DType
 from ..loops.expressions import Buffer, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
 from ..loops.rewrite import substitute
 from ..loops.traverse import fold, own_expressions, variables, walk
-from .operand import index
 
 __all__ = ["tile_transposed"]
 

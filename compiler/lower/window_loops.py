@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..define.operand import Operand, Result, index, over, zero
 from ..graph.operators.windows import WindowArgMax, WindowReduce
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, LoopKind, Stmt, Store, Update, block, loops
-from .operand import Operand, Result, Scope, index, over, zero
+from .scope import Scope
 
 __all__ = ["Position", "Reduction", "by_lanes", "window_count"]
 

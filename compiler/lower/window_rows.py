@@ -3,11 +3,11 @@
 from dataclasses import replace
 from math import prod
 
+from ..define.operand import over
 from ..graph.operators.windows import WindowReduce
 from ..loops.expressions import Buffer, Expr, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Stmt, Store, block, loops
-from .operand import over
 from .window_loops import Position, Reduction, by_lanes, window_count
 
 __all__ = ["reduce_rows", "worth_rows"]

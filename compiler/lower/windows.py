@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from ..define.operand import Operand, Result, index, over, zero
 from ..dtypes import DType
 from ..graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce, lowest
 from ..loops.expressions import (
@@ -18,7 +19,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
-from .operand import Anchor, Operand, Result, Scope, index, over, zero
+from .scope import Anchor, Scope
 from .window_loops import Position, Reduction, by_lanes
 from .window_rows import reduce_rows, worth_rows
 

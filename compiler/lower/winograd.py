@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..define.operand import Operand, Result, index
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
 from ..graph.operators.integer_winograd import IntegerWinograd, whole_transforms
@@ -22,8 +23,8 @@ from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, 
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
 from .contractions import combine, contract, converted
-from .operand import Anchor, Operand, Result, Scope, index
 from .packing import LANES, PACKED, find_bytes, pack
+from .scope import Anchor, Scope
 from .transforms import Grid, Names, transformed
 from .winograd_rows import rows_together
 

@@ -10,8 +10,8 @@ from ..loops.expressions import Buffer, Variable
 from ..loops.ir import Function, Store, loops
 from ..loops.text import to_text
 from ..loops.work import work
-from ..lower.tiling import Machine
 from ..schedule.records import NO_RECORDS, Records
+from ..schedule.rules.cpu.machine import Machine
 from ..schedule.steps.threads import over_threads
 from ..targets.cpu.llvm.intrinsics import INTRINSICS
 from .ir import Origin, Place

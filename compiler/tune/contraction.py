@@ -4,15 +4,16 @@ import random
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..define.operand import Operand
 from ..graph.ir import Graph
 from ..graph.operators.contractions import Contract
 from ..graph.operators.winograd import Winograd
 from ..loops.expressions import Buffer, Constant
 from ..lower.decisions import Decisions
 from ..lower.dots import find_dots
-from ..lower.operand import Operand
-from ..lower.tiling import Machine, choose_tiling
+from ..lower.tiling import choose_tiling
 from ..lower.winograd import products
+from ..schedule.rules.cpu.machine import Machine
 
 __all__ = ["Contraction", "contraction_of"]
 

@@ -12,13 +12,13 @@ from ..graph.ir import Graph, Node
 from ..graph.keys import group_key
 from ..graph.operators.contractions import Contract
 from ..graph.operators.movement import Reshape
-from ..graph.operators.protocol import Fusion, TensorOperator
+from ..graph.operators.protocol import Fusion
 from ..graph.operators.repetition import Repeat
 from ..graph.operators.winograd import Winograd
 from ..loops.ir import Function
 from ..lower.group import Lowered
-from ..lower.tiling import Machine
 from ..schedule.records import KernelRecord
+from ..schedule.rules.cpu.machine import Machine
 from ..schedule.steps.threads import over_threads
 from ..targets.cpu.llvm.intrinsics import INTRINSICS
 from ..targets.cpu.llvm.target import CpuTarget
@@ -56,7 +56,14 @@ class Setting:
 def _compiler_digest() -> str:
     """Of the sources that decide what a record becomes."""
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
-    for folder in ("lower", "loops", "schedule/steps", "targets/cpu/llvm"):
+    for folder in (
+        "define",
+        "lower",
+        "loops",
+        "schedule/steps",
+        "schedule/rules/cpu",
+        "targets/cpu/llvm",
+    ):
         for path in sorted((compiler / folder).glob("*.py")):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
@@ -148,10 +155,7 @@ def _title(types: Mapping[str, object], nodes: Sequence[Node]) -> str:
     anchor = nodes[-1]
     for node in nodes:
         operator = node.operator
-        if isinstance(operator, TensorOperator) and operator.fusion in (
-            Fusion.CONTRACTION,
-            Fusion.REDUCTION,
-        ):
+        if operator.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION):
             anchor = node
     name = type(anchor.operator).__name__
     if isinstance(anchor.operator, Winograd):

@@ -13,7 +13,7 @@ from dovetail.compiler import CompileOptions, compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph
-from dovetail.compiler.graph.ops import Requantize
+from dovetail.compiler.graph.operators.integer.values import Requantize
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every general operator, by name."""
+"""Every operator, by name."""
 
 from collections.abc import Mapping
 
@@ -12,17 +12,34 @@ from . import (
     recurrent,
     reductions,
     repetition,
+    rows,
     selection,
     sorting,
     transposed,
     windows,
     winograd,
 )
+from .integer import conversions, products, values
+from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
-__all__ = ["TENSOR_OPERATORS"]
+__all__ = ["OPERATORS"]
 
 _ALL: tuple[type[TensorOperator], ...] = (
+    products.Conv2d,
+    products.ConvTranspose2d,
+    products.Dense,
+    integer_windows.AveragePool2d,
+    integer_windows.MaxPool2d,
+    integer_windows.Pad,
+    integer_windows.Upsample2d,
+    values.Add,
+    values.Lookup,
+    values.Requantize,
+    values.Softmax,
+    conversions.Dequantize,
+    conversions.Quantize,
+    conversions.Shift128,
     assembly.Assemble,
     contractions.Contract,
     contractions.Convolution,
@@ -53,6 +70,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     reductions.Cumulative,
     reductions.Reduce,
     repetition.Repeat,
+    rows.SoftmaxRows,
     selection.SuppressOverlaps,
     sorting.Positions,
     sorting.Sort,
@@ -62,4 +80,4 @@ _ALL: tuple[type[TensorOperator], ...] = (
     winograd.Winograd,
 )
 
-TENSOR_OPERATORS: Mapping[str, type[TensorOperator]] = {each.__name__: each for each in _ALL}
+OPERATORS: Mapping[str, type[TensorOperator]] = {each.__name__: each for each in _ALL}

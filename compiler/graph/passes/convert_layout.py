@@ -14,7 +14,8 @@ meet or the graph ends; so the pass ends.
 from dataclasses import dataclass
 
 from ..ir import Graph, Node
-from ..ops import Add, Lookup, Reshape, Transpose
+from ..operators.integer.values import Add, Lookup
+from ..operators.movement import Reshape, Transpose
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["ConvertLayout"]

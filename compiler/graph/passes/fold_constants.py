@@ -11,7 +11,6 @@ from types import MappingProxyType
 import numpy as np
 
 from ..emitter import is_worth_folding
-from ..interpreter import evaluate_all
 from ..ir import Graph
 
 __all__ = ["FoldConstants"]
@@ -32,7 +31,7 @@ class FoldConstants:
             if not kept or not all(name in constants for name in node.inputs):
                 nodes.append(node)
                 continue
-            results = evaluate_all(node.operator, [constants[name] for name in node.inputs])
+            results = node.operator.evaluate([constants[name] for name in node.inputs])
             for name, result in zip(node.outputs, results, strict=True):
                 value = np.array(result)
                 value.setflags(write=False)

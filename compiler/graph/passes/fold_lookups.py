@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir import Array, Graph, Node
-from ..ops import Add, Lookup, Requantize
+from ..operators.integer.values import Add, Lookup, Requantize
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["FoldLookups"]

@@ -10,7 +10,8 @@ Every rewrite leaves one Pad fewer to be read, so the pass ends.
 from dataclasses import dataclass, replace
 
 from ..ir import Graph, Node
-from ..ops import Conv2d, MaxPool2d, Pad
+from ..operators.integer.products import Conv2d
+from ..operators.integer.windows import MaxPool2d, Pad
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["FoldPads"]

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 from ..ir import Array, Graph, Node
 from ..operators.protocol import TensorOperator
-from ..ops import Operator
 
 __all__ = ["MergeCommon"]
 
@@ -68,7 +67,7 @@ def _content(array: Array) -> Hashable | None:
     return str(array.dtype), array.shape, array.tobytes()
 
 
-def _identity(operator: Operator | TensorOperator) -> Hashable | None:
+def _identity(operator: TensorOperator) -> Hashable | None:
     """Equal for operators that do the same; None for those that cannot be compared.
 
     Its text tells -0.0 from 0.0.

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..ir import Array, Graph, Node
 from ..operators.assembly import Assemble
-from ..ops import Conv2d, ConvTranspose2d, Requantize
+from ..operators.integer.products import Conv2d, ConvTranspose2d
+from ..operators.integer.values import Requantize
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["SplitTransposed"]

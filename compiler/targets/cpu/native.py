@@ -21,7 +21,7 @@ from ...front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
 from ...front.onnx.model import import_model
 from ...front.onnx.signatures import InputSignature, bind_dimensions, input_signatures
 from ...graph.ir import Graph, GraphBuilder
-from ...graph.ops import Quantize
+from ...graph.operators.integer.conversions import Quantize
 from ...graph.passes.simplify import simplify
 from ...graph.slices import slice_graph
 from ...graph.text import to_text

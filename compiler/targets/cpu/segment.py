@@ -16,13 +16,13 @@ from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...loops.expressions import Buffer
 from ...loops.verify import verify
-from ...lower.tiling import Machine
 from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...program.calls import Calls
 from ...program.ir import Origin, Place, Program, stops
 from ...program.steps import Shared, Step
 from ...schedule.records import NO_RECORDS, Records
+from ...schedule.rules.cpu.machine import Machine
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.byte_products import ByteProducts

@@ -5,7 +5,9 @@ from typing import Any
 
 from ...errors import UnsupportedOperatorError
 from ...graph.ir import Node
-from ...graph.ops import Dequantize, Quantize, Reshape, Shift128, Softmax, Transpose
+from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from ...graph.operators.integer.values import Softmax
+from ...graph.operators.movement import Reshape, Transpose
 
 __all__ = ["host_steps"]
 

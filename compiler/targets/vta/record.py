@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...graph.ir import Graph
-from ...graph.ops import Requantize
+from ...graph.operators.integer.values import Requantize
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .passes.fuse import Layer, Partition

@@ -5,7 +5,9 @@ from numpy.typing import NDArray
 
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
-from dovetail.compiler.graph.ops import Conv2d, Requantize, TensorType
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Requantize
+from dovetail.compiler.graph.types import TensorType
 
 
 def image_builder(shape: tuple[int, ...] = (1, 6, 5, 3)) -> GraphBuilder:

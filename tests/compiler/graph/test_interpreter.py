@@ -8,16 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.compiler.errors import GraphError
-from dovetail.compiler.graph.interpreter import evaluate, run
-from dovetail.compiler.graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    MaxPool2d,
-    Pad,
-    Requantize,
-    Reshape,
-)
+from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Add, Requantize
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
+from dovetail.compiler.graph.operators.movement import Reshape
 
 from .graphs import image_builder
 
@@ -42,7 +37,7 @@ def test_a_convolution_is_the_loop_nest(
     w = rng.integers(-128, 128, (outputs, *kernel, per_group)).astype(np.int8)
     b = rng.integers(-1000, 1000, outputs).astype(np.int32)
     operator = Conv2d((2, 1), pads, 3 if depthwise else 1, zero_point)
-    found = evaluate(operator, [x, w, b])
+    (found,) = operator.evaluate([x, w, b])
     top, left, _, _ = pads
     for _, oy, ox, o in np.ndindex(*found.shape):
         total = int(b[o])
@@ -58,9 +53,8 @@ def test_a_convolution_is_the_loop_nest(
 def test_requantisation_rounds_every_step_to_float32(acc: int, scale: float, zero: int) -> None:
     product = np.float32(np.float32(acc) * np.float32(scale))
     nearest = round(Fraction(float(product)))
-    found = evaluate(
-        Requantize(zero, -100, 90), [np.array([acc], np.int32), np.array([scale], np.float32)]
-    )
+    operands = [np.array([acc], np.int32), np.array([scale], np.float32)]
+    (found,) = Requantize(zero, -100, 90).evaluate(operands)
     assert found[0] == max(-100, min(90, nearest + zero))
 
 
@@ -68,21 +62,21 @@ def test_requantisation_rounds_every_step_to_float32(acc: int, scale: float, zer
 def test_a_sum_of_equal_scales_is_exact(unsigned: bool) -> None:
     a, b = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128), indexing="ij")
     operator = Add(1.0, 1.0, 3, -4, 7, -90, 100, unsigned)
-    found = evaluate(operator, [a.astype(np.int8), b.astype(np.int8)])
+    (found,) = operator.evaluate([a.astype(np.int8), b.astype(np.int8)])
     np.testing.assert_array_equal(found, np.clip(a - 3 + b + 4 + 7, -90, 100))
 
 
 def test_pools_take_windows_without_and_with_padding() -> None:
     x = np.arange(-8, 8).astype(np.int8).reshape(1, 4, 4, 1)
-    maximum = evaluate(MaxPool2d((2, 2), (2, 2), (1, 1, 1, 1)), [x])
+    (maximum,) = MaxPool2d((2, 2), (2, 2), (1, 1, 1, 1)).evaluate([x])
     assert maximum[0, :, :, 0].tolist() == [[-8, -6, -5], [0, 2, 3], [4, 6, 7]]
-    mean = evaluate(AveragePool2d((2, 2), (2, 2), 0, 1, 0.25), [x])
+    (mean,) = AveragePool2d((2, 2), (2, 2), 0, 1, 0.25).evaluate([x])
     assert mean[0, :, :, 0].tolist() == [[-5, -3], [3, 5]]
 
 
 def test_a_border_is_filled() -> None:
     x = np.ones((1, 1, 1, 2), np.int8)
-    padded = evaluate(Pad((1, 0, 0, 2), -7), [x])
+    (padded,) = Pad((1, 0, 0, 2), -7).evaluate([x])
     assert padded[0, :, :, 0].tolist() == [[-7, -7, -7], [1, -7, -7]]
 
 

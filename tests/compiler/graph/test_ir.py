@@ -9,25 +9,13 @@ import pytest
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph, Node
 from dovetail.compiler.graph.operators.indexing import GatherNd
-from dovetail.compiler.graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Dense,
-    Dequantize,
-    Lookup,
-    MaxPool2d,
-    Operator,
-    Pad,
-    Quantize,
-    Requantize,
-    Reshape,
-    Shift128,
-    Softmax,
-    TensorType,
-    Transpose,
-)
-from dovetail.compiler.graph.type_rules import output_type
+from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
+from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.types import TensorType
 
 from .graphs import image_builder, kinds
 
@@ -96,15 +84,15 @@ def int32(*shape: int) -> TensorType:
     ],
 )
 def test_the_result_has_the_type_of_the_rule(
-    operator: Operator, inputs: tuple[TensorType, ...], result: str
+    operator: TensorOperator, inputs: tuple[TensorType, ...], result: str
 ) -> None:
-    assert str(output_type(operator, inputs)) == result
+    assert [str(each) for each in operator.result(inputs)] == [result]
 
 
 @pytest.mark.parametrize(
     ("operator", "inputs", "message"),
     [
-        (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 8)), "Conv2d: 2 inputs; required 3"),
+        (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 8)), "Conv2d: found 2 inputs, required 3"),
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 7), int32(4)), "required C = 8"),
         (Conv2d(*PLAIN, 1, 0), (IMAGE, int8(4, 3, 3, 8), int32(5)), r"required int32\[4\]"),
         (Conv2d(*PLAIN, 2, 0), (IMAGE, int8(3, 3, 3, 4), int32(3)), "for each of 2 groups"),
@@ -126,10 +114,10 @@ def test_the_result_has_the_type_of_the_rule(
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(
-    operator: Operator, inputs: tuple[TensorType, ...], message: str
+    operator: TensorOperator, inputs: tuple[TensorType, ...], message: str
 ) -> None:
     with pytest.raises(GraphError, match=message):
-        output_type(operator, inputs)
+        operator.result(inputs)
 
 
 def graph_of(*nodes: Node, outputs: tuple[str, ...] = ("y",)) -> Graph:

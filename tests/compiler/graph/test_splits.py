@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
-from dovetail.compiler.graph.ops import Conv2d, ConvTranspose2d, Requantize
+from dovetail.compiler.graph.operators.integer.products import Conv2d, ConvTranspose2d
+from dovetail.compiler.graph.operators.integer.values import Requantize
 from dovetail.compiler.graph.passes.split_transposed import SplitTransposed
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify

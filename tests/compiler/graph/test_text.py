@@ -7,17 +7,12 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
-from dovetail.compiler.graph.ops import (
-    Add,
-    AveragePool2d,
-    Lookup,
-    MaxPool2d,
-    Pad,
-    Reshape,
-    TensorType,
-    Transpose,
-)
-from dovetail.compiler.graph.text import parse_text, to_text
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
+from dovetail.compiler.graph.parse import parse_text
+from dovetail.compiler.graph.text import to_text
+from dovetail.compiler.graph.types import TensorType
 
 from ..random_graphs import random_graph
 from .graphs import assert_same_meaning, convolution, image_builder

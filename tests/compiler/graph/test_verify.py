@@ -5,9 +5,11 @@ import pytest
 
 from dovetail.compiler.errors import GraphError, ModelError
 from dovetail.compiler.graph.bounds import accumulator_bound, check_accumulator
-from dovetail.compiler.graph.interpreter import evaluate
 from dovetail.compiler.graph.ir import Graph
-from dovetail.compiler.graph.ops import Dense, Lookup, Requantize, Reshape, TensorType
+from dovetail.compiler.graph.operators.integer.products import Dense
+from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
+from dovetail.compiler.graph.operators.movement import Reshape
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
 
 from .graphs import convolution, image_builder
@@ -39,7 +41,7 @@ def test_an_accumulator_that_could_overflow_is_refused() -> None:
 def test_the_bound_is_reached() -> None:
     weights, bias = np.full((1, 4), -128, np.int8), np.array([-7], np.int32)
     x = np.full((1, 4), 127, np.int8)
-    found = int(evaluate(Dense(-128), [x, weights, bias])[0, 0])
+    found = int(Dense(-128).evaluate([x, weights, bias])[0][0, 0])
     assert -found == accumulator_bound(weights, bias, -128)
 
 

@@ -26,8 +26,8 @@ from dovetail.compiler.loops.traverse import expressions, walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.borders import border
 from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.lower.operand import Scope
-from dovetail.compiler.lower.tiling import Machine
+from dovetail.compiler.lower.scope import Scope
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 
 F32 = DType.FLOAT32
@@ -41,7 +41,7 @@ def test_all_outside_is_written_and_nothing_inside(
     inner = sizes[: len(pads)]
     shape = tuple(size + sum(own) for size, own in zip(inner, pads, strict=True))
     buffer = Buffer("y", shape, F32)
-    body = border(buffer, pads, Constant(7.0, F32), Scope(Machine()))
+    body = border(buffer, pads, Constant(7.0, F32), Scope(machine=Machine()))
     code = compile_functions([Function("f", (), (buffer,), body)])
     y = np.zeros(shape, np.float32)
     code.run("f", [], [y])
@@ -56,7 +56,7 @@ def test_threads_share_the_border_of_an_image_by_rows(pads: list[int], channels:
     above, below, left, right = pads
     buffer = Buffer("y", (1, channels, 4 + above + below, 3 + left + right, 4), F32)
     around = ((0, 0), (0, 0), (above, below), (left, right), (0, 0))
-    body = border(buffer, around, Constant(7.0, F32), Scope(Machine(threads=2)))
+    body = border(buffer, around, Constant(7.0, F32), Scope(machine=Machine(threads=2)))
     function = Function("f", (), (buffer,), body)
     verify(function)
     expected = np.full(buffer.shape, 7, np.float32)

@@ -22,7 +22,8 @@ from dovetail.compiler.loops.intrinsic import PREFETCH
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.lower.tiling import Machine, choose_tiling
+from dovetail.compiler.lower.tiling import choose_tiling
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 
 from .single import interpreted

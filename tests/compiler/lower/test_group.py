@@ -13,7 +13,7 @@ from dovetail.compiler.loops.ir import For, LoopKind
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.lower.tiling import Machine
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 

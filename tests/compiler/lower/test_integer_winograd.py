@@ -13,8 +13,9 @@ from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Requantize
 from dovetail.compiler.graph.operators.integer_winograd import IntegerWinograd, whole_transforms
-from dovetail.compiler.graph.ops import Conv2d, Requantize
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.winograd import choose_whole_tile, whole_weights
 from dovetail.compiler.targets.cpu.layouts.blocked_products import blocked_weights

@@ -6,7 +6,8 @@ import pytest
 from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph
-from dovetail.compiler.graph.ops import Conv2d, Requantize
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Requantize
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.lower.group import lower_group

@@ -7,7 +7,8 @@ import pytest
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.operators.contractions import Contract, contract
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.lower.tiling import Machine, choose_tiling
+from dovetail.compiler.lower.tiling import choose_tiling
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 
 
 def dense(outputs: int, inputs: int) -> Contract:

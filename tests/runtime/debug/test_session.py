@@ -13,7 +13,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.expected import reference
 from dovetail.compiler.front.onnx.integer.onnx import load_onnx
-from dovetail.compiler.graph.ops import Conv2d
+from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug.moments import Event

@@ -6,7 +6,8 @@ from itertools import product
 
 from ....graph.ir import GraphBuilder
 from ....graph.operators.assembly import Assemble
-from ....graph.ops import AveragePool2d, Pair
+from ....graph.operators.integer.rules import Pair
+from ....graph.operators.integer.windows import AveragePool2d
 from .values import Averaged
 
 __all__ = ["average_within"]

@@ -12,7 +12,8 @@ from onnx import numpy_helper
 
 from ....errors import GraphError, ModelError, UnsupportedOperatorError
 from ....graph.ir import Graph, GraphBuilder
-from ....graph.ops import Dequantize, Shift128, TensorType
+from ....graph.operators.integer.conversions import Dequantize, Shift128
+from ....graph.types import TensorType
 from ..element_types import type_name
 from .onnx_nodes import CONVERTERS, QUANTIZED_OPERATORS
 from .onnx_state import ImportState, OnnxNode

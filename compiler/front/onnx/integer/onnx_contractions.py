@@ -6,7 +6,8 @@ import numpy as np
 
 from ....errors import ModelError, UnsupportedOperatorError
 from ....graph.bounds import check_accumulator
-from ....graph.ops import Conv2d, Dense, Pads, Pair
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.rules import Pads, Pair
 from .onnx_state import ImportState, OnnxNode
 from .values import (
     F32,

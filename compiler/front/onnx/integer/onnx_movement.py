@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from ....errors import UnsupportedOperatorError
-from ....graph.ops import Pad, Reshape
+from ....graph.operators.integer.windows import Pad
+from ....graph.operators.movement import Reshape
 from .onnx_state import ImportState, OnnxNode
 from .values import (
     NCHW_TO_NHWC,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....errors import UnsupportedOperatorError
-from ....graph.ops import Upsample2d
+from ....graph.operators.integer.windows import Upsample2d
 from .onnx_state import ImportState, OnnxNode
 from .values import NCHW_TO_NHWC, Integer, Real, to_nhwc
 

@@ -7,7 +7,8 @@ import numpy as np
 from ....errors import ModelError, UnsupportedOperatorError
 from ....graph.bounds import check_accumulator
 from ....graph.ir import Array
-from ....graph.ops import ConvTranspose2d, Pads, Pair
+from ....graph.operators.integer.products import ConvTranspose2d
+from ....graph.operators.integer.rules import Pads, Pair
 from .onnx_contractions import (
     bias_of,
     group_count,

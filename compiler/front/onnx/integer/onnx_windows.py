@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from ....errors import UnsupportedOperatorError
-from ....graph.ops import MaxPool2d, Pads, Pair
+from ....graph.operators.integer.rules import Pads, Pair
+from ....graph.operators.integer.windows import MaxPool2d
 from .onnx_contractions import pair, window_pads
 from .onnx_state import ImportState, OnnxNode
 from .values import (

@@ -11,17 +11,11 @@ from dovetail.runtime import host
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import GraphBuilder
-from ....graph.ops import (
-    Add,
-    AveragePool2d,
-    Lookup,
-    Pad,
-    Pair,
-    Quantize,
-    Requantize,
-    Reshape,
-    Softmax,
-)
+from ....graph.operators.integer.conversions import Quantize
+from ....graph.operators.integer.rules import Pair
+from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ....graph.operators.integer.windows import AveragePool2d, Pad
+from ....graph.operators.movement import Reshape
 from .average_within import average_within
 from .values import (
     F32,

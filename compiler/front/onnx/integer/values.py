@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....graph.ir import GraphBuilder
-from ....graph.operators.movement import Concatenate
-from ....graph.ops import Pads, Pair, Reshape, Transpose
+from ....graph.operators.integer.rules import Pads, Pair
+from ....graph.operators.movement import Concatenate, Reshape, Transpose
 
 __all__ = [
     "F32",

@@ -24,23 +24,12 @@ from ....graph.operators.elementwise import (
     MultiplyAdd,
 )
 from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
-from ....graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Dense,
-    Dequantize,
-    Lookup,
-    MaxPool2d,
-    Pad,
-    Quantize,
-    Requantize,
-    Shift128,
-    Softmax,
-    Upsample2d,
-)
 from .integer_products import conv2d, dense, largest_sum
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes

@@ -9,8 +9,8 @@ from ....graph.bounds import accumulator_bound
 from ....graph.ir import Array, Graph
 from ....graph.operators.contractions import Convolution
 from ....graph.operators.elementwise import BinaryFunction
+from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.movement import PadTensor
-from ....graph.ops import Conv2d, Dense
 from .raised_bytes import RAISE, RaisedBytes
 
 __all__ = ["conv2d", "dense", "largest_sum"]

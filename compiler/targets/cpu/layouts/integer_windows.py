@@ -6,9 +6,9 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.operators.elementwise import BinaryFunction
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Expand, PadTensor, Reshape, Slice
 from ....graph.operators.windows import WindowFunction, WindowReduce
-from ....graph.ops import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from .raised_bytes import F32, RAISE, RaisedBytes
 
 __all__ = ["window"]

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
-from ....graph.ops import Add, Conv2d, MaxPool2d, Pads, Pair
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.rules import Pads, Pair
+from ....graph.operators.integer.values import Add
+from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
 from ..passes.fuse import Layer, Partition

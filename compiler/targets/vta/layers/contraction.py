@@ -4,7 +4,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph
-from ....graph.ops import Conv2d
+from ....graph.operators.integer.products import Conv2d
 from ....loops.expressions import (
     BinaryFunction,
     Buffer,

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import UnsupportedOperatorError
-from ....graph.interpreter import evaluate
-from ....graph.ops import Add
+from ....graph.operators.integer.values import Add
 
 __all__ = ["FixedPointAdd", "find_fixed_point"]
 
@@ -47,7 +46,7 @@ def find_fixed_point(add: Add) -> FixedPointAdd:
     """
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
-    wanted = evaluate(add, [a, b])
+    (wanted,) = add.evaluate((a, b))
     best: FixedPointAdd | None = None
     hard = np.ones(wanted.shape, bool)
     steps = sorted(

@@ -11,7 +11,8 @@ with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out
 
 from dataclasses import dataclass
 
-from ....graph.ops import Conv2d, Pair
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.rules import Pair
 
 __all__ = ["Image", "find_image"]
 

@@ -8,7 +8,9 @@ import numpy as np
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
-from ....graph.ops import Add, AveragePool2d, Conv2d, Lookup, MaxPool2d, Upsample2d
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.values import Add, Lookup
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Function, Stmt, block, loops
 from ..passes.fuse import Layer

@@ -6,7 +6,8 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph
-from ....graph.ops import AveragePool2d, MaxPool2d, Requantize
+from ....graph.operators.integer.values import Requantize
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from ....loops.expressions import BinaryFunction, Cast, Constant, Expr, Load, Variable
 from ..passes.fuse import Layer
 from .activation import Activation

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....graph.ir import Array, Graph, GraphBuilder, Node
-from ....graph.ops import Conv2d, Dense, Reshape, Transpose
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.movement import Reshape, Transpose
 
 __all__ = ["DenseToConv"]
 

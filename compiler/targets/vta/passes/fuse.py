@@ -15,18 +15,11 @@ from dataclasses import dataclass, field
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
-from ....graph.operators.movement import Slice
-from ....graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Lookup,
-    MaxPool2d,
-    Pair,
-    Requantize,
-    Reshape,
-    Upsample2d,
-)
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.rules import Pair
+from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
+from ....graph.operators.movement import Reshape, Slice
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]

@@ -13,17 +13,11 @@ from dataclasses import dataclass
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Slice
-from ....graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Lookup,
-    MaxPool2d,
-    Requantize,
-    TensorType,
-    Upsample2d,
-)
+from ....graph.types import TensorType
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....graph.ir import Array, Graph, Node
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.values import Requantize
 from ....graph.operators.movement import Concatenate, Slice
-from ....graph.ops import Conv2d, Requantize
 from ....graph.rewrite import Rewriter, rewrite
 
 __all__ = ["SplitGroups", "is_depthwise"]

@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Node
-from dovetail.compiler.graph.ops import (
-    Add,
-    Lookup,
-    MaxPool2d,
-    Pad,
-    Requantize,
-    Reshape,
-    Transpose,
-)
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.windows import MaxPool2d, Pad
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.passes.convert_layout import ConvertLayout
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.fold_constants import FoldConstants

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.errors import DoesNotFitError, ScheduleError
-from dovetail.compiler.graph.ops import Add
+from dovetail.compiler.graph.operators.integer.values import Add
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import by_name
 from dovetail.compiler.loops.ir import Function, LoopKind

@@ -8,7 +8,10 @@ import pytest
 
 from dovetail.compiler.front.onnx.integer.onnx import import_onnx, load_onnx
 from dovetail.compiler.graph.interpreter import run
-from dovetail.compiler.graph.ops import Conv2d, Dense, Lookup, Pad, Requantize, Transpose
+from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
+from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.windows import Pad
+from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.passes.simplify import simplify
 
 from .models import F32, Array, ModelBuilder, check

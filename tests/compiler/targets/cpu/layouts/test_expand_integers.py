@@ -10,24 +10,13 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract
-from dovetail.compiler.graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Dense,
-    Dequantize,
-    Lookup,
-    MaxPool2d,
-    Operator,
-    Pad,
-    Quantize,
-    Requantize,
-    Reshape,
-    Shift128,
-    Softmax,
-    TensorType,
-    Transpose,
-)
+from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
+from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.cpu.layouts.expand_integers import ExpandIntegers
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
@@ -84,7 +73,7 @@ def check(graph: Graph, level: str = "native") -> None:
         (Transpose((0, 3, 1, 2)), ("int8",)),
     ],
 )
-def test_an_operator_keeps_its_bytes(operator: Operator, kinds: tuple[str, ...]) -> None:
+def test_an_operator_keeps_its_bytes(operator: TensorOperator, kinds: tuple[str, ...]) -> None:
     builder = GraphBuilder()
     names = [builder.input(f"x{n}", TensorType(IMAGE, kind)) for n, kind in enumerate(kinds)]
     check(builder.build((builder.node(operator, tuple(names), "y", "n"),)))

@@ -7,9 +7,10 @@ from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.operators.contractions import Contract
+from dovetail.compiler.graph.operators.integer.values import Add
+from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
 from dovetail.compiler.graph.operators.movement import PadTensor, Slice
 from dovetail.compiler.graph.operators.windows import WindowReduce
-from dovetail.compiler.graph.ops import Add, MaxPool2d
 from dovetail.compiler.pipeline.passes import Pipeline
 from dovetail.compiler.targets.cpu.layouts.share_borders import ShareBorders
 from dovetail.compiler.targets.cpu.segment import EXACT_PASSES, compile_segment

@@ -9,17 +9,11 @@ from numpy.typing import NDArray
 
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
-from dovetail.compiler.graph.ops import (
-    Add,
-    AveragePool2d,
-    Conv2d,
-    Dense,
-    Lookup,
-    MaxPool2d,
-    Requantize,
-    Reshape,
-    TensorType,
-)
+from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d
+from dovetail.compiler.graph.operators.movement import Reshape
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.targets.vta.layers.activation import Activation, plan_activations

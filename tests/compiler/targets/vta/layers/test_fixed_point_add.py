@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.errors import UnsupportedOperatorError
-from dovetail.compiler.graph.interpreter import evaluate
 from dovetail.compiler.graph.ir import GraphBuilder
-from dovetail.compiler.graph.ops import Add, Lookup, TensorType
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.layers.fixed_point_add import (
     ACCUMULATOR_LIMIT,
     MULTIPLIER_LIMIT,
@@ -32,7 +32,7 @@ def test_ratios_like_those_of_residual_networks_are_exact() -> None:
     for add in adds:
         form = find_fixed_point(add)
         assert form.inexact_pairs == 0
-        np.testing.assert_array_equal(_in_fixed_point(add, form), evaluate(add, [A, B]))
+        np.testing.assert_array_equal(_in_fixed_point(add, form), add.evaluate([A, B])[0])
 
 
 @given(RATIOS, RATIOS, st.tuples(INT8, INT8, INT8), st.booleans())
@@ -42,7 +42,7 @@ def test_count_of_inexact_pairs_is_right(
 ) -> None:
     add = Add(a_ratio, b_ratio, *zero_points, -128, 127, unsigned)
     form = find_fixed_point(add)
-    found, wanted = _in_fixed_point(add, form), evaluate(add, [A, B])
+    found, wanted = _in_fixed_point(add, form), add.evaluate([A, B])[0]
     assert np.count_nonzero(found != wanted) == form.inexact_pairs
     assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1
 
@@ -67,7 +67,7 @@ def test_ties_round_as_the_float_formula_does(
     add = Add(*ratios, *zero_points, -128, 127)
     form = find_fixed_point(add)
     assert form.inexact_pairs == 0
-    np.testing.assert_array_equal(_in_fixed_point(add, form), evaluate(add, [A, B]))
+    np.testing.assert_array_equal(_in_fixed_point(add, form), add.evaluate([A, B])[0])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_layers_kernel_gives_that_many_wrong_pairs(add: Add) -> None:
     for activation, values in zip(layer.inputs, (A, B), strict=True):
         arrays[activation.name] = to_blocked(values, activation)
     found = run_function(layer.function, arrays, layer.output).ravel()
-    assert np.count_nonzero(found != evaluate(add, [A, B])) == layer.inexact_pairs
+    assert np.count_nonzero(found != add.evaluate([A, B])[0]) == layer.inexact_pairs
 
 
 def test_ratios_beyond_the_multipliers_are_refused() -> None:

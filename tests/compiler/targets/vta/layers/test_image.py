@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.compiler.graph.ops import Conv2d
+from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.targets.vta.layers.image import find_image
 
 CASES = [

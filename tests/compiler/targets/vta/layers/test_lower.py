@@ -7,15 +7,11 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.ir import Graph, GraphBuilder, Node
-from dovetail.compiler.graph.ops import (
-    Add,
-    Conv2d,
-    Lookup,
-    MaxPool2d,
-    Requantize,
-    Reshape,
-    TensorType,
-)
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
+from dovetail.compiler.graph.operators.movement import Reshape
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.ir import Allocate
 from dovetail.compiler.loops.parse import parse

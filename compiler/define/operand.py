@@ -1,4 +1,4 @@
-"""What the lowering of an operator works with: operands, results and fresh names."""
+"""What the definition of an operator works with: operands, results and fresh names."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,6 @@ from ..dtypes import DType
 from ..graph.types import TensorType
 from ..loops.expressions import Buffer, Cast, Constant, Expr, Select, Variable
 from ..loops.ir import Stmt
-from .decisions import Decisions
-from .tiling import Machine
 
 __all__ = [
     "Anchor",
@@ -86,12 +84,6 @@ class Scope:
     statement: what its argument builds, in which operands' values that are used twice have names.
     """
 
-    machine: Machine = field(default_factory=Machine)
-    """The CPU that the function is for."""
-    decisions: Decisions = field(default_factory=Decisions)
-    """What was decided about the anchor's loops."""
-    taken: Decisions = field(default_factory=Decisions)
-    """The same, and what the rules chose where nothing was decided."""
     counts: dict[str, int] = field(default_factory=dict)
     statement: Callable[[Callable[[], Stmt]], Stmt] = field(default=lambda build: build())
 

@@ -1,0 +1,34 @@
+"""A group's loop program, before any target's schedule."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..loops.ir import Function
+
+__all__ = ["Definition", "Kind"]
+
+
+class Kind(StrEnum):
+    """What the loops of a group are like: by it, a target chooses the rule that schedules them."""
+
+    ELEMENTS = "elements"
+    """No anchor: a nest over the elements of each result."""
+    CONTRACTION = "contraction"
+    """Sums of products over labels."""
+    CONVOLUTION = "convolution"
+    """Sums of products whose operands have zeros around them, and between their elements."""
+    INDEXING = "indexing"
+    """A copy, and then writes where integers say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """function: serial loops; its buffers are called ``in0``, ``out0``, ...
+
+    inputs, outputs: the tensors that belong to its buffers.
+    """
+
+    function: Function
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kind: Kind

@@ -1,0 +1,28 @@
+"""How each operator of the graph becomes loops."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .convolutions import CONVOLUTIONS
+from .definition import Kind
+from .elementwise import ELEMENTWISE
+from .indexing import INDEXING, INDEXING_ANCHORS
+from .movement import MOVEMENT
+from .operand import Anchor, Element
+
+__all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
+
+ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
+"""Operators whose result elements are expressions."""
+
+FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
+    Kind.CONVOLUTION: CONVOLUTIONS,
+    Kind.INDEXING: INDEXING_ANCHORS,
+}
+"""Operators with loops of their own."""
+
+ANCHORS: Mapping[type[Any], tuple[Kind, Anchor]] = {
+    operator: (kind, anchor)
+    for kind, family in FAMILIES.items()
+    for operator, anchor in family.items()
+}

@@ -1,0 +1,75 @@
+"""What the operators of integer layers share: checks of attributes and types, and windows."""
+
+import numpy as np
+
+from ....dtypes import DType
+from ....errors import GraphError
+from ...types import TensorType
+from ..protocol import Array, require
+
+__all__ = [
+    "F32",
+    "Pads",
+    "Pair",
+    "check",
+    "is_int8",
+    "require_bytes",
+    "require_exactly",
+    "require_image",
+    "sliding_windows",
+    "window_counts",
+]
+
+F32 = np.float32
+
+Pair = tuple[int, int]
+"""Height, width."""
+Pads = tuple[int, int, int, int]
+"""Top, left, bottom, right."""
+
+
+def is_int8(value: int) -> bool:
+    """Whether ``value`` is one of int8."""
+    return -128 <= value <= 127
+
+
+def check(operator: object, holds: bool, required: str) -> None:
+    """Raise GraphError, with the operator's attributes, unless ``holds``."""
+    if not holds:
+        raise GraphError(f"{operator}: required {required}")
+
+
+def require_exactly(operator: object, found: TensorType, required: TensorType) -> None:
+    """Raise GraphError unless a type is the required one."""
+    require(operator, found == required, found, str(required))
+
+
+def require_bytes(operator: object, x: TensorType) -> None:
+    """Raise GraphError unless ``x`` is int8."""
+    require(operator, x.dtype == DType.INT8, x, "int8")
+
+
+def require_image(operator: object, x: TensorType) -> None:
+    """Raise GraphError unless ``x`` is int8[1, H, W, C]."""
+    fits = len(x.shape) == 4 and x.shape[0] == 1 and x.dtype == DType.INT8
+    require(operator, fits, x, "int8[1, H, W, C]")
+
+
+def window_counts(shape: tuple[int, ...], kernel: Pair, strides: Pair, pads: Pads) -> Pair:
+    """Rows and columns of windows on an image of ``shape``.
+
+    Raises GraphError when not one fits.
+    """
+    height = (shape[1] + pads[0] + pads[2] - kernel[0]) // strides[0] + 1
+    width = (shape[2] + pads[1] + pads[3] - kernel[1]) // strides[1] + 1
+    if height < 1 or width < 1:
+        raise GraphError(f"a {kernel[0]}x{kernel[1]} window does not fit {shape[1]}x{shape[2]}")
+    return height, width
+
+
+def sliding_windows(x: Array, kernel: Pair, strides: Pair, pads: Pads, fill: int) -> Array:
+    """Every window: [1, OH, OW, C, KH, KW]."""
+    top, left, bottom, right = pads
+    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(1, 2))
+    return view[:, :: strides[0], :: strides[1]]

@@ -1,0 +1,1 @@
+"""Rules of targets: which steps make a definition fast."""

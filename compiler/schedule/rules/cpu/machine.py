@@ -1,0 +1,38 @@
+"""What the rules know of a CPU's core."""
+
+from dataclasses import dataclass, replace
+
+__all__ = ["Machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a tile may use of a CPU's core."""
+
+    vector_bytes: int = 64
+    registers: int = 32
+    """Vector registers, for a tile and the operands of a step."""
+    multiply_adds: int = 2
+    """Started in a cycle."""
+    loads: int = 2
+    """Started in a cycle."""
+    latency: int = 4
+    """Cycles from a multiply-add to the next one that needs its result."""
+    cache_bytes: int = 40
+    """That come from the second-level cache in a cycle."""
+    memory_bytes: int = 10
+    """That come from memory in a cycle, when they are asked for early."""
+    streamed_bytes: int = 1 << 20
+    """Of operands that do not stay in the second-level cache: they are asked for early."""
+    threads: int = 1
+    """That share the outer loops; each has a core."""
+
+    @staticmethod
+    def of_vectors(vector_bytes: int, threads: int = 1) -> "Machine":
+        """An x86-64 CPU with vectors of 64, 32 or 16 bytes: AVX-512 has 32 registers, others 16."""
+        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16, threads=threads)
+
+    def of_dots(self) -> "Machine":
+        """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
+        registers = max(self.registers * self.vector_bytes // 64, 4)
+        return replace(self, vector_bytes=64, registers=registers)
