@@ -19,7 +19,18 @@ from .narrow import NARROW_TYPES
 from .node import OnnxNode
 from .table import CONVERTERS
 
-__all__ = ["import_model"]
+__all__ = ["ImportRecord", "import_model"]
+
+
+@dataclass(slots=True)
+class ImportRecord:
+    """What the model calls the tensors of the graph, and the operators of its nodes by the nodes'
+    names.
+    """
+
+    tensors: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
 
 
 def import_model(
@@ -27,11 +38,12 @@ def import_model(
     inputs: Mapping[str, Value],
     builder: GraphBuilder,
     resolve: Callable[[str], Array] | None = None,
+    record: ImportRecord | None = None,
 ) -> tuple[tuple[str, Value], ...]:
     """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
 
     inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
-    resolve: computes the value of a tensor that a shape depends on.
+    resolve: computes the value of a tensor that a shape depends on.  record: to be filled.
     Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
     names the node.
@@ -50,6 +62,12 @@ def import_model(
         raise ModelError(f"input {missing[0]!r} is not given; required are {required}")
     walker.scopes.append(dict(inputs))
     results = walker.graph(model.graph)
+    if record is not None:
+        for name, value in walker.scopes[0].items():
+            if isinstance(value, Tensor):
+                record.tensors.setdefault(value.name, name)
+        for position, proto in enumerate(model.graph.node):
+            record.kinds[_node(proto, position).name] = proto.op_type
     names = [each.name for each in model.graph.output]
     return tuple(zip(names, results, strict=True))
 

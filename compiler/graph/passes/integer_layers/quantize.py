@@ -9,14 +9,15 @@ import numpy as np
 
 from dovetail.runtime import host
 
-from ....errors import UnsupportedOperatorError
-from ....graph.ir import GraphBuilder
-from ....graph.operators.integer.conversions import Quantize
-from ....graph.operators.integer.rules import Pair
-from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
-from ....graph.operators.integer.windows import AveragePool2d, Pad
-from ....graph.operators.movement import Reshape
+from ...ir import GraphBuilder
+from ...operators.integer.conversions import Quantize
+from ...operators.integer.rules import Pair
+from ...operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...operators.integer.windows import AveragePool2d, Pad
+from ...operators.movement import Reshape
 from .average_within import average_within
+from .layouts import join_tensors, permuted, to_model_order
+from .state import State, UnrecognisedError
 from .values import (
     F32,
     Accumulated,
@@ -31,9 +32,6 @@ from .values import (
     Sum,
     Value,
     identity_order,
-    join_tensors,
-    permuted,
-    to_model_order,
 )
 
 __all__ = ["code_points", "quantize"]
@@ -45,25 +43,26 @@ def code_points(real: Real) -> Array:
 
 
 def quantize(
-    graph: GraphBuilder, value: Value, scale: np.float32, zero_point: int, stem: str, origin: str
+    state: State, value: Value, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
     """QuantizeLinear of ``value``: add the operators, the last with a name from ``stem``.
 
-    zero_point: of int8.  Raises UnsupportedOperatorError for a value that has no integer operator.
+    zero_point: of int8.  Raises UnrecognisedError for a value that has no integer operator.
     """
+    graph = state.builder
     match value:
         case Floating(name=name, permutation=permutation):
             operator = Quantize(float(scale), zero_point)
             return Integer(graph.node(operator, (name,), stem, origin), permutation)
         case Accumulated():
-            return _requantize(graph, value, scale, zero_point, stem, origin)
+            return _requantize(state, value, scale, zero_point, stem, origin)
         case Sum():
             return _add(graph, value, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
         case Joined(parts=parts, axis=axis):
             tensors = [
-                quantize(graph, part, scale, zero_point, f"{stem}/part", origin) for part in parts
+                quantize(state, part, scale, zero_point, f"{stem}/part", origin) for part in parts
             ]
             return join_tensors(graph, tensors, axis, stem, origin)
         case Softmaxed(real=real):
@@ -75,30 +74,43 @@ def quantize(
             if value.scale == scale and value.zero_point == zero_point:
                 return tensor
             return _lookup(graph, value, code_points(value), scale, zero_point, stem, origin)
-        case Function(real=real, values=values):
+        case Function(real=real, values=values) if values.dtype == F32:
             return _lookup(graph, real, values, scale, zero_point, stem, origin)
         case _:
-            raise UnsupportedOperatorError(
-                f"node {origin!r}: cannot quantise a {type(value).__name__}; required the result "
-                "of a supported operator on quantised tensors"
+            raise UnrecognisedError(
+                f"cannot quantise a {type(value).__name__}; required the result of a supported "
+                "operator on quantised tensors"
             )
 
 
 def _requantize(
-    graph: GraphBuilder,
+    state: State,
     value: Accumulated,
     scale: np.float32,
     zero_point: int,
     stem: str,
     origin: str,
 ) -> Integer:
+    total, graph = _sum(state, value), state.builder
     low, high = _limits(value, scale, zero_point)
-    channels = graph.types[value.tensor.name].shape[-1]
+    channels = graph.types[total].shape[-1]
     ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
     scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
     operator = Requantize(zero_point, low, high)
-    name = graph.node(operator, (value.tensor.name, scales), stem, origin)
-    return Integer(name, value.tensor.permutation)
+    name = graph.node(operator, (total, scales), stem, origin)
+    return Integer(name, value.permutation)
+
+
+def _sum(state: State, value: Accumulated) -> str:
+    """The int32 sum of products and bias; one for all that quantise it."""
+    key = (value.operator, value.x, value.weights, value.bias.tobytes())
+    if key not in state.sums:
+        graph = state.builder
+        bias = graph.constant(f"{value.stem}/bias", value.bias.astype(np.int32))
+        inputs = (value.x, value.weights, bias)
+        name = graph.node(value.operator, inputs, f"{value.stem}/sum", value.origin)
+        state.sums[key] = name
+    return state.sums[key]
 
 
 def _add(

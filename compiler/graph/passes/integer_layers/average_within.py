@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ....graph.ir import GraphBuilder
-from ....graph.operators.assembly import Assemble
-from ....graph.operators.integer.rules import Pair
-from ....graph.operators.integer.windows import AveragePool2d
+from ...ir import GraphBuilder
+from ...operators.assembly import Assemble
+from ...operators.integer.rules import Pair
+from ...operators.integer.windows import AveragePool2d
 from .values import Averaged
 
 __all__ = ["average_within"]
