@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-expected mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,11 +71,11 @@ docs: $(READY) ## Generate docs/isa.md, and build the documentation site in buil
 	$(BIN)/python -m dovetail.isa.document
 	$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/doctrees . build/site
 
+diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
+	$(PYTHON) docs/site/diagrams.py
+
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)
-
-benchmark-expected: $(READY) ## Compare the cycles that the compiler expects with the simulator's, layer by layer
-	$(BIN)/python benchmarks/expected.py $(ARGS)
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.targets.vta.mutants --count 1000 $(ARGS)

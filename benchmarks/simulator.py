@@ -24,13 +24,13 @@ from rich.table import Table
 
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import find_config
 from dovetail.isa.launch import Launch
-from dovetail.isa.state import MachineState
 from dovetail.runtime.executor import prepare_launch
 from dovetail.runtime.targets import open_device
 from dovetail.vta_hw.build import build_harness
-from dovetail.vta_sim.machine import simulate
+from dovetail.vta_sim.timing import time_program
 
 CONFIG = find_config("zynq7020")
 LAYER = "conv 3x3, 56x56x64"
@@ -89,17 +89,10 @@ def measure(name: str, launch: Launch, repetitions: int) -> Measured:
 
 def time_clock(launch: Launch) -> tuple[float, dict[str, int]]:
     """Seconds and counters of a run without data."""
-    state = MachineState.zeros(launch.config, launch.dram)
-    window = (0, launch.dram.size - 1)
+    first = launch.program_address
+    code = launch.dram[first : first + launch.program_count * INSTRUCTION_BYTES]
     begin = time.perf_counter()
-    done = simulate(
-        state,
-        launch.program_address,
-        launch.program_count,
-        window,
-        watchdog=launch.watchdog,
-        data=False,
-    )
+    done = time_program(code.reshape(-1, INSTRUCTION_BYTES), launch.config, first)
     return time.perf_counter() - begin, done.counters
 
 

@@ -26,7 +26,7 @@ SITES = {
     "MULT18X18D": ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")),
     "DP16KD": ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3")),
 }
-"""Of each cell in a block: columns from the first one, and name."""
+"""Cells of a block: columns from the first one, and name."""
 IN_BLOCK = 4
 
 SLABS = ((0, 1, 2), (3, 4, 5), (7, 8, 9), (10, 11, 12))
@@ -186,7 +186,7 @@ def _place_vector_lanes(
 
 
 def _memories(cells: Mapping[str, Cell]) -> dict[str, list[Memory]]:
-    """Of each scratchpad: its memories."""
+    """The memories of each scratchpad."""
     found: dict[str, list[Memory]] = defaultdict(list)
     for name, cell in cells.items():
         match = MEMORY.match(name)

@@ -70,7 +70,7 @@ class Placement:
 
     @property
     def slack(self) -> float:
-        """Of the worst domain: how many times faster it is than required."""
+        """How many times faster the worst clock domain is than required."""
         return min(found / required for found, required in self.clocks.values())
 
 
@@ -150,7 +150,7 @@ def pack(placement: Placement, folder: Path) -> Path:
 
 
 def clocks_of(report: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Of each clock in nextpnr's report: the highest and the required frequency, Hz.
+    """The highest and the required frequency of each clock in nextpnr's report, Hz.
 
     And of each pair of clocks with paths from one to the other, as "FROM to TO": nextpnr requires
     nothing of these.  All clocks of a board are of one PLL, and rise together where there are such

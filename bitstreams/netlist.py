@@ -80,7 +80,7 @@ class Netlist:
 
 
 def wires(cell: Cell, ports: Iterable[str]) -> list[tuple[str, Bit]]:
-    """Those of ``ports`` that are connected to a wire, and the wire's bit."""
+    """The connected ones among ``ports``, each with its wire's bit."""
     found = cell["connections"]
     return [(port, bit) for port in ports for bit in found.get(port, ()) if bit not in CONSTANTS]
 

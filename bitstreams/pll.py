@@ -33,7 +33,7 @@ class Pll:
 
     @property
     def clock_hz(self) -> float:
-        """Of the first two outputs."""
+        """Frequency of the first two outputs, Hz."""
         return self.source / self.reference * self.feedback
 
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["UartReceiver", "UartTransmitter"]
 
 BITS = 10
-"""Of a byte on the line: start, eight, stop."""
+"""Bits that a byte takes on the line: start, eight, stop."""
 
 
 class UartReceiver(wiring.Component):

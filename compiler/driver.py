@@ -10,6 +10,7 @@ from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.parts import PartModule, join_parts
+from dovetail.vta_sim.timing import time_program
 
 from .errors import ModelError, UnsupportedOperatorError
 from .front.onnx.integer.onnx import import_onnx, load_onnx
@@ -92,7 +93,7 @@ def _for_accelerator(
 ) -> Module:
     """All of the model, or else, with the CPU, the parts of it."""
     try:
-        return compile_accelerated(model, target, config, options, trace)
+        return compile_accelerated(model, target, config, options, trace, time_program)
     except (ModelError, UnsupportedOperatorError) as problem:
         found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
         if found is None:
@@ -104,7 +105,7 @@ def _for_accelerator(
 
     def compiled(part: Part) -> PartModule:
         module = (
-            compile_accelerated(part.model, target, config, options, trace)
+            compile_accelerated(part.model, target, config, options, trace, time_program)
             if part.on_accelerator
             else _for_cpu(part.model, {}, options, trace)
         )

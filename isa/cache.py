@@ -124,7 +124,7 @@ def _open_file(path: str, flags: int) -> int:
 
 
 def _digest(name: str, content: bytes) -> bytes:
-    """Of an entry; that of one name does not fit another."""
+    """The digest of an entry; it covers the name, so that no entry passes for another."""
     digest = hashlib.sha256(name.encode() + b"\0")
     digest.update(content)
     return digest.digest()

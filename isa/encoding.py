@@ -37,27 +37,33 @@ def _units(mask: int) -> Units:
 def field_values(instruction: Instruction) -> dict[str, int]:
     """The value of every field of the instruction's format, in the format's order."""
     values: dict[str, int] = {"opcode": instruction.unit + 1}
-    for field in fields(instruction):
-        value = getattr(instruction, field.name)
+    for name, levels in PARTS[type(instruction)]:
+        value = getattr(instruction, name)
         if isinstance(value, frozenset):
-            values[field.name] = _mask(value)
+            values[name] = _mask(value)
         elif isinstance(value, Memory):
-            values[field.name] = value.code if instruction.unit is Unit.LOAD else SIDES.index(value)
+            values[name] = value.code if instruction.unit is Unit.LOAD else SIDES.index(value)
         elif isinstance(value, tuple):
-            levels = _level_names(instruction.format, field.name)
             if len(value) != len(levels):
                 raise EncodingError(
-                    f"{instruction.format.name}: {field.name} has {len(value)} levels; "
+                    f"{instruction.format.name}: {name} has {len(value)} levels; "
                     f"required {len(levels)}"
                 )
             values.update(zip(levels, value, strict=True))
         else:
-            values[field.name] = int(value)
+            values[name] = int(value)
     return {field.name: values[field.name] for field in instruction.format.fields}
 
 
 def _level_names(layout: Format, stem: str) -> list[str]:
     return [f.name for f in layout.fields if f.name[:-1] == stem and f.name[-1].isdigit()]
+
+
+PARTS: dict[type[object], list[tuple[str, list[str]]]] = {
+    cls: [(field.name, _level_names(cls.format, field.name)) for field in fields(cls)]
+    for cls in CLASSES
+}
+"""Each field of an instruction, and the fields of the format that hold its levels."""
 
 
 def encode(instruction: Instruction) -> bytes:
@@ -87,10 +93,9 @@ def decode(data: bytes) -> Instruction:
     cls = CLASSES[opcode - 1]
     values = cls.format.decode(word)
     arguments: dict[str, object] = {}
-    for field in fields(cls):
-        name = field.name
+    for name, levels in PARTS[cls]:
         if name not in values:
-            arguments[name] = tuple(values[level] for level in _level_names(cls.format, name))
+            arguments[name] = tuple(values[level] for level in levels)
         elif name in ("wait", "post"):
             arguments[name] = _units(values[name])
         else:

@@ -69,9 +69,6 @@ class Format:
 
         Raises EncodingError for a missing, unknown or out-of-range value.
         """
-        unknown = set(values) - {field.name for field in self.fields}
-        if unknown:
-            raise EncodingError(f"{self.name} has no field {', '.join(sorted(unknown))}")
         word = place = 0
         for field in self.fields:
             if field.name not in values:
@@ -83,6 +80,9 @@ class Format:
                 )
             word |= (value & ((1 << field.width) - 1)) << place
             place += field.width
+        if len(values) > len(self.fields):
+            unknown = set(values) - {field.name for field in self.fields}
+            raise EncodingError(f"{self.name} has no field {', '.join(sorted(unknown))}")
         return word
 
     def decode(self, word: int) -> dict[str, int]:

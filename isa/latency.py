@@ -34,7 +34,7 @@ class Stages:
 
 
 def pipeline_stages(config: HardwareConfig) -> Stages:
-    """Those of a configuration."""
+    """The pipeline stages of a configuration."""
     return DEEP if config.deep_pipelines else Stages()
 
 
@@ -42,12 +42,12 @@ DEEP = Stages(dispatch=3, accept=2, setup=3, cut=2, check=3, receive=1, read=1, 
 
 
 def issue_cycles(config: HardwareConfig) -> dict[Unit, int]:
-    """Of GEMM and VECTOR: cycles in which each iteration is issued."""
+    """Cycles in which GEMM and VECTOR issue one iteration."""
     return {Unit.GEMM: config.tile_cycles, Unit.VECTOR: config.vector_cycles}
 
 
 def compute_latency(config: HardwareConfig) -> dict[Unit, int]:
-    """Of GEMM and VECTOR: cycles from an instruction's last issue to its last write."""
+    """Cycles from the last issue of GEMM and VECTOR instructions to their last write."""
     gemm = 11 if config.deep_pipelines else 5
     if config.core_clock_ratio > 1:
         gemm = 10

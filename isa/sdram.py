@@ -8,7 +8,7 @@ from .errors import ConfigError
 __all__ = ["COLUMN_BYTES", "MT48LC16M16A2_75", "SdramChip", "SdramTiming", "sdram_timing"]
 
 COLUMN_BYTES = 2
-"""Of a column: 16 data pins."""
+"""Bytes of a column: there are 16 data pins."""
 
 REFRESH_MARGIN = 0.85
 """A refresh waits for the burst under way, and for rows to close: well within what this leaves."""

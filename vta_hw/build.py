@@ -36,7 +36,7 @@ WAVES = {".fst": ("--trace-fst",), ".vcd": ("--trace-vcd",)}
 """Formats of waveforms, and how Verilator is asked for them."""
 
 HEADERS = {".fst": (("lz4.h", "lz4", "liblz4-dev"), ("zlib.h", "z", "zlib1g-dev"))}
-"""Of each format: headers, libraries, and the packages that bring them."""
+"""Headers and libraries that each format needs, and the packages that bring them."""
 
 PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
     f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'

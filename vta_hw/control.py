@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.memories import Unit
+from dovetail.isa.priorities import Source
 from dovetail.isa.registers import ErrorCode
 
 from .pipeline import delayed
@@ -92,21 +93,28 @@ class RunControl(wiring.Component):
         m.d.sync += patience.eq(Mux(self.running & ~self.done.any(), patience + 1, 0))
 
         load, store = self.index[Unit.LOAD], self.index[Unit.STORE]
-        errors = (
-            (self.illegal, ErrorCode.ILLEGAL_INSTRUCTION, self.dispatched),
-            (self.fetch_outside, ErrorCode.WINDOW, self.requested),
-            (self.fetch_error, ErrorCode.AXI_READ, self.received),
-            (self.load_outside, ErrorCode.WINDOW, load),
-            (self.load_error, ErrorCode.AXI_READ, load),
-            (self.store_outside, ErrorCode.WINDOW, store),
-            (self.store_error, ErrorCode.AXI_WRITE, store),
-            (expired, ErrorCode.WATCHDOG, oldest),
-            (self.stop, ErrorCode.STOPPED, oldest),
-        )
+        errors = {
+            Source.DISPATCH: ((self.illegal, ErrorCode.ILLEGAL_INSTRUCTION, self.dispatched),),
+            Source.FETCH: (
+                (self.fetch_outside, ErrorCode.WINDOW, self.requested),
+                (self.fetch_error, ErrorCode.AXI_READ, self.received),
+            ),
+            Source.LOAD: (
+                (self.load_outside, ErrorCode.WINDOW, load),
+                (self.load_error, ErrorCode.AXI_READ, load),
+            ),
+            Source.STORE: (
+                (self.store_outside, ErrorCode.WINDOW, store),
+                (self.store_error, ErrorCode.AXI_WRITE, store),
+            ),
+            Source.WATCHDOG: ((expired, ErrorCode.WATCHDOG, oldest),),
+            Source.HOST: ((self.stop, ErrorCode.STOPPED, oldest),),
+        }
         found, code, index = Signal(), Signal(8), Signal(32)
-        for condition, error, where in reversed(errors):
-            with m.If(condition):
-                m.d.comb += [found.eq(1), code.eq(error), index.eq(where)]
+        for source in reversed(Source):
+            for condition, error, where in reversed(errors[source]):
+                with m.If(condition):
+                    m.d.comb += [found.eq(1), code.eq(error), index.eq(where)]
         with m.If(self.start):
             m.d.sync += [
                 self.running.eq(1),

@@ -96,7 +96,7 @@ def grouped_sum(
 def _products(
     m: Module, config: HardwareConfig, weights: Value, act: Value, lanes: int, domain: str
 ) -> list[list[Value]]:
-    """Of each row of weights its products with the inputs, or halves of paired products."""
+    """The products of each row of weights with the inputs, or halves of paired products."""
     size = config.block
     inputs = [act.word_select(i, 8).as_signed() for i in range(size)]
     rows = [

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Unit
+from dovetail.isa.priorities import ACCEPTING
 
 from . import layouts
 from .head_queue import HeadQueue
@@ -34,7 +35,6 @@ QUEUED = {
 }
 """Entry of each unit's queue: an instruction and its index in the program."""
 
-PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
 ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 """What a unit can hold, and how many banks each has at most."""
 
@@ -105,7 +105,7 @@ class Issue(wiring.Component):
         hazard = self._hazard(m, heads[Unit.VECTOR].instruction, flying[Unit.VECTOR].oldest)
         # Ready but for the other units' choice in this cycle, all units beside each other.
         ready: dict[Unit, Value] = {}
-        for unit in PRIORITY:
+        for unit in ACCEPTING:
             control = controls[unit]
             blocked: Value = hazard if unit is Unit.VECTOR else Const(0)
             for other in Unit:
@@ -146,9 +146,9 @@ class Issue(wiring.Component):
             return delayed(m, value, name, reset=True) if deep else value
 
         was_ready = {unit: known(ready[unit] & ~starting.any(), unit.name) for unit in Unit}
-        for place, unit in enumerate(PRIORITY):
+        for place, unit in enumerate(ACCEPTING):
             claimed: Value = Const(0)
-            for higher in PRIORITY[:place]:
+            for higher in ACCEPTING[:place]:
                 if claims[unit].keys() & claims[higher].keys():
                     name = f"{unit.name.lower()}_against_{higher.name.lower()}"
                     overlap = known(_overlap(claims[unit], claims[higher]), name)

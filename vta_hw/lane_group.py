@@ -66,7 +66,7 @@ def addend_bits(config: HardwareConfig) -> int:
 
 
 class LaneGroup(wiring.Component):
-    """Of ``rows`` of each part of a tile: ``ACC[o] (+)= WGT[w] @ ACT[a]``.
+    """The products of ``rows`` of each part of a tile: ``ACC[o] (+)= WGT[w] @ ACT[a]``.
 
     By cycle, from that in which a slot enters: see ``Stages``.  Between operands and add are
     products, sums of four, and the whole (``dot_products``).  With deep pipelines ACC writes a

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import pipeline_stages
+from dovetail.isa.priorities import READING, Source
 
 from .axi import FETCH_ID, LOAD_ID, Axi4
 from .bursts import Burst
@@ -14,6 +15,9 @@ from .pipeline import delayed
 __all__ = ["MemoryPort"]
 
 INCREMENTING = 1
+IDS = {Source.FETCH: FETCH_ID, Source.LOAD: LOAD_ID}
+READERS = tuple((each.name.lower(), IDS[each]) for each in READING)
+"""Who reads, the first one first: its streams' name, and its AXI identity."""
 CHECKS = 3
 """Registers of a deep pipeline on a burst's way: itself, its last byte, whether it is inside."""
 
@@ -71,7 +75,7 @@ class MemoryPort(wiring.Component):
                 getattr(bus, f"{channel}burst").eq(INCREMENTING),
             ]
         reads, writes = Signal(32), Signal(32)
-        taken_read = self._address(m, "ar", (("fetch", FETCH_ID), ("load", LOAD_ID)))
+        taken_read = self._address(m, "ar", READERS)
         taken_write = self._address(m, "aw", (("store", 0),))
         beat = Signal()
         m.d.comb += [

@@ -15,7 +15,7 @@ ADDERS_LATENCY = 2
 WIDE_LATENCY = 4
 """Cycles of ``wide_product``."""
 MULTIPLIER_BITS = 18
-"""Of an operand of ECP5's multipliers, without a sign of its own."""
+"""Bits of an operand of ECP5's multipliers, without a sign bit."""
 DIGIT = 2
 """Bits of the first operand that one row of adders multiplies by."""
 

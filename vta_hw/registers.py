@@ -22,7 +22,7 @@ __all__ = ["ADDRESS_BITS", "HostRegisters"]
 
 ADDRESS_BITS = 10
 COLUMN_BITS = 3
-"""Of the address of a register among those of its row."""
+"""Bits of a register's address within its row."""
 SETTINGS = tuple(r.name.lower() for r in REGISTERS if r.access is Access.READ_WRITE)
 
 

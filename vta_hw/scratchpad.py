@@ -33,7 +33,7 @@ __all__ = [
 
 
 PARAMETER_BITS = 32
-"""Of a bias or a scale in PAR."""
+"""Bits of a bias or a scale in PAR."""
 NO_COLLISIONS = {"no_rw_check": 1}
 """Tells Yosys not to build what makes a read beside a write of the same word give the old value."""
 
@@ -152,7 +152,7 @@ class BankedScratchpad(wiring.Component):
         return getattr(self, f"{kind}_{name}_{part}" if name in self._parted else f"{kind}_{name}")
 
     def _written(self, part: int) -> list[tuple[Value, Value, list[Value]]]:
-        """Of each writer of one part: whether it writes any of the word, its data for the part, and
+        """For each writer of a part: whether it writes any of the word, its data for the part, and
         whether it writes each element.
         """
         elements = self._width // self._element
@@ -255,7 +255,7 @@ class BankedScratchpad(wiring.Component):
 
 
 def of_turn(word: Value, bits: int, turns: list[list[int]], turn: Value) -> Value:
-    """Those elements of ``word``, of ``bits`` each, that are of ``turn`` (one-hot)."""
+    """The elements of ``word``, of ``bits`` each, that belong to ``turn`` (one-hot)."""
     choices = [Cat(word.word_select(element, bits) for element in places) for places in turns]
     number = Cat(
         Cat(turn[k] for k in range(len(turns)) if k >> bit & 1).any()

@@ -223,7 +223,7 @@ class Vector(wiring.Component):
         }[answered]
 
         def of_turn(parts: list[Value], lane: int) -> Value:
-            """That of the lane's answers whose turn it is."""
+            """The one of the lane's answers whose turn it is."""
             chosen = parts[-1]
             turns_now = turn[lane * self._groups // lanes]
             for part, now in zip(parts[:-1], turns_now, strict=False):

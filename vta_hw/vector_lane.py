@@ -36,7 +36,7 @@ class LaneCycles:
 
 
 def lane_cycles(deep: bool, arrived: int) -> LaneCycles:
-    """Those of a lane whose words come in cycle ``arrived``."""
+    """The cycles of a lane whose words come in cycle ``arrived``."""
     chosen = arrived + deep
     multiplied = chosen + (WIDE_LATENCY + 2 if deep else 2)
     folded = multiplied + 1

@@ -7,6 +7,7 @@ import numpy as np
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.priorities import ACCEPTING
 from dovetail.isa.sdram import COLUMN_BYTES, SdramTiming
 from dovetail.isa.table import InstructionTable
 
@@ -78,6 +79,7 @@ def _make(
 
     issue = Issue(
         plans=plans,
+        order=np.array(ACCEPTING, np.int64),
         token_max=config.token_max,
         accept_stage=stages.accept,
         latency=np.array([latency.get(unit, 0) for unit in Unit], np.int64),

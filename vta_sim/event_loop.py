@@ -8,6 +8,7 @@ their cycle; all else is a formula. No cycle depends on data.
 from enum import IntEnum
 
 from dovetail.isa.memories import Unit
+from dovetail.isa.priorities import Source
 from dovetail.isa.registers import ErrorCode
 
 from .bursts import NEVER, cut_bursts, first_outside
@@ -28,8 +29,7 @@ from .port import FETCH, STORE, Port, Transfer, fill_slot, run_port
 __all__ = ["Machine", "Outcome", "run_machine"]
 
 LOAD_UNIT, STORE_UNIT = int(Unit.LOAD), int(Unit.STORE)
-WATCHDOG_RANK = STORE + 1
-"""Of errors in one cycle the lowest rank counts: dispatch 0, each source, the watchdog."""
+DISPATCH_SOURCE, WATCHDOG_SOURCE = int(Source.DISPATCH), int(Source.WATCHDOG)
 ILLEGAL = int(ErrorCode.ILLEGAL_INSTRUCTION)
 WINDOW = int(ErrorCode.WINDOW)
 WATCHDOG = int(ErrorCode.WATCHDOG)
@@ -56,7 +56,7 @@ class Machine(Record):
     the window. watchdog: cycles, or 0.
 
     fetched_at: cycle of the last beat of each instruction fetched, ``fetched`` of them.
-    dispatch_at: when the next instruction is dispatched. stopped_at, rank, code, error_index: of
+    dispatch_at: when the next instruction is dispatched. stopped_at, source, code, error_index: of
     the first error. fires_at: when the watchdog does, if no end comes before. later_ends, later:
     known ends that come after that. refused: see ``Outcome.TOO_LONG``. last: the run's last cycle.
     """
@@ -80,7 +80,7 @@ class Machine(Record):
     fetched_at: Int64s
     dispatch_at: int
     stopped_at: int
-    rank: int
+    source: int
     code: int
     error_index: int
     fires_at: int
@@ -111,7 +111,7 @@ def run_machine(m: Machine) -> int:
             if s.known_ends == m.count and m.later == 0:
                 m.fires_at = NEVER
             else:
-                _stop(m, m.fires_at, WATCHDOG_RANK, WATCHDOG, oldest(s, m.fires_at))
+                _stop(m, m.fires_at, WATCHDOG_SOURCE, WATCHDOG, oldest(s, m.fires_at))
             continue
         if now == NEVER:
             break
@@ -186,7 +186,7 @@ def _dispatch(m: Machine, cycle: int) -> None:
     index = m.issue.count
     unit = m.issue.plans.units[index]
     if unit < 0:
-        _stop(m, cycle, 0, ILLEGAL, index)
+        _stop(m, cycle, DISPATCH_SOURCE, ILLEGAL, index)
         m.dispatch_at = NEVER
         return
     dispatch(m.issue, unit, cycle)
@@ -293,10 +293,10 @@ def _note_end(m: Machine, cycle: int) -> None:
             place += 1
 
 
-def _stop(m: Machine, cycle: int, rank: int, code: int, index: int) -> None:
-    if cycle < m.stopped_at or (cycle == m.stopped_at and rank < m.rank):
+def _stop(m: Machine, cycle: int, source: int, code: int, index: int) -> None:
+    if cycle < m.stopped_at or (cycle == m.stopped_at and source < m.source):
         m.stopped_at = cycle
-        m.rank = rank
+        m.source = source
         m.code = code
         m.error_index = index
 

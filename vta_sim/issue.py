@@ -3,8 +3,6 @@
 Source: docs/timing.md, "Accepting an instruction".
 """
 
-from dovetail.isa.memories import Unit
-
 from .bursts import NEVER
 from .native.language import Int64s, Record
 from .plans import UNITS, Plans
@@ -23,8 +21,6 @@ __all__ = [
     "stop_waiting",
 ]
 
-LOAD, GEMM = int(Unit.LOAD), int(Unit.GEMM)
-VECTOR, STORE = int(Unit.VECTOR), int(Unit.STORE)
 ALL = (1 << UNITS) - 1
 RING = 256
 """Tokens, or credits, of one pair of units, at most."""
@@ -35,6 +31,7 @@ FLIGHTS = 64
 class Issue(Record):
     """The instructions dispatched so far, and what keeps each unit's next one from starting.
 
+    order: the units, the one first that comes first if several accept in one cycle.
     accept_stage: cycles from when an instruction may start to when it does.
 
     Per instruction: dispatched, accepted, ended (cycles; -1 for not known), waited_token,
@@ -51,6 +48,7 @@ class Issue(Record):
     """
 
     plans: Plans
+    order: Int64s
     token_max: int
     accept_stage: int
     latency: Int64s
@@ -97,9 +95,9 @@ def dispatch(s: Issue, unit: int, cycle: int) -> None:
 
 def next_accept(s: Issue) -> int:
     """The unit that accepts next, as far as known; of two in one cycle, by priority."""
-    chosen = GEMM
+    chosen = s.order[0]
     for place in range(UNITS):
-        unit = place + GEMM if place < UNITS - 1 else LOAD
+        unit = s.order[place]
         if s.stale >> unit & 1:
             _work_out(s, unit)
         if s.next_at[unit] < s.next_at[chosen]:

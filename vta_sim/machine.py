@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
@@ -23,7 +23,7 @@ from .event_loop import Machine, Outcome
 from .last_store import finish_store
 from .replay import replay
 
-__all__ = ["SimResult", "simulate", "time_program"]
+__all__ = ["SimResult", "simulate"]
 
 LAST_ADDRESS = (1 << 32) - 1
 MOST_ITERATIONS = 1 << 28
@@ -64,16 +64,13 @@ def simulate(
     window: tuple[int, int],
     timing: DramTiming | None = None,
     watchdog: int = 100_000,
-    *,
-    data: bool = True,
 ) -> SimResult:
     """Run the program that lies in the DRAM of ``state``, which is changed in place.
 
     program_address, program_count: first byte address (a multiple of 64) and number of
     instructions. window: first and last byte address an access may touch; within DRAM, or empty.
     timing: of the DRAM; that of the configuration when None. watchdog: cycles without a completed
-    instruction before a stop; 0: never. data: whether to compute; without, ``state`` keeps what it
-    has, and everything else is the same.
+    instruction before a stop; 0: never.
 
     Raises SimulationError for a program address or window that cannot be, for an instruction that
     is too long to be simulated, and when the program can never end and no watchdog stops it.
@@ -94,28 +91,8 @@ def simulate(
     timing = timing or state.config.dram
     program = (program_address, program_count)
     machine, outcome = run_clock(table, state.config, timing, program, window, watchdog)
-    if data:
-        _compute(state, table, machine, outcome)
+    _compute(state, table, machine, outcome)
     return _result(state, machine, program_count)
-
-
-def time_program(
-    words: NDArray[np.uint8],
-    config: HardwareConfig,
-    program_address: int = 0,
-    timing: DramTiming | None = None,
-    watchdog: int = 0,
-) -> SimResult:
-    """The cycles of a program alone, without its data; DRAM is all 32-bit addresses.
-
-    words: uint8[n, 64], its instructions; they lie at ``program_address``. The rest is as for
-    ``simulate``, but for ``state``, which holds nothing.
-    """
-    table, program = decode_table(words, config), (program_address, len(words))
-    window = (0, LAST_ADDRESS)
-    machine, _ = run_clock(table, config, timing or config.dram, program, window, watchdog)
-    state = MachineState.zeros(config, np.zeros(0, np.uint8))
-    return _result(state, machine, len(words))
 
 
 def _fetchable(

@@ -8,6 +8,7 @@ early.
 """
 
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.priorities import READING, Source
 
 from .bursts import NEVER
 from .native.language import Int64s, Record
@@ -15,8 +16,9 @@ from .sdram import Sdram, sdram_burst
 
 __all__ = ["FETCH", "LOAD", "STORE", "Port", "Transfer", "fill_slot", "run_port"]
 
-FETCH, LOAD, STORE = 1, 2, 3
-"""Who asks for bursts; of two errors in one cycle, the smaller one's counts."""
+FETCH, LOAD, STORE = int(Source.FETCH), int(Source.LOAD), int(Source.STORE)
+"""Who asks for bursts."""
+assert READING == (FETCH, LOAD), "_take_read asks them in this order"
 
 EMPTY = 0
 

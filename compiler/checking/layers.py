@@ -21,6 +21,7 @@ from ..targets.cpu.native import prepared_graph
 from ..targets.target import Target, parse_target
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
 from ..targets.vta.passes.fuse import fuse
+from ..targets.vta.timing import Timing
 from .kernels import Difference, check_model, compare
 
 __all__ = ["LayerCheck", "check_layers"]
@@ -51,13 +52,14 @@ class LayerCheck:
 
 
 def check_layers(
-    model: onnx.ModelProto, target: str, device: str, inputs: Arrays
+    model: onnx.ModelProto, target: str, device: str, inputs: Arrays, timing: Timing
 ) -> Iterator[LayerCheck]:
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 
     On the accelerator each is the end of a program of its own, on the same inputs of the model, so
     a wrong layer makes those after it wrong as well.  On the CPU each kernel runs on what the
     interpreter gives for its operands.  inputs: of the model; symbolic dimensions are theirs.
+    timing: tells the compiler when instructions start and end.
     Raises ModelError for a model with a shape that depends on a value, and what compiling raises.
     """
     chosen = parse_target(target)
@@ -71,13 +73,13 @@ def check_layers(
         if found is None:
             raise problem from None
     else:
-        yield from _check_accelerated(model, chosen, chosen.config, device, inputs)
+        yield from _check_accelerated(model, chosen, chosen.config, device, inputs, timing)
         return
     values = dict(inputs)
     for part in found[0]:
         given = {name: values[name] for name in model_inputs(part.model)}
         where = target if part.on_accelerator else "cpu"
-        yield from check_layers(part.model, where, device, given)
+        yield from check_layers(part.model, where, device, given, timing)
         graph, _ = prepared_graph(part.model, _dimensions(part.model, given))
         values |= interpret(graph, given)
 
@@ -106,6 +108,7 @@ def _check_accelerated(
     config: HardwareConfig,
     device: str,
     inputs: Arrays,
+    timing: Timing,
 ) -> Iterator[LayerCheck]:
     """Programs that end after the first layer, the second, and so on; and the whole."""
     options = CompileOptions()
@@ -116,7 +119,7 @@ def _check_accelerated(
     names = {layer.output: layer.name for layer in layers}
     for name in dict.fromkeys((*names, *graph.outputs)):
         shorter = EliminateDead().run(replace(graph, outputs=(name,)))
-        module = accelerate_graph(shorter, target, config, options, trace)
+        module = accelerate_graph(shorter, target, config, options, trace, timing)
         found = module.run(dict(inputs), device=device).outputs[name]
         layer = names.get(name, f"output {name}")
         yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))

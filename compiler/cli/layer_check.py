@@ -31,11 +31,13 @@ def check_layers(
     Raises CheckError naming the first layer that differs, or the output of ``module`` that is not
     that of ``model``.
     """
+    from dovetail.vta_sim.timing import time_program
+
     from ..checking.layers import check_layers as check
     from ..front.onnx.integer.onnx import load_onnx
 
     with progress(f"checking {model.name}"):
-        found = list(check(load_onnx(model), module.target, device, inputs))
+        found = list(check(load_onnx(model), module.target, device, inputs, time_program))
     rows: list[tuple[object, ...]] = [
         (
             each.layer if len(each.layer) <= 40 else f"…{each.layer[-39:]}",

@@ -43,7 +43,7 @@ class Result:
 
     @property
     def total(self) -> int:
-        """Of its lane."""
+        """The sum in its lane."""
         return int(self.totals[self.lane])
 
 

@@ -78,7 +78,7 @@ class ClockModel:
         return max(map(abs, self.errors)) if self.errors else None
 
     def clock(self, config: HardwareConfig) -> Clock:
-        """Of a configuration."""
+        """The clock estimated for a configuration."""
         if self._weights is None:
             return Clock(ASSUMED_HZ, None)
         return Clock(1e9 / float(self._weights @ _features(config)), self.error)

@@ -15,10 +15,8 @@ import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
-from dovetail.isa.registers import ErrorCode
-from dovetail.vta_sim.machine import time_program
+from dovetail.vta_sim.timing import time_program
 
-from ..errors import ModelError
 from ..front.onnx.integer.onnx import import_onnx, load_onnx
 from ..graph.ir import Graph
 from ..options import CompileOptions
@@ -106,16 +104,11 @@ def _evaluate(task: Task) -> Performance:
     options = CompileOptions(overlap=task.design.overlap)
     graph = _graph(task.model.content)
     target = Target(f"vta:{config.name}", config)
-    module = accelerate_graph(graph, target, config, options, Trace(options))
+    module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
     image = np.frombuffer(module.sections["dram"], np.uint8)
     first, size = module.details["program_address"], module.details["program_bytes"]
     words = image[first : first + size].reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, first)
-    if not result.finished:
-        code = ErrorCode(result.error_code).name
-        raise ModelError(
-            f"{task.model.name}: the program stops with {code} at instruction {result.error_index}"
-        )
     return Performance(
         cycles=result.counters["cycles"],
         macs=sum(layer["macs"] for layer in module.details["layers"]),
@@ -135,7 +128,7 @@ def _graph(content: bytes) -> Graph:
 
 @lru_cache(maxsize=1)
 def program_hash() -> str:
-    """Of all sources that decide cycles: instruction set, simulator, compiler."""
+    """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
     outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
     files = [Path(__file__)]

@@ -64,7 +64,7 @@ def _run(outcome: Performance | Failure, result: DesignResult) -> dict[str, Valu
 
 
 def _family(result: DesignResult, model: str, family: str) -> dict[str, Value]:
-    """Of a design that did not run every model there is no area: nobody will build it."""
+    """Areas in one family; empty where a design did not run every model: nobody builds it."""
     found = result.families.get(family)
     names = ("luts", "registers", "multipliers", "block_rams", "share", "basis", "error")
     values: dict[str, Value] = {

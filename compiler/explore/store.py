@@ -22,7 +22,7 @@ Result = Performance | Failure
 
 
 def result_key(task: Task, program: str) -> str:
-    """Of everything a result follows from: design, model, and the program that finds it."""
+    """Key of a result: a hash of all it follows from, which is design, model and program."""
     text = f"{task.design.text};{task.model.digest};{program}"
     return hashlib.sha256(text.encode()).hexdigest()
 

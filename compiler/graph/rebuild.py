@@ -20,7 +20,7 @@ class Rebuilding:
     graph: Graph
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     names: dict[str, str] = field(default_factory=dict)
-    """Of tensors of ``graph``: what they are called in the new one."""
+    """Names in the new graph, by the names in ``graph``."""
 
     def __post_init__(self) -> None:
         for name in self.graph.inputs:

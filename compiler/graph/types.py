@@ -12,7 +12,7 @@ DTYPES = {str(each): each for each in DType}
 
 
 MOST_ELEMENTS = 1 << 40
-"""Of a tensor: far more than any memory holds, and no product of sizes overflows."""
+"""Elements of the largest tensor: more than any memory holds, yet no product of sizes overflows."""
 
 
 @dataclass(frozen=True, slots=True)

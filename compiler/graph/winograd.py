@@ -31,9 +31,9 @@ Array = NDArray[Any]
 MULTIPLY_ADDS = 27
 """In a cycle, of direct and transformed products alike: 32 lanes, and what loads leave of them."""
 INPUT_CYCLES, OUTPUT_CYCLES = {2: 24, 4: 130}, {2: 16, 4: 80}
-"""Of the transforms of a tile of 16 channels."""
+"""Cycles of the transforms of a tile of 16 channels."""
 WEIGHT_BYTES = 12
-"""That come in a cycle from memory, where the weights of a large network are."""
+"""Bytes that come in a cycle from memory, where the weights of a large network are."""
 BYTE_PRODUCTS, WORD_PRODUCTS = 116, 54
 """In a cycle, of bytes directly and of transformed words."""
 WHOLE_TILE = 4

@@ -44,7 +44,7 @@ class Access:
     reads: bool
     writes: bool
     function: BinaryFunction | None
-    """Of an update."""
+    """What an update combines with; None for plain reads and stores."""
     loops: tuple[For, ...]
     """Around it, inside the statement that was asked about, outermost first."""
     bounds: Bounds

@@ -53,7 +53,7 @@ class Scope(StrEnum):
     SHARED = "shared"
     """Memory of one block of threads."""
     ACT = "act"
-    """The accelerator's memories, see ``docs/architecture.md``: activations, ..."""
+    """The accelerator's memories, see ``docs/accelerator.md``: activations, ..."""
     WGT = "wgt"
     """... weight tiles, ..."""
     ACC = "acc"
@@ -228,7 +228,7 @@ class Select(_Arithmetic):
     chosen: "Expr"
     other: "Expr"
     dtype: DType = field(init=False, repr=False, compare=False)
-    """Of the two operands it chooses from."""
+    """Element type of both operands it chooses from."""
 
     def __post_init__(self) -> None:
         if self.condition.dtype != DType.BOOL or self.chosen.dtype != self.other.dtype:

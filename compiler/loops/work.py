@@ -11,7 +11,7 @@ from .traverse import loads, own_expressions
 __all__ = ["work"]
 
 LARGEST_COUNT = 1 << 40
-"""That data is taken to give; a greater bound of an extent with data in it says nothing."""
+"""The largest extent that data is taken to give; a greater bound says nothing."""
 
 
 def work(function: Function) -> int:

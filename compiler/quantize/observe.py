@@ -89,8 +89,10 @@ class Observer:
         return float(low), float(high)
 
     def _least_square(self, low: float, high: float) -> Range:
-        """Of ranges cut at one magnitude: a value inside costs a step's square / 12, or its own
-        square where it becomes 0; a value outside costs the square of its distance.
+        """The range of least squared error among those cut at one magnitude.
+
+        A value inside costs a step's square / 12, or its own square where it becomes 0; a value
+        outside costs the square of its distance.
         """
         width = 2 * self.reach / BINS
         middles = (np.arange(BINS) - BINS / 2 + 0.5) * width

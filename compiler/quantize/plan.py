@@ -49,7 +49,7 @@ PASSES = (
     "Unsqueeze",
 )
 JOINED = ("Concat",)
-"""Of those, the ones that have more than one activation."""
+"""The ones among ``PASSES`` that have more than one activation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.module import Module
+from dovetail.vta_sim.timing import time_program
 
 from ..errors import CompilerError, ModelError
 from ..front.onnx.integer.onnx import import_onnx
@@ -36,7 +37,7 @@ from .problem import Candidate, Features, Measured
 __all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]
 
 PRICES = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Of a cycle of DRAM, for plans that are made anew."""
+"""Prices of a cycle of DRAM, for plans that are made anew."""
 LAYERS = 96
 """Layers that the features have room for; further ones count in the sums only."""
 
@@ -77,7 +78,8 @@ def _compiled(graph: Graph, target: Target, key: str, plan: str) -> Module:
     assert target.config is not None
     plans: PlanRecords = {key: Candidate(plan).record} if plan else {}
     options = CompileOptions()
-    return accelerate_graph(graph, target, target.config, options, Trace(options), plans)
+    trace = Trace(options)
+    return accelerate_graph(graph, target, target.config, options, trace, time_program, plans)
 
 
 def _run(module: Module) -> tuple[int, Mapping[str, NDArray[Any]]]:
@@ -256,7 +258,7 @@ def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSu
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     planner = Planner(layers, activations[partition.source], config, options.overlap)
     plans: PlanRecords = {}
-    compile_partition(graph, partition, config, overlap=options.overlap, plans=plans)
+    compile_partition(graph, partition, config, time_program, overlap=options.overlap, plans=plans)
     ((key, record),) = plans.items()
     known = Candidate.of({**record, "cycles": 0})
     digest = hashlib.sha256(content).hexdigest()[:12]

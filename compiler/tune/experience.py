@@ -39,7 +39,7 @@ class Experience:
 
 
 def experience_of(kernels: Mapping[str, Sequence[tuple[Features, float]]]) -> Experience:
-    """Of each kernel, features and costs of programs."""
+    """Experience from features and costs of the programs of each kernel."""
     rows, targets = [], []
     for own in kernels.values():
         costs = np.log2([cost for _, cost in own])
@@ -73,5 +73,5 @@ def read_experience(path: Path) -> Experience | None:
 
 @cache
 def shipped_experience() -> Experience | None:
-    """That which comes with this project."""
+    """The experience that comes with this project."""
     return read_experience(SHIPPED)

@@ -20,14 +20,14 @@ __all__ = ["LENGTH", "function_features"]
 LEVELS = 7
 """Serial loops around the main statement that are described, the innermost first."""
 ACCESSES = 3
-"""Of its memory accesses, those of the largest footprint."""
+"""Memory accesses that are described: those of the largest footprint."""
 OTHER_KINDS = (LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.PARALLEL)
 NEAR = 3
 """Innermost serial loops along which an access's strides are told."""
 TOTALS = 17
 LENGTH = TOTALS + LEVELS + ACCESSES * (3 + NEAR + LEVELS)
 MULTIPLY_ADDS, LOADS, LATENCY = 2, 2, 4
-"""Of a core in a cycle, and cycles until a result is there, for an estimate."""
+"""What a core starts in a cycle, and the cycles until a result is there, for an estimate."""
 
 Loop = tuple[str, int, LoopKind]
 
@@ -69,7 +69,7 @@ class _Leaf:
 
     @property
     def loads(self) -> int:
-        """Of all steps."""
+        """Loads of all steps."""
         return self.steps * self.loads_of_step
 
     @property

@@ -23,15 +23,15 @@ __all__ = ["KernelJob"]
 Array = NDArray[Any]
 
 MOST_COLD_BYTES = 96 << 20
-"""Of copies of constants that take turns, so that they come from where they do in the network."""
+"""Bytes of copies of constants that take turns, so that they come from where a network's do."""
 MOST_COPIES = 256
 SECONDS = 0.03
-"""Of runs of a candidate, and as many of the default."""
+"""Seconds of runs of a candidate, and as many of the default."""
 LEAST_RUNS, MOST_RUNS = 8, 400
 HOPELESS = 3.0
 """Times the default's cost after which a candidate is not run again."""
 QUANTILE = 0.25
-"""Of times of runs: other work on the machine only adds to them."""
+"""The quantile of run times that counts: other work on the machine only adds to them."""
 LINE = 64
 """Bytes of a line of the cache, at which all tensors of a network begin."""
 FLOAT_ERROR, WINOGRAD_ERROR = 1e-5, 5e-5
@@ -158,7 +158,7 @@ class _Code:
         self.calls: list[Callable[[], None]] = module.calls(name, sets, self.outputs)
 
     def results(self) -> list[Array]:
-        """Of the first set."""
+        """Results on the first set of operands."""
         self.calls[0]()
         return [array.copy() for array in self.outputs]
 

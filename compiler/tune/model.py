@@ -83,7 +83,7 @@ class CostModel:
         self._count += 1
 
     def predict(self, key: str, features: Sequence[Features]) -> NDArray[np.float32] | None:
-        """Of each, less is better; None as long as there are too few records."""
+        """A score for each candidate, less is better; None while there are too few records."""
         if self._experience is None and self._count < LEAST:
             return None
         if self._booster is None or self._count >= max(

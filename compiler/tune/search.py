@@ -11,7 +11,7 @@ from .problem import Candidate, Features, Measured, Problem
 __all__ = ["RandomSearch", "Search"]
 
 PARENTS = 10
-"""Of the best so far, that candidates come from."""
+"""Candidates are made from as many of the best so far."""
 POOL = 12
 """Candidates that are made for each that is measured."""
 POOL_SECONDS = 0.6
@@ -19,7 +19,7 @@ POOL_SECONDS = 0.6
 ROUNDS = 3
 """In which they are made: each has parents among the most promising of the one before."""
 PROMISING = 8
-"""Of a round, that become parents of the next one."""
+"""Candidates of a round that become parents of the next."""
 EXPLORED = 0.1
 """Part of what is measured that is drawn without the model."""
 MUTATED, CROSSED = 0.55, 0.15
@@ -52,7 +52,7 @@ class Search:
     """Whether making candidates may take no longer than ``POOL_SECONDS``."""
     _waiting: dict[Candidate, _Made] = field(default_factory=dict)
     _programs: set[str] = field(default_factory=set)
-    """Of candidates that were proposed or told of."""
+    """Programs of the candidates that were proposed or told of."""
 
     def propose(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates that were not proposed before; the default comes first.
@@ -81,7 +81,7 @@ class Search:
                 self.model.add(self.problem.key, made.features, measured.ratio)
 
     def features_of(self, candidate: Candidate) -> Sequence[float]:
-        """Of one that was proposed and is being measured; none of others."""
+        """Features of a candidate that is being measured; empty for others."""
         found = self._waiting.get(candidate)
         return () if found is None else [float(each) for each in found.features]
 
@@ -108,7 +108,7 @@ class Search:
     def _new(
         self, candidates: Iterator[Candidate], programs: set[str]
     ) -> Iterator[tuple[Candidate, _Made]]:
-        """Those that are legal and come to programs not seen before."""
+        """The legal candidates whose programs were not seen before."""
         for candidate in candidates:
             if candidate in self.results or candidate in self._waiting:
                 continue

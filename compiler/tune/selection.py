@@ -15,7 +15,7 @@ FASTER = 0.998
 SURE = 2
 """Measurements of all records together, of which one has to find the same as before."""
 SECONDS = 300.0
-"""That one measurement may take."""
+"""Seconds that one measurement may take."""
 
 
 def _new_workers() -> LocalWorkers[None]:

@@ -107,7 +107,7 @@ class TrialFile:
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """Those of a file that a search wrote.
+    """Trials from a file that a search wrote.
 
     Raises TuneError, with the number of the line, for one that cannot be read.
     """

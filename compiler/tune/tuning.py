@@ -27,9 +27,9 @@ BATCH = 6
 STALE, FRESH = 0.55, 1.3
 """What a batch without and with a better candidate does to the hope for more."""
 BETTER = 0.995
-"""Of the best ratio so far, that counts as better."""
+"""The part of the best ratio so far that counts as better."""
 CONFIRMED = 3
-"""Of the best candidates of a problem, that are measured once more at the end."""
+"""The best candidates of a problem that are measured once more at the end."""
 CLOSING, LATEST = 0.25, 1.05
 """Part of the time that is kept for those and for whole runs, and when these end."""
 JOB_SECONDS = 20.0
@@ -174,7 +174,7 @@ class _Tuning:
             workers.close()
 
     def accepted(self) -> dict[str, tuple[Candidate, float]]:
-        """Of each problem the best candidate that was confirmed and is worth a record."""
+        """The best candidate of each problem that was confirmed and is worth a record."""
         found = {}
         for key, turn in self.turns.items():
             if turn.confirmed:
@@ -184,7 +184,7 @@ class _Tuning:
         return found
 
     def chosen(self) -> Sequence[Entry]:
-        """Of the groups of records those with which the whole is faster than before."""
+        """The groups of records with which the whole is faster than before."""
         selection = Selection(self.subject, lambda: self._late(LATEST), self.file.notes)
         try:
             return selection.of(self.subject.entries(self.accepted(), self.costs()))

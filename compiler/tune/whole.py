@@ -22,14 +22,14 @@ from .problem import Measured
 __all__ = ["WholeJob"]
 
 SECONDS = 4.0
-"""Of runs of both."""
+"""Seconds of runs of both."""
 LEAST_BLOCKS = 5
 BLOCK = 4
 """Runs one after the other, of which the fastest counts: one may find the other's data in caches,
 and other work on the machine only adds to their times.
 """
 QUANTILE = 0.25
-"""Of the blocks."""
+"""The quantile of the blocks' times that counts."""
 ERROR = 1e-4
 """Largest difference of results, over the largest."""
 

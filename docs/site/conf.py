@@ -46,7 +46,8 @@ CONTENTS = {
         str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("docs/tutorials/*.md")
     ),
     "How it works": [
-        *("docs/architecture", "docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
+        *("docs/architecture", "docs/accelerator", "docs/compiler", "docs/planner"),
+        *("docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
     ],
     "Use": ["docs/runtime", "docs/profile", "docs/boards"],
     "Hardware": ["docs/isa", "docs/timing", "docs/resources"],

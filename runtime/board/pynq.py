@@ -15,12 +15,12 @@ from ..errors import DeviceError
 __all__ = ["PynqLink"]
 
 CONTROL_ADDRESS = 0x4000_0000
-"""Of general-purpose port 0, where the registers are."""
+"""Address of general-purpose port 0, where the registers are."""
 MEMORY_BASE = 0x400
 """Register that is added to every address that the accelerator sends to memory."""
 CONTROL_SIZE = 0x1000
 MEMORY_BYTES = 64 << 20
-"""Of contiguous memory for programs and tensors."""
+"""Bytes of contiguous memory for programs and tensors."""
 POLL_SECONDS = 0.0005
 STATUS = next(register.offset for register in REGISTERS if register.name == "STATUS")
 

@@ -120,7 +120,7 @@ def _concerns(session: Session, index: int, step: int) -> bool:
 def differences(
     session: Session, expected: Expected, index: int, state: MachineState
 ) -> Iterator[Finding]:
-    """Of what instruction ``index`` has just written, in ``state``, the first byte that differs.
+    """The first byte that differs in what instruction ``index`` has just written in ``state``.
 
     One for each tensor it wrote part of; ``wrong`` is 0 where none differs.
     """

@@ -90,7 +90,7 @@ class TensorLayout:
 
     @property
     def dram_bytes(self) -> int:
-        """Of the root in DRAM."""
+        """Bytes of the root in DRAM."""
         if self.image:
             return self.height * self.image.pitch
         height, width = self.full_size

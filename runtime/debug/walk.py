@@ -40,7 +40,7 @@ class Walk:
 
     @property
     def cycle(self) -> int:
-        """Of the last thing that happened; -1 before the first."""
+        """Cycle of the last thing that happened; -1 before the first."""
         return self.moments[self.position - 1].cycle if self.position else -1
 
     @property

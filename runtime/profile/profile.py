@@ -47,7 +47,7 @@ class Profile:
 
     @property
     def cycles(self) -> int:
-        """Of the whole run."""
+        """Cycles of the whole run."""
         return self.result.cycles or 0
 
     @property

@@ -24,7 +24,7 @@ NETWORKS = {
 
 
 CYCLES_A_BIT = 8
-"""Of the emulated line: the fewest that the gateware takes."""
+"""Cycles a bit of the emulated line: the fewest that the gateware takes."""
 
 
 def compare(network: Path, board: Board) -> str:

@@ -31,7 +31,7 @@ EXCESS = 0.25
 """Share of instructions that may name more banks than they touch, or than there are."""
 TRANSFER_BYTES = 4096
 MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
-"""Of every configuration, however few banks it has."""
+"""Bits of masks in every configuration, however few banks it has."""
 
 
 class Draw:

@@ -14,7 +14,7 @@ from ..compiler.quantize.pictures import read_png
 from .models import Array
 
 TOLERANCE = 1e-4
-"""Of the largest output."""
+"""Largest difference, as a part of the largest output."""
 
 
 def load(folder: Path, name: str) -> onnx.ModelProto:

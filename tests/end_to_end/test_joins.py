@@ -17,7 +17,7 @@ from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
 
 LANES = 16
-"""Of the widest configuration that is tried."""
+"""Lanes of the widest configuration that is tried."""
 
 
 def _fire(net: Network, squeeze: int = 16, expand: int = 32) -> Tensor:

@@ -48,7 +48,7 @@ def transposed(
 
 
 def conv(b: ModelBuilder, x: str, outputs: int, channels: int, **attributes: object) -> str:
-    """Of one pixel, unless it is told otherwise."""
+    """A convolution of one pixel, unless it is told otherwise."""
     kernel = attributes.pop("kernel_shape", (1, 1))
     assert isinstance(kernel, tuple)
     return b.node("Conv", [x, weights(b, (outputs, channels, *kernel), 0)], **attributes)

@@ -19,10 +19,10 @@ from .mutate import mutant
 __all__ = ["Mutants", "run_mutant"]
 
 MOST_WORK = 2 * 10**9
-"""Of a run: some seconds."""
+"""Work allowed in a run: some seconds."""
 
 MOST_ELEMENTS = 1_000_000
-"""Of an input that is made up for a model."""
+"""Elements of an input that is made up for a model."""
 
 
 class Mutants(Mapping[str, Case]):

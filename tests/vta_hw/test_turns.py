@@ -37,6 +37,6 @@ def test_a_lane_has_the_rows_of_one_group(name: str) -> None:
 
 
 def _group(config: HardwareConfig, row: int) -> int:
-    """That which has a row of a tile: each turn has rows of all groups."""
+    """The group that has a row of a tile: each turn has rows of all groups."""
     of_turn = config.block // config.tile_cycles
     return row % of_turn // (of_turn // config.lane_groups)

@@ -83,7 +83,7 @@ def needs_bank(
 
 
 class Tokens:
-    """Those of each ordered pair of units, and how many more may be posted.
+    """Tokens of each ordered pair of units, and how many more may be posted.
 
     ``later`` takes what changes them in the next cycle.
     """

@@ -77,7 +77,7 @@ class _Body:
             else:
                 self.e.arguments[name] = argument
         self.loops: list[tuple[Any, Any]] = []
-        """Of each loop around: where ``continue`` and ``break`` go."""
+        """Where ``continue`` and ``break`` go, for each loop around."""
 
     def emit(self) -> None:
         self._block(self.tree.body)

@@ -54,7 +54,7 @@ class Assemble:
         return (result,)
 
     def order(self, shapes: Sequence[tuple[int, ...]]) -> Array:
-        """Of each pixel of the result, row by row, its place in the operands' pixels together.
+        """The place of each pixel of the result, row by row, among all pixels of the operands.
 
         shapes: height and width of each operand.
         """

@@ -33,7 +33,7 @@ class WholeTransforms:
 
     @property
     def inverse(self) -> int:
-        """Of ``odd`` modulo 2**32, as int32."""
+        """The inverse of ``odd`` modulo 2**32, as int32."""
         found = pow(self.odd, -1, 1 << 32)
         return found - (1 << 32) if found >= 1 << 31 else found
 

@@ -22,7 +22,7 @@ class ReduceFunction(StrEnum):
     PRODUCT = "product"
     MIN = "min"
     MAX = "max"
-    """Of floats: NaN when an element is NaN."""
+    """NaN when a float element is NaN."""
 
 
 @dataclass(frozen=True, slots=True)

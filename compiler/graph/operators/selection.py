@@ -15,7 +15,7 @@ __all__ = ["SuppressOverlaps"]
 
 @dataclass(frozen=True, slots=True)
 class SuppressOverlaps:
-    """Of each batch and class the first ``limit`` boxes that overlap none chosen before.
+    """The first ``limit`` boxes of each batch and class that overlap none chosen before.
 
     boxes: float32[B, N, 4], y and x of the lower corner, then of the upper; scores: float32[B, C,
     N], descending; order: int64[B, C, N], the box of each score; overlap, least: float32[].

@@ -46,7 +46,7 @@ class _Windows:
             raise GraphError(f"{self}: required kernel, strides and dilations of at least 1")
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Of the result.
+        """Shape of the result.
 
         Raises GraphError when no window fits, or an axis is missing.
         """
@@ -58,7 +58,7 @@ class _Windows:
         return tuple(sizes)
 
     def each(self) -> Sequence[tuple[int, int, int, int, tuple[int, int]]]:
-        """Of each axis: axis, kernel, stride, dilation, pads."""
+        """Axis, kernel, stride, dilation and pads of each axis."""
         return list(
             zip(self.axes, self.kernel, self.strides, self.dilations, self.pads, strict=True)
         )

@@ -34,7 +34,7 @@ class SplitTransposed:
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """Of one dimension: rows ``start``, ``start + stride``, ... of the result.
+    """One phase of a dimension: rows ``start``, ``start + stride``, ... of the result.
 
     taps: of the kernel, in the order of the rows that they read; None for one that counts as 0.
     before, after: rows of padding.
@@ -47,7 +47,7 @@ class _Phase:
 
 
 def _phases(stride: int, taps: int, before: int, size: int, result: int) -> list[_Phase]:
-    """Those that have rows.
+    """The phases that have rows.
 
     before: rows of the result cut off at its start.  size: of what is read.
     """

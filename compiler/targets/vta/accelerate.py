@@ -31,6 +31,7 @@ from .passes.own_parts import OwnParts
 from .passes.split_groups import SplitGroups
 from .plan_files import read_plans, write_plans
 from .plan_record import PlanRecords
+from .timing import Timing
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
 
@@ -44,17 +45,19 @@ def compile_accelerated(
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
+    timing: Timing,
 ) -> Module:
     """Compile a model all of which the accelerator runs, but for a chain of host steps at both
     ends.
 
+    timing: tells when instructions start and end.
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
     """
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
     graph = prepare_graph(imported, trace, options.passes, config.block)
-    return accelerate_graph(graph, target, config, options, trace)
+    return accelerate_graph(graph, target, config, options, trace, timing)
 
 
 def prepare_graph(
@@ -77,11 +80,13 @@ def accelerate_graph(
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
+    timing: Timing,
     plans: PlanRecords | None = None,
 ) -> Module:
     """The module of a graph that ``prepare_graph`` made.
 
-    plans: that are used where they suit, before those of the options' files.
+    timing: tells when instructions start and end.  plans: that are used where they suit, before
+    those of the options' files.
     """
     trace.start()
     partition = fuse(graph)
@@ -90,7 +95,7 @@ def accelerate_graph(
     known = {**read_plan_entries(options.records), **kept, **(plans or {})}
     used = known if known or options.plans else None
     program = compile_partition(
-        graph, partition, config, trace.step, options.overlap, options.verify, used
+        graph, partition, config, timing, trace.step, options.overlap, options.verify, used
     )
     if options.plans:
         write_plans(options.plans, known)

@@ -29,9 +29,9 @@ from .passes.fuse import Partition
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
 from .postpone import postponed
-from .predict import predict
 from .record import record
 from .size import require_size
+from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
 from .unit_operation import UnitOperation, with_acc_bank
 
@@ -54,7 +54,7 @@ class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 
     image: constants and program; the input's and result's places are zeros.  layer_of: for each
-    instruction, the number of its layer.  expected: its predicted first and last cycle.
+    instruction, the number of its layer.  expected: its first and last cycle.
     record: where instructions put what.
     """
 
@@ -81,6 +81,7 @@ def compile_partition(
     graph: Graph,
     partition: Partition,
     config: HardwareConfig,
+    timing: Timing,
     observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
     overlap: Overlap = Overlap.LAYERS,
     checked: bool = False,
@@ -88,6 +89,7 @@ def compile_partition(
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
+    timing: tells when instructions start and end; of several programs the fastest is taken.
     observe: called after each step, with its name and what prints its result.  checked: every loop
     program is verified.  plans: those that are known, by their keys; a new one is added.
     Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
@@ -104,11 +106,11 @@ def compile_partition(
     if plans and key in plans:
         names = partition.source, partition.result
         plan = recorded_plan(planner, plans[key])
-        draft = _draft(planner, plan, activations, names, overlap)
+        draft = _draft(planner, plan, activations, names, overlap, timing)
     else:
-        draft = _fastest(planner, activations, partition, overlap)
+        draft = _fastest(planner, activations, partition, overlap, timing)
     if overlap is Overlap.LAYERS:
-        draft = _with_loads_postponed(draft, config)
+        draft = _with_loads_postponed(draft, config, timing)
     if plans is not None and key not in plans:
         plans[key] = to_plan_record(draft.plan, draft.cycles)
     plan, operations, program = draft.plan, draft.builder.operations, draft.program
@@ -122,7 +124,7 @@ def compile_partition(
     observe("order", lambda: disassemble(draft.plain))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
-    image = dram.image()[: draft.program_address] + program_to_bytes(program)
+    image = dram.image()[: draft.program_address] + draft.code
     observe("check", lambda: "no race, no deadlock")
     layer_of = tuple(operations[index].layer for index in chosen)
     holds = [operations[index].holds for index in chosen]
@@ -153,7 +155,7 @@ class _Draft:
 
     addresses: in DRAM, of every activation there.  places: the operations in the program's order.
     before: what each instruction of the program depends on.  plain, program: without and with
-    tokens.  expected: predicted cycles of its instructions.
+    tokens.  code: of the latter.  expected: first and last cycle of its instructions.
     """
 
     plan: Plan
@@ -164,6 +166,7 @@ class _Draft:
     plain: tuple[Instruction, ...]
     program: tuple[Instruction, ...]
     program_address: int
+    code: bytes
     expected: tuple[tuple[int, int], ...]
 
     @property
@@ -178,7 +181,11 @@ def _whole(expected: Iterable[tuple[int, int]]) -> int:
 
 
 def _fastest(
-    planner: Planner, activations: Mapping[str, Activation], partition: Partition, overlap: Overlap
+    planner: Planner,
+    activations: Mapping[str, Activation],
+    partition: Partition,
+    overlap: Overlap,
+    timing: Timing,
 ) -> _Draft:
     """Of a few plans the one that makes the fastest program.
 
@@ -186,7 +193,7 @@ def _fastest(
     busy, what is moved.
     """
     names = partition.source, partition.result
-    best = _draft(planner, planner.best(), activations, names, overlap)
+    best = _draft(planner, planner.best(), activations, names, overlap, timing)
     count = len(best.builder.operations)
     if overlap is not Overlap.LAYERS:
         return best
@@ -199,7 +206,8 @@ def _fastest(
     for plan in plans:
         if all(plan.places != other.places or plan.choices != other.choices for other in seen):
             seen.append(plan)
-            best = min(best, _draft(planner, plan, activations, names, overlap), key=_cycles)
+            other = _draft(planner, plan, activations, names, overlap, timing)
+            best = min(best, other, key=_cycles)
     return best
 
 
@@ -213,6 +221,7 @@ def _draft(
     activations: Mapping[str, Activation],
     names: tuple[str, str],
     overlap: Overlap,
+    timing: Timing,
 ) -> _Draft:
     """names: of the network's input and result."""
     config, layers = planner.config, planner.layers
@@ -246,11 +255,12 @@ def _draft(
     before = tuple(permuted(ordered.before, places))
     program = tuple(insert_tokens(plain, config, before))
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
-    expected = tuple(predict(program, config, address))
-    return _Draft(plan, addresses, builder, places, before, plain, program, address, expected)
+    code = program_to_bytes(program)
+    expected = expected_cycles(timing, code, config, address)
+    return _Draft(plan, addresses, builder, places, before, plain, program, address, code, expected)
 
 
-def _with_loads_postponed(draft: _Draft, config: HardwareConfig) -> _Draft:
+def _with_loads_postponed(draft: _Draft, config: HardwareConfig, timing: Timing) -> _Draft:
     """``draft`` with LOADs behind others that are more urgent, if it is faster so."""
     order = postponed(draft.program, draft.before, draft.expected)
     if order == list(range(len(order))):
@@ -258,13 +268,15 @@ def _with_loads_postponed(draft: _Draft, config: HardwareConfig) -> _Draft:
     plain = tuple(draft.plain[index] for index in order)
     before = tuple(permuted(draft.before, order))
     program = tuple(insert_tokens(plain, config, before))
+    code = program_to_bytes(program)
     other = replace(
         draft,
         places=tuple(draft.places[index] for index in order),
         before=before,
         plain=plain,
         program=program,
-        expected=tuple(predict(program, config, draft.program_address)),
+        code=code,
+        expected=expected_cycles(timing, code, config, draft.program_address),
     )
     return min(draft, other, key=_cycles)
 

@@ -14,6 +14,7 @@ from dovetail.compiler.__main__ import main
 from dovetail.compiler.checking import layers
 from dovetail.compiler.checking.layers import check_layers
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.vta_sim.timing import time_program
 
 
 def inputs_of(path: Path) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def inputs_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(("target", "device"), [("vta:tiny", "sim"), ("cpu", "cpu")])
 def test_all_layers_of_digits_agree(digits_model: Path, target: str, device: str) -> None:
     model, inputs = onnx.load(digits_model), inputs_of(digits_model)
-    found = list(check_layers(model, target, device, inputs))
+    found = list(check_layers(model, target, device, inputs, time_program))
     assert len(found) >= 9
     assert all(each.passes for each in found)
     assert {each.where for each in found} == {device}
@@ -55,7 +56,7 @@ def float_model() -> onnx.ModelProto:
 
 def test_float_layers_are_close() -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
-    found = list(check_layers(float_model(), "cpu", "cpu", {"x": x}))
+    found = list(check_layers(float_model(), "cpu", "cpu", {"x": x}, time_program))
     assert found[-1].difference.tensor == "y"
     assert len(found) > 1
     assert all(each.passes for each in found)
@@ -67,7 +68,7 @@ def test_the_first_layer_that_differs_is_named(
 ) -> None:
     target, device = "vta:tiny", "sim"
     inputs = inputs_of(digits_model)
-    victim = list(check_layers(onnx.load(digits_model), target, device, inputs))[3]
+    victim = list(check_layers(onnx.load(digits_model), target, device, inputs, time_program))[3]
     truth = layers.interpret
 
     def wrong(graph: Any, given: Any) -> dict[str, Any]:

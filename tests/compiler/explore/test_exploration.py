@@ -29,6 +29,7 @@ from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.target import Target
 from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
 from dovetail.runtime.executor import execute
+from dovetail.vta_sim.timing import time_program
 
 CONTENT = {
     "base": {"config": "tiny"},
@@ -80,7 +81,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
         graph = prepare_graph(import_onnx(load_onnx(digits_model)), Trace(options))
         target = Target("vta:here", config)
-        compiled = accelerate_graph(graph, target, config, options, Trace(options))
+        compiled = accelerate_graph(graph, target, config, options, Trace(options), time_program)
         image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}
         # The runtime knows devices of named configurations only.
         from dovetail.isa import configs

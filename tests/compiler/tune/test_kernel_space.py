@@ -25,7 +25,7 @@ SETTING = Setting()
 
 @cache
 def kernels() -> list[Kernel]:
-    """Of the small model, by tiles and directly."""
+    """Kernels of the small model, by tiles and directly."""
     return list(layers_of(small_model(), {}, True).kernels.values())
 
 

@@ -39,6 +39,7 @@ from dovetail.isa.instructions import (
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState
 from dovetail.vta_sim.machine import simulate
+from dovetail.vta_sim.timing import time_program
 
 __all__ = ["KINDS", "Mutant", "Subject", "mutants"]
 
@@ -59,7 +60,7 @@ class Subject:
     def of(name: str, model: onnx.ModelProto, config: HardwareConfig) -> "Subject":
         """Compile ``model``."""
         graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
-        return Subject(name, compile_partition(graph, fuse(graph), config), config)
+        return Subject(name, compile_partition(graph, fuse(graph), config, time_program), config)
 
     @cached_property
     def results(self) -> list[bytes]:

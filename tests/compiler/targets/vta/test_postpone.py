@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.targets.vta.dependence import dependences, permuted
 from dovetail.compiler.targets.vta.postpone import postponed
-from dovetail.compiler.targets.vta.predict import predict
+from dovetail.compiler.targets.vta.timing import expected_cycles
 from dovetail.compiler.targets.vta.tokens import insert_tokens
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Load
 from dovetail.isa.memories import Memory
+from dovetail.isa.program import program_to_bytes
+from dovetail.vta_sim.timing import time_program
 from tests.instructions import gemm
 
 from .programs import TINY, executed, random_program, same
@@ -29,6 +31,10 @@ def _program(*plain: Instruction) -> list[Instruction]:
     return insert_tokens(masked, TINY)
 
 
+def _cycles(program: list[Instruction]) -> tuple[tuple[int, int], ...]:
+    return expected_cycles(time_program, program_to_bytes(program), TINY, 0)
+
+
 def test_weights_for_later_come_behind_the_image_that_is_waited_for() -> None:
     program = _program(
         _load(Memory.WGT, 0, 4),
@@ -39,12 +45,12 @@ def test_weights_for_later_come_behind_the_image_that_is_waited_for() -> None:
         _gemm(512, 4),
     )
     before = dependences(program, TINY)
-    expected = predict(program, TINY)
+    expected = _cycles(program)
     assert expected[4][0] - expected[1][1] > 500
     order = postponed(program, before, expected)
     assert order == [0, 1, 3, 2, 4, 5]
     moved = insert_tokens([program[index] for index in order], TINY, permuted(before, order))
-    assert predict(moved, TINY)[3 + 1][0] < expected[4][0]
+    assert _cycles(moved)[3 + 1][0] < expected[4][0]
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 2000))

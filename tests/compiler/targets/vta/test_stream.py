@@ -28,6 +28,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
 from dovetail.runtime.host import pack, pack_rows, unpack
+from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
 
 from .programs import TINY
@@ -54,7 +55,7 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     """The program, executed in its order, gives what the graph's interpreter gives."""
     graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
     partition = fuse(graph)
-    program = compile_partition(graph, partition, config)
+    program = compile_partition(graph, partition, config, time_program)
     shape = graph.types[graph.inputs[0]].shape
     x = np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
     values = run(graph, {graph.inputs[0]: x})
@@ -169,7 +170,7 @@ def test_a_buffer_that_holds_the_part_is_not_filled_again() -> None:
 def test_weights_beyond_wgt_are_loaded_in_parts(
     channels: int, kernel: tuple[int, int], outputs: int
 ) -> None:
-    """Of input channels, which accumulate; of output channels; of one window, a half too many."""
+    """Parts of input channels, which accumulate; of output channels; half a window too many."""
     net = Network(np.random.default_rng(4))
     x = net.conv(net.input(5, 10, 9), channels, (1, 1))
     assert_exact(net.model(net.conv(x, outputs, kernel)), TINY, 1)

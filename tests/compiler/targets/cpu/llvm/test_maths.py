@@ -17,7 +17,7 @@ from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from .kernels import LEVELS, elementwise, run_elementwise
 
 BOUNDS_32 = {"exp": 1.1, "log": 1.0, "tanh": 2.5, "erf": 2.1, "sin": 1.6, "cos": 1.6}
-"""Of float32; the others compute in float64 and round: 0.51."""
+"""Bounds of float32; the other functions compute in float64 and round: 0.51."""
 
 BOUNDS_64 = {
     "exp": 1.2,
