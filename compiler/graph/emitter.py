@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 
 from .ir import Array, GraphBuilder
+from .narrow import Narrow
 from .operators.protocol import TensorOperator
 from .types import TensorType
 
@@ -31,7 +31,7 @@ class Tensor:
 
     name: str
     type: TensorType
-    narrow: StrEnum | None = None
+    narrow: Narrow | None = None
 
 
 @dataclass(slots=True)

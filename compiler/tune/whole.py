@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.module import Module
 
 from ..driver import compile_model
+from ..front.onnx.source import SourceModel
 from ..options import CompileOptions
 from ..targets.record_files import write_entries
 from .kernel import Setting
@@ -70,7 +70,7 @@ class WholeJob:
                 winograd=self.winograd,
                 records=(file,),
             )
-            model = onnx.load_model_from_string(self.model)
+            model = SourceModel.from_bytes(self.model)
             return compile_model(model, "cpu", options, self.dims)
 
 

@@ -10,7 +10,7 @@ from networks import NETWORKS, Options, build
 
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 
-from ..compiler.quantize.pictures import read_png
+from ..compiler.front.onnx.quantize.pictures import read_png
 from .models import Array
 
 TOLERANCE = 1e-4

@@ -8,7 +8,7 @@ import pytest
 from networks import Options, build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 
 MLPERF_TINY = ("ic_resnet8_int8", "vww_mbv1_int8", "kws_dscnn_int8", "ad01_int8")
 MOST_CYCLES = {"resnet18": 7_900_000, "mobilenet_v2": 2_610_000}

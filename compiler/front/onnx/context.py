@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 
 from ...errors import CompilerError, ModelError, UnsupportedOperatorError
 from ...graph.emitter import Emitter, Tensor, is_worth_folding
 from ...graph.ir import Array
+from ...graph.narrow import Narrow
 from ...graph.operators.elementwise import Where
 from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
@@ -41,26 +40,6 @@ LARGEST_TENSOR = 64 << 30
 
 class NeedsValueError(CompilerError):
     """A shape depends on data that is not known when the model is compiled."""
-
-
-class Narrow(StrEnum):
-    """Element types of fewer than 8 bits, and floats of 8, by their names in ml_dtypes."""
-
-    FLOAT8_E4M3FN = "float8_e4m3fn"
-    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz"
-    FLOAT8_E5M2 = "float8_e5m2"
-    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz"
-    FLOAT8_E8M0FNU = "float8_e8m0fnu"
-    FLOAT4_E2M1FN = "float4_e2m1fn"
-    INT4 = "int4"
-    UINT4 = "uint4"
-    INT2 = "int2"
-    UINT2 = "uint2"
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy type, of one byte."""
-        return np.dtype(getattr(ml_dtypes, self.value))
 
 
 NARROW = {str(each): each for each in Narrow}

@@ -32,7 +32,6 @@ class ImportRecord:
     kinds: dict[str, str] = field(default_factory=dict)
 
 
-
 def import_model(
     model: onnx.ModelProto,
     inputs: Mapping[str, Value],
@@ -151,7 +150,8 @@ class _Walker:
         try:
             outputs = self.convert(proto, node, inputs)
         except GraphError as error:
-            raise ModelError(f"{node}: {error}") from None
+            said = str(error).removeprefix(f"node {node.name!r}: ")
+            raise ModelError(f"{node}: {said}") from None
         except MemoryError as error:
             raise ModelError(f"{node} needs more memory than there is: {error}") from None
         except MALFORMED as error:

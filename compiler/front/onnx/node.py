@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["OnnxNode"]
+__all__ = ["OnnxNode", "is_quantized_kind"]
+
+QUANTIZED = ("QLinear", "Quantize", "Dequantize", "QGemm")
+
+
+def is_quantized_kind(kind: str) -> bool:
+    """Whether an operator quantises, or computes on quantised tensors, by its name."""
+    return kind.startswith(QUANTIZED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ Quantising and dequantising are operators of the graph, and an operator on quant
 one on real tensors between them: passes tell from that what can be computed by integers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import onnx
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.emitter import Tensor
 from ...graph.formulas import Term, concatenate, saturated
 from ...graph.operators.quantization import STORED, DequantizeLinear, QuantizeLinear
 from .context import Converter, ImportContext
@@ -260,16 +259,14 @@ def convert_qlinear_activation(context: ImportContext, node: OnnxNode, inputs: I
 
 def _only(
     context: ImportContext,
-    converter: Callable[[ImportContext, OnnxNode, Sequence[Tensor | None]], Sequence[object]],
+    converter: Callable[[ImportContext, OnnxNode, Inputs], Inputs],
     node: OnnxNode,
     real: Term,
 ) -> Term:
     """The one result of the operator on a real tensor."""
     kind = node.kind.removeprefix("QLinear")
     plain = OnnxNode(kind, node.name, node.inputs[:1], node.outputs, node.attributes, node.domain)
-    (result,) = converter(context, plain, (real.tensor,))
-    assert isinstance(result, Tensor)
-    return Term(context, result)
+    return term(context, plain, converter(context, plain, (real.tensor,)), 0)
 
 
 QUANTIZED: dict[str, Converter] = {

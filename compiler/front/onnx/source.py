@@ -1,25 +1,26 @@
 """Model files: what the rest of the compiler knows of ONNX."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.emitter import Tensor
 from ...graph.ir import Array, Graph, GraphBuilder
+from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
-from .element_types import type_name
+from .context import Value
+from .element_types import ELEMENT_TYPES, type_name
 from .model import ImportRecord, import_model
+from .node import is_quantized_kind
 from .signatures import InputSignature, bind_dimensions, input_signatures
 
 __all__ = ["Imported", "ModelSource", "SourceModel"]
-
-QUANTIZED = ("QLinear", "Quantize", "Dequantize", "QGemm")
-"""What the names of operators begin with that quantise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +76,11 @@ class SourceModel:
         return bytes(self.proto.SerializeToString())
 
     @property
+    def name(self) -> str:
+        """What the file calls the model; perhaps nothing."""
+        return str(self.proto.graph.name)
+
+    @property
     def inputs(self) -> tuple[InputSignature, ...]:
         """The inputs that have no value of their own.  Raises as ``input_signatures``."""
         return input_signatures(self.proto)
@@ -103,7 +109,7 @@ class SourceModel:
     @property
     def quantizes(self) -> bool:
         """Whether a node quantises or computes on quantised tensors."""
-        return any(node.op_type.startswith(QUANTIZED) for node in self.proto.graph.node)
+        return any(is_quantized_kind(node.op_type) for node in self.proto.graph.node)
 
     def bind(self, dims: Mapping[str, int]) -> "SourceModel":
         """The model with symbolic dimensions fixed.  Raises as ``bind_dimensions``."""
@@ -120,9 +126,31 @@ class SourceModel:
                         sizes[dim.dim_param] = size
         return sizes
 
-    def open_sizes(self) -> InputSignature | None:
-        """The first input whose shape is not fixed."""
-        return next((each for each in self.inputs if None in each.shape), None)
+    def open_sizes(self) -> tuple[InputSignature, ...]:
+        """The inputs whose shape is not fixed."""
+        return tuple(each for each in self.inputs if None in each.shape)
+
+    @property
+    def declared(self) -> Mapping[str, DType | None]:
+        """The element types of all inputs by name; None of those that are no tensors."""
+        return {
+            each.name: ELEMENT_TYPES.get(each.type.tensor_type.elem_type)
+            for each in self.proto.graph.input
+        }
+
+    def convert(
+        self, inputs: Mapping[str, Value], builder: GraphBuilder, resolve: Callable[[str], Array]
+    ) -> tuple[tuple[str, Value], ...]:
+        """Add the model to a graph, as ``import_model``."""
+        return import_model(self.proto, inputs, builder, resolve)
+
+    def to_integer_graph(self) -> Graph:
+        """The graph of a model that consists of integer layers; its open batch is 1.
+
+        Raises ModelError, UnsupportedOperatorError for one that does not.
+        """
+        imported = self.to_graph(batch=1)
+        return recognise(imported.graph, imported.kinds).require()
 
     def to_graph(self, batch: int | None = None) -> Imported:
         """The graph of a model whose shapes are fixed.

@@ -119,7 +119,7 @@ def with_bias(
     count, rank = len(value.bias), len(value.permutation)
     aligned = (1,) * (rank - values.ndim) + values.shape
     wanted = tuple(count if axis == value.channel else 1 for axis in range(rank))
-    if values.size != 1 and aligned != wanted or values.ndim > rank:
+    if (values.size != 1 and aligned != wanted) or values.ndim > rank:
         raise UnrecognisedError(
             f"adds a constant of shape {list(values.shape)}; required one number for each of "
             f"{count} channels"

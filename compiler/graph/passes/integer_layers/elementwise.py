@@ -69,9 +69,7 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     )
 
 
-def _clipped(
-    value: Accumulated | Sum, function: BinaryFunction, limit: float
-) -> Accumulated | Sum:
+def _clipped(value: Accumulated | Sum, function: BinaryFunction, limit: float) -> Accumulated | Sum:
     """The later of two limits holds where they contradict each other."""
     pick = max if function is BinaryFunction.MAX else min
     return replace(value, low=pick(value.low, limit), high=pick(value.high, limit))

@@ -106,7 +106,7 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
                 state.values[node.output] = rule(state, node)
                 continue
         except (UnrecognisedError, GraphError) as error:
-            reasons[number] = str(error)
+            reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
         said = reasons[number] or f"there is no integer {type(node.operator).__name__}"
         problem = problem or f"{_label(node, kinds)}: {said}"
         for name in node.outputs:

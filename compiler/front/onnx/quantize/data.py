@@ -6,8 +6,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..errors import CalibrationError
-from ..front.onnx.integer.values import Array
+from ....errors import CalibrationError
+from ....graph.ir import Array
 from .model import Signature
 
 __all__ = ["Sample", "read_samples", "samples_of"]

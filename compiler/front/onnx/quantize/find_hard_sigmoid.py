@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..front.onnx.integer.onnx_state import OnnxNode
+from ..node import OnnxNode
 from .model import FloatModel
 
 __all__ = ["FindHardSigmoid"]

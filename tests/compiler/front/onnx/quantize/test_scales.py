@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dovetail.compiler.quantize.scales import activation_scale, quantize_weights
+from dovetail.compiler.front.onnx.quantize.scales import activation_scale, quantize_weights
 
 REALS = st.floats(-1e4, 1e4, width=32)
 WEIGHTS = arrays.arrays(np.float32, (3, 2, 2, 2), elements=st.floats(-8, 8, width=32))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..front.onnx.integer.values import Array
+from ....graph.ir import Array
 from .observe import Range
 
 __all__ = ["Quantization", "activation_scale", "quantize_weights"]

@@ -7,7 +7,7 @@ a node only moves, pools or joins have one scale: they form a group.
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ..front.onnx.integer.onnx_state import OnnxNode
+from ..node import OnnxNode
 from .model import FloatModel
 
 __all__ = ["Plan", "Role", "plan"]

@@ -11,9 +11,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from ..errors import ModelError
-from ..front.onnx.integer.onnx_state import OnnxNode
-from ..front.onnx.integer.values import Array
+from ....errors import ModelError
+from ....graph.ir import Array
+from ..node import OnnxNode
 from .model import FloatModel, to_node_proto
 
 __all__ = ["Evaluator"]

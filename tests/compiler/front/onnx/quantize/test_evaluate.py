@@ -9,8 +9,8 @@ from onnx import helper
 
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.integer.values import Array
-from dovetail.compiler.quantize.evaluate import Evaluator
-from dovetail.compiler.quantize.model import read_model
+from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator
+from dovetail.compiler.front.onnx.quantize.model import read_model
 
 from .floats import onnx_runtime, random, small_model
 

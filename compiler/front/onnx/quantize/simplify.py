@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import ModelError
-from ..front.onnx.integer.onnx_state import OnnxNode
-from ..front.onnx.integer.values import Array
-from ..pipeline.passes import Pass, Pipeline
+from ....errors import ModelError
+from ....graph.ir import Array
+from ....pipeline.passes import Pass, Pipeline
+from ..node import OnnxNode
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine

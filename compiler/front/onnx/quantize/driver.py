@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import onnx
 
-from ..errors import CalibrationError, ModelError
+from ....errors import CalibrationError, ModelError
 from .data import Sample
 from .emit import emit
 from .evaluate import Evaluator

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from ..front.onnx.integer.values import Array
+from ....graph.ir import Array
 from .data import Sample
 from .emit import DEQUANTIZED
 from .evaluate import Evaluator

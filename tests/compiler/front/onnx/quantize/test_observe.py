@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.quantize import Method, QuantizeOptions
-from dovetail.compiler.quantize.observe import BINS, Observer
-from dovetail.compiler.quantize.scales import activation_scale
+from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions
+from dovetail.compiler.front.onnx.quantize.observe import BINS, Observer
+from dovetail.compiler.front.onnx.quantize.scales import activation_scale
 
 from .floats import random
 

@@ -7,8 +7,8 @@ import pytest
 
 from dovetail.compiler.errors import CalibrationError
 from dovetail.compiler.front.onnx.integer.values import Array
-from dovetail.compiler.quantize.data import read_samples
-from dovetail.compiler.quantize.model import Signature
+from dovetail.compiler.front.onnx.quantize.data import read_samples
+from dovetail.compiler.front.onnx.quantize.model import Signature
 
 from .floats import random
 

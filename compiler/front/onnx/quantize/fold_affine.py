@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..front.onnx.integer.onnx_state import OnnxNode
-from ..front.onnx.integer.values import Array
+from ....graph.ir import Array
+from ..node import OnnxNode
 from .model import FloatModel
 
 __all__ = ["FoldAffine"]

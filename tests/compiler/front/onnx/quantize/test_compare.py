@@ -5,8 +5,8 @@ import pytest
 from networks import Options, build, calibration_images
 from onnx import helper
 
-from dovetail.compiler.quantize import compare, quantize_model
-from dovetail.compiler.quantize.scales import activation_scale
+from dovetail.compiler.front.onnx.quantize import compare, quantize_model
+from dovetail.compiler.front.onnx.quantize.scales import activation_scale
 
 from .floats import onnx_runtime, random, small_model
 

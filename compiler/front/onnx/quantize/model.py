@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
 
-from ..errors import ModelError
-from ..front.onnx.element_types import type_name
-from ..front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
-from ..front.onnx.integer.onnx_state import OnnxNode
-from ..front.onnx.integer.values import Array
+from ....errors import ModelError
+from ....graph.ir import Array
+from ..element_types import type_name
+from ..node import OnnxNode, is_quantized_kind
 
 __all__ = ["FloatModel", "Signature", "read_any_model", "read_model", "signatures", "to_node_proto"]
 
@@ -74,7 +73,7 @@ def read_model(proto: onnx.ModelProto) -> FloatModel:
     float32 or of no fixed shape, or a constant with NaN or infinity.
     """
     for node in proto.graph.node:
-        if node.op_type in QUANTIZED_OPERATORS:
+        if is_quantized_kind(node.op_type):
             raise ModelError(
                 f"node {node.name or node.output[0]!r} ({node.op_type}): the model is quantised "
                 "already; required a float model"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..front.onnx.integer.values import Array
+from ....graph.ir import Array
 from .options import Method, QuantizeOptions
 
 __all__ = ["Observer", "Range"]

@@ -9,7 +9,7 @@ from onnx import helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.integer.values import Array
-from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions, quantize_model
 
 from .floats import onnx_runtime, small_model
 

@@ -9,9 +9,9 @@ from onnx import helper
 
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.integer.values import Array
-from dovetail.compiler.quantize.evaluate import Evaluator
-from dovetail.compiler.quantize.model import FloatModel, read_model
-from dovetail.compiler.quantize.simplify import simplify
+from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator
+from dovetail.compiler.front.onnx.quantize.model import FloatModel, read_model
+from dovetail.compiler.front.onnx.quantize.simplify import simplify
 
 from .floats import onnx_runtime, random, small_model
 

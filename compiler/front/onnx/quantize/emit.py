@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..front.onnx.integer.onnx_state import OnnxNode
-from ..front.onnx.integer.values import Array
+from ....graph.ir import Array
+from ..node import OnnxNode
 from .model import IR_VERSION, FloatModel, to_node_proto
 from .plan import Plan, Role
 from .scales import Quantization, quantize_weights
