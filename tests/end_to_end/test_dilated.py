@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
 
 SHAPE = (1, 3, 13, 12)
 

@@ -37,7 +37,7 @@ def reference(model: onnx.ModelProto, inputs: dict[str, Array]) -> list[Array]:
 def check(executor: Executor, inputs: dict[str, Array]) -> list[Array]:
     """The executor's results, which are ONNX Runtime's."""
     results = list(executor.run(inputs).values())
-    for found, expected in zip(results, reference(executor.model, inputs), strict=True):
+    for found, expected in zip(results, reference(executor.source, inputs), strict=True):
         assert found.dtype == expected.dtype
         assert np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max()
     return results

@@ -50,7 +50,10 @@ def recognise_reduce(state: State, node: Node) -> Value:
     operator = node.operator
     assert isinstance(operator, Reduce)
     if operator.function is not ReduceFunction.SUM:
-        raise UnrecognisedError(f"the {operator.function.value} of elements; required their mean")
+        raise UnrecognisedError(
+            f"the {operator.function.value} over axes {list(operator.axes)}; required the mean "
+            "over height and width"
+        )
     return Totals(state.real(node.inputs[0]), operator.axes, operator.keep)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ....errors import ModelError
 from ....front.onnx.context import OptionalValue, Tensor, TensorSequence, Value
-from ....front.onnx.source import SourceModel
+from ....front.onnx.source import ModelSource, SourceModel
 from ....graph.ir import GraphBuilder
 from ....graph.slices import slice_graph
 from ..llvm.compile import LlvmOptions
@@ -49,15 +49,19 @@ class _Question:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs ``model``, compiling what is new."""
+    """Runs a model, compiling what is new."""
 
-    model: SourceModel
+    source: ModelSource
     options: LlvmOptions = field(default_factory=LlvmOptions)
     kernel_calls: int = 0
     """Of the last run, to answer questions and to compute the outputs."""
     specialisations: int = 0
     """How often the model was imported."""
+    model: SourceModel = field(init=False)
     _known: "dict[tuple[object, ...], _Question | _Final]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = SourceModel.of(self.source)
 
     def run(self, inputs: Mapping[str, Argument]) -> dict[str, Argument]:
         """The outputs by name: arrays, or lists or None where the model says so.

@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from dovetail.compiler.front.onnx.integer.values import Array
+from dovetail.compiler.graph.ir import Array
 
 __all__ = ["onnx_runtime", "onnx_runtime_model", "small_model"]
 

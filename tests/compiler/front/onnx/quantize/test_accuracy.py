@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime
 from .pictures import read_png

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import CalibrationError
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize.data import read_samples
 from dovetail.compiler.front.onnx.quantize.model import Signature
+from dovetail.compiler.graph.ir import Array
 
 from .floats import random
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from dovetail.compiler.errors import ModelError
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator
 from dovetail.compiler.front.onnx.quantize.model import read_model
+from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, random, small_model
 

@@ -9,8 +9,8 @@ import pytest
 from networks import Options, build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.compiler.graph.ir import Array
 
 SMALL = Options(size=32, classes=10, width=0.25, batch_norm=True)
 NAMES = ("resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg11", "tiny_yolo")

@@ -7,8 +7,8 @@ from onnx import helper, numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import CalibrationError, ModelError
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize import QuantizedModel, QuantizeOptions, quantize_model
+from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, random, small_model
 

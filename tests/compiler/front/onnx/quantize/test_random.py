@@ -8,8 +8,8 @@ import pytest
 from onnx import helper
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, small_model
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
-
-from .models import F32, ModelBuilder, check
+from .models import F32, ModelBuilder, check, integer_graph
 
 SHAPE = (1, 6, 4, 5)
 X = (F32(0.05), np.int8(-3))
@@ -35,7 +33,7 @@ def test_parts_of_one_scale_are_only_joined() -> None:
     y = b.quantize(b.node("Concat", [x, same], axis=1), *X)
     model = b.build({"x": ("int8", SHAPE)}, y)
     check(model, {"x": image(2)})
-    assert not any("Lookup" in str(node.operator) for node in import_onnx(model).nodes)
+    assert not any("Lookup" in str(node.operator) for node in integer_graph(model).nodes)
 
 
 def test_qlinear_concat_equals_onnxruntime() -> None:

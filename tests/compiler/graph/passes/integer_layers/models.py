@@ -10,8 +10,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import ModelSource, SourceModel
 from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.graph.verify import verify
 
@@ -81,6 +82,11 @@ class ModelBuilder:
         return model
 
 
+def integer_graph(model: ModelSource) -> Graph:
+    """The integer layers that a model consists of."""
+    return SourceModel.of(model).to_integer_graph()
+
+
 def reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
     """ONNX Runtime's first output."""
     options = onnxruntime.SessionOptions()
@@ -96,7 +102,7 @@ def reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
 def check(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
     """Hold the imported and the simplified graph to ONNX Runtime; return the output."""
     wanted = reference(model, inputs)
-    graph = import_onnx(model)
+    graph = integer_graph(model)
     for each in (graph, simplify(graph)):
         verify(each)
         result = run(each, inputs)[each.outputs[0]]

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx, load_onnx
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
@@ -14,7 +13,7 @@ from dovetail.compiler.graph.operators.integer.windows import Pad
 from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.passes.simplify import simplify
 
-from .models import F32, Array, ModelBuilder, check
+from .models import F32, Array, ModelBuilder, check, integer_graph
 
 ALL_INT8 = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
 X = (F32(0.05), np.int8(-3))
@@ -72,7 +71,7 @@ def test_a_product_of_functions_of_one_tensor_is_one_table() -> None:
     y = b.quantize(b.node("Mul", [x, b.node("Sigmoid", [x])]), *Y)
     model = b.build({"x": ("int8", (1, 256))}, y)
     check(model, {"x": ALL_INT8})
-    assert [type(node.operator) for node in import_onnx(model).nodes] == [Lookup]
+    assert [type(node.operator) for node in integer_graph(model).nodes] == [Lookup]
 
 
 @pytest.mark.parametrize("limits", [(0.0, None), (0.0, 6.0), (-1.0, 1.0), (None, 0.5)])
@@ -81,7 +80,7 @@ def test_clip_after_a_convolution_becomes_limits(limits: tuple[float | None, ...
     names = ["" if value is None else b.constant(F32(value)) for value in limits]
     clipped = b.node("Clip", [convolved(b, b.dequantize("x", *X)), *names])
     y = b.quantize(clipped, 0.05, np.int8(-3))
-    graph = import_onnx(b.build({"x": ("int8", (1, 3, 8, 6))}, y))
+    graph = integer_graph(b.build({"x": ("int8", (1, 3, 8, 6))}, y))
     last = next(n.operator for n in graph.nodes if isinstance(n.operator, Requantize))
     low, high = limits
     assert last.low == (-128 if low is None else round(low / 0.05) - 3)
@@ -101,7 +100,7 @@ def test_means_of_channels_last_tensors_are_pools() -> None:
     mean = b.node("ReduceMean", [b.dequantize("x", *X)], axes=[1, 2], keepdims=0)
     model = b.build({"x": ("int8", (1, 8, 6, 3))}, b.quantize(mean, *Y))
     check(model, {"x": image(2, (1, 8, 6, 3))})
-    assert not any(isinstance(n.operator, Transpose) for n in import_onnx(model).nodes)
+    assert not any(isinstance(n.operator, Transpose) for n in integer_graph(model).nodes)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -120,7 +119,7 @@ def test_padding_with_the_zero_point_goes_into_the_convolution() -> None:
     padded = b.node("Pad", [b.dequantize("x", *X), pads])
     y = b.quantize(convolved(b, padded), *Y)
     model = b.build({"x": ("int8", (1, 3, 8, 6))}, y)
-    graph = import_onnx(model)
+    graph = integer_graph(model)
     assert any(isinstance(node.operator, Pad) for node in graph.nodes)
     nodes = simplify(graph).nodes
     assert not any(isinstance(node.operator, Pad) for node in nodes)
@@ -190,7 +189,7 @@ def test_a_float_bias_is_rounded_to_the_accumulator() -> None:
     w = b.dequantize(b.constant(weights), 0.5, np.int8(0))
     bias = b.constant(np.array([1.0, -0.26], F32))
     y = b.quantize(b.node("Conv", [b.dequantize("x", 0.25, np.int8(0)), w, bias]), *Y)
-    graph = import_onnx(b.build({"x": ("int8", (1, 1, 2, 2))}, y))
+    graph = integer_graph(b.build({"x": ("int8", (1, 1, 2, 2))}, y))
     node = next(n for n in graph.nodes if isinstance(n.operator, Conv2d))
     assert graph.constants[node.inputs[2]].tolist() == [8, -2]
 
@@ -198,7 +197,7 @@ def test_a_float_bias_is_rounded_to_the_accumulator() -> None:
 def test_nodes_keep_the_names_of_the_model() -> None:
     b = ModelBuilder()
     y = b.quantize(convolved(b, b.dequantize("x", *X)), *Y)
-    graph = import_onnx(b.build({"x": ("int8", (1, 3, 8, 6))}, y))
+    graph = integer_graph(b.build({"x": ("int8", (1, 3, 8, 6))}, y))
     conv = next(node for node in graph.nodes if isinstance(node.operator, Conv2d))
     assert conv.origin.startswith("conv")
     assert graph.outputs == (y,)
@@ -216,14 +215,14 @@ def test_nodes_keep_the_names_of_the_model() -> None:
 )
 def test_real_models_give_the_bytes_of_onnxruntime(shared_models: Path, name: str) -> None:
     golden = np.load(shared_models / f"{name}.golden.npz")
-    graph = simplify(import_onnx(load_onnx(shared_models / f"{name}.onnx")))
+    graph = simplify(integer_graph(shared_models / f"{name}.onnx"))
     for x, wanted in zip(golden["input"][:8], golden["onnxruntime"], strict=False):
         result = run(graph, {graph.inputs[0]: x[None]})[graph.outputs[0]]
         np.testing.assert_array_equal(result[0], wanted)
 
 
 def test_real_models_have_no_transpose_and_every_sum_is_proved(shared_models: Path) -> None:
-    graph = simplify(import_onnx(load_onnx(shared_models / "mlperf_tiny/ic_resnet8_int8.onnx")))
+    graph = simplify(integer_graph(shared_models / "mlperf_tiny/ic_resnet8_int8.onnx"))
     kinds = [type(node.operator) for node in graph.nodes]
     assert Transpose not in kinds
     assert kinds.count(Conv2d) == 9
