@@ -7,7 +7,6 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.source import SourceModel
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check, reference
 
 MODEL = "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx"
@@ -65,7 +64,7 @@ def test_a_real_model_gives_the_bytes_of_onnxruntime(shared_models: Path) -> Non
     path = shared_models / MODEL
     if not path.is_file():
         pytest.skip(f"no ../shared/models/{MODEL}")
-    model = SourceModel.load(path)
+    model = onnx.load(path)
     module, code = compile(model, "vta:zynq7020"), compile(model, "cpu")
     (signature,) = module.inputs
     rng = np.random.default_rng(5)
