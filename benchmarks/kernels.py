@@ -22,15 +22,15 @@ import onnx
 from cpu_models import model_file, random_inputs
 from numpy.typing import NDArray
 
-from dovetail.compiler.program.ir import Program, memory_bytes
+from dovetail.compiler.program.ir import Program, all_calls
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions, build_functions
 from dovetail.compiler.targets.cpu.llvm.link import link
-from dovetail.compiler.targets.cpu.llvm.main import main_text
+from dovetail.compiler.targets.cpu.llvm.main import main_text, memory_bytes
 from dovetail.compiler.targets.cpu.llvm.optimize import Effort, to_object
 from dovetail.compiler.targets.cpu.llvm.pool import POOL_SYMBOLS, pool_code, pool_object
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.compiler.targets.cpu.native import prepared_graph
-from dovetail.compiler.targets.cpu.segment import build_program
+from dovetail.compiler.targets.cpu.segment import lower_graph
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.module import Module, TensorSignature
 from dovetail.runtime.native.content import load_program, to_content
@@ -54,7 +54,7 @@ def timed(path: Path, threads: int) -> Timed:
     """The network of a model file."""
     graph, passes = prepared_graph(onnx.load(path), {})
     options = LlvmOptions(threads=threads, cache=cache_directory())
-    steps, program = build_program(passes.run(graph), options)
+    program = lower_graph(passes.run(graph), options)
     code, count = _code(program, options)
     target = CpuTarget.at_level(options.level)
     content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
@@ -62,8 +62,8 @@ def timed(path: Path, threads: int) -> Timed:
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
-    names = [f"{step.function} {', '.join(step.origins)}" for step in steps]
-    names = (names + ["copies"] * count)[:count]
+    names = [f"{call.function} {', '.join(call.origins)}" for call in all_calls(program.calls)]
+    assert len(names) == count, (names, count)
     return Timed(Module("cpu", inputs, outputs, content, sections), names)
 
 

@@ -1,8 +1,10 @@
 // A board behind a pseudo-terminal: its Verilated gateware, bit by bit; see bitstreams/emulator.py.
-// usage: emulator BYTES DIVISOR GARBAGE SEED DROP FLIP
+// usage: emulator BYTES DIVISOR GARBAGE SEED DROP FLIP HZ CLOCK
 //
 // BYTES: of the SDRAM; it holds noise at first when GARBAGE is 1.  DIVISOR: cycles of a serial bit.
 // DROP, FLIP: of every million bytes on the line, either way, how many are lost or damaged.
+// HZ: cycles a second.  CLOCK: a file, whose first 8 bytes are the nanoseconds that have passed for
+// the board; while nothing happens they go on, so that a host that waits in them sees an end.
 // Prints the terminal's name, and at the end the number of bytes lost or damaged.  SIGUSR1 resets
 // the board, SIGUSR2 takes its power away for a moment.  Ends when its standard input is closed, and
 // with status 3 when the SDRAM's timing is violated.
@@ -10,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -53,9 +56,10 @@ class Faults {
 
 class Board {
   public:
-    Board(int line, size_t bytes, int divisor, bool garbage, uint64_t seed, Faults faults)
-        : top_(std::make_unique<Vemulation_top>(&context_)),
-          line_(line), divisor_(divisor), memory_(bytes), noise_(seed), phase_(seed), faults_(faults) {
+    Board(int line, size_t bytes, int divisor, bool garbage, uint64_t seed, Faults faults, double hz,
+          volatile uint64_t* clock)
+        : top_(std::make_unique<Vemulation_top>(&context_)), line_(line), divisor_(divisor),
+          nanoseconds_(1e9 / hz), clock_(clock), memory_(bytes), noise_(seed), phase_(seed), faults_(faults) {
         if (garbage) forget();
         top_->receive = 1;
         reset();
@@ -164,9 +168,10 @@ class Board {
                 reset_asked = power_asked = 0;
                 reset();
             }
-            if (quiet()) continue;
             // A host's bytes come at any cycle.
             const int cycles = 2000 + phase_() % 64;
+            *clock_ = static_cast<uint64_t>((cycles_ += cycles) * nanoseconds_);
+            if (quiet()) continue;
             for (int i = 0; i < cycles; ++i) {
                 drive();
                 tick();
@@ -180,20 +185,22 @@ class Board {
     VerilatedContext context_;
     std::unique_ptr<Vemulation_top> top_;
     int line_, divisor_;
+    double nanoseconds_;
+    volatile uint64_t* clock_;
     std::vector<uint8_t> memory_;
     std::mt19937_64 noise_, phase_;
     Faults faults_;
     std::deque<uint8_t> incoming_, outgoing_;
     uint32_t sending_ = 0, taking_ = 0;
     int send_left_ = 0, take_left_ = 0;
-    uint64_t idle_ = 0;
+    uint64_t idle_ = 0, cycles_ = 0;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 7) {
-        std::fprintf(stderr, "usage: emulator BYTES DIVISOR GARBAGE SEED DROP FLIP\n");
+    if (argc != 9) {
+        std::fprintf(stderr, "usage: emulator BYTES DIVISOR GARBAGE SEED DROP FLIP HZ CLOCK\n");
         return 2;
     }
     const int line = posix_openpt(O_RDWR | O_NOCTTY);
@@ -215,9 +222,16 @@ int main(int argc, char** argv) {
     std::signal(SIGUSR2, [](int) { power_asked = 1; });
     std::printf("%s\n", ptsname(line));
     std::fflush(stdout);
+    const int file = open(argv[8], O_RDWR);
+    void* const clock = mmap(nullptr, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file < 0 || clock == MAP_FAILED) {
+        std::perror(argv[8]);
+        return 2;
+    }
     const uint64_t seed = std::strtoull(argv[4], nullptr, 10);
     Board board(line, std::strtoull(argv[1], nullptr, 10), std::atoi(argv[2]), std::atoi(argv[3]) != 0, seed,
-                Faults(seed, std::atoi(argv[5]), std::atoi(argv[6])));
+                Faults(seed, std::atoi(argv[5]), std::atoi(argv[6])), std::atof(argv[7]),
+                static_cast<volatile uint64_t*>(clock));
     board.run();
     std::printf("%llu\n", static_cast<unsigned long long>(board.faults()));
     return 0;

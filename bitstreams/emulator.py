@@ -2,9 +2,11 @@
 
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from dovetail.isa.link import CLOCK_SUFFIX
 from dovetail.vta_hw.build import build_executable, core_clock
 from dovetail.vta_hw.verilog import HardwareError, to_verilog
 
@@ -17,7 +19,7 @@ TOP = "emulation_top"
 
 
 class Emulator:
-    """A running emulation; ``port`` is the serial port of the board.
+    """A running emulation; ``port`` is the serial port of the board, its clock beside it.
 
     garbage: whether the SDRAM holds noise at first.  drop, flip: of every million bytes on the
     line, how many are lost or damaged.
@@ -31,10 +33,14 @@ class Emulator:
         divisor = round(board.config.clock_hz / board.baud)
         sdram = board.config.dram.sdram
         assert sdram is not None, "the gateware requires it"
-        words = (sdram.chip.size, divisor, int(garbage), seed, drop, flip)
+        self._folder = tempfile.TemporaryDirectory(prefix="board-")
+        self.port = str(Path(self._folder.name) / board.name)
+        clock = Path(self.port + CLOCK_SUFFIX)
+        clock.write_bytes(bytes(8))
+        numbers = (sdram.chip.size, divisor, int(garbage), seed, drop, flip, board.config.clock_hz)
         try:
             self._process = subprocess.Popen(
-                [str(executable), *map(str, words)],
+                [str(executable), *map(str, numbers), str(clock)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -45,9 +51,10 @@ class Emulator:
         self.faults = 0
         """Bytes that were lost or damaged, once it has ended."""
         assert self._process.stdout is not None
-        self.port = self._process.stdout.readline().strip()
-        if not self.port:
+        terminal = self._process.stdout.readline().strip()
+        if not terminal:
             raise HardwareError(f"the emulation of {board.name} ended: {self.stop()}")
+        Path(self.port).symlink_to(terminal)
 
     def reset(self) -> None:
         """Reset the board, in the middle of whatever it does."""
@@ -61,6 +68,7 @@ class Emulator:
         """End it; return what it complained of."""
         count, complaint = self._process.communicate(timeout=10)
         self.faults = int(count or 0)
+        self._folder.cleanup()
         return complaint.strip()
 
     def __enter__(self) -> "Emulator":

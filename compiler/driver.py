@@ -60,6 +60,7 @@ def _machine(options: CompileOptions) -> LlvmOptions:
         cache=cache_directory(),
         most_work=options.most_work,
         winograd=options.winograd,
+        verify=options.verify,
         records=read_records(options.records, cpu, options.threads),
     )
 

@@ -152,7 +152,7 @@ def _directive(words: list[_Word], names: dict[str, int], config: HardwareConfig
                 raise name.error(f"written for {name.text}; assembled for {config.name}")
         case ".set", [name, value]:
             if not name.text.isidentifier():
-                raise name.error(f"{name.text!r} is no name; required letters, digits and _")
+                raise name.error(f"{name.text!r} is not a name; required letters, digits and _")
             if name.text in names:
                 raise name.error(f"{name.text} is set twice")
             try:
@@ -245,7 +245,7 @@ def _number(text: str, names: dict[str, int]) -> int:
     """The sum of the terms of ``text``."""
     terms = re.findall(r"([+-]?)([^+-]+)", text)
     if not terms or "".join(sign + term for sign, term in terms) != text:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return sum((-1 if sign == "-" else 1) * _term(term, names) for sign, term in terms)
 
 

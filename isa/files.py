@@ -18,7 +18,7 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-"""What a path can name that is no file, and is left alone."""
+"""What a path can name that is not a file, and is left alone."""
 
 
 def replace_file(path: Path, parts: Sequence[Content], mode: int = 0o666) -> None:

@@ -12,6 +12,9 @@ sequence number and CRC of the one before no second time: it only answers again.
 ``length`` is that of the data, written or to be read.  Memory is accessed in multiples of
 ``GRAIN`` bytes, registers one or more at a time, 4 bytes each.  A board sends an EVENT, which is
 not answered, when a run ends.
+
+Beside the port of an emulated board lies the file PORT + ``CLOCK_SUFFIX``: nanoseconds that have
+passed for the board, u64.
 """
 
 import zlib
@@ -19,6 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 __all__ = [
+    "CLOCK_SUFFIX",
     "CRC_BYTES",
     "END",
     "ESCAPE",
@@ -39,6 +43,7 @@ __all__ = [
 END, ESCAPE, ESCAPED_END, ESCAPED_ESCAPE = 0xC0, 0xDB, 0xDC, 0xDD
 HEADER_BYTES = 8
 CRC_BYTES = 4
+CLOCK_SUFFIX = ".clock"
 MOST_DATA = 1024
 """Bytes of data in a frame, at most."""
 GRAIN = 8

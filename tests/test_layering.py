@@ -47,7 +47,7 @@ COMPILER_PARTS = {
     "define": (*COMMON, "graph", "loops", "define"),
     "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
-    "program": (*SHARED, "targets"),
+    "program": SHARED,
     "processes": (*COMMON, "processes"),
     "targets": (*SHARED, "front", "targets"),
 }

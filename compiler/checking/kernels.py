@@ -12,9 +12,10 @@ from ..front.onnx.source import ModelSource, SourceModel
 from ..graph.interpreter import run
 from ..graph.ir import Graph
 from ..pipeline.passes import Pipeline
+from ..program.ir import Call
 from ..targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from ..targets.cpu.native import prepared_graph
-from ..targets.cpu.segment import Segment, build_program, compile_segment
+from ..targets.cpu.segment import Segment, compile_segment
 
 __all__ = ["Difference", "ModelCheck", "check_graph", "check_model", "compare"]
 
@@ -93,23 +94,22 @@ def check_graph(
 def _check_kernels(
     segment: Segment, inputs: Mapping[str, Array], options: LlvmOptions
 ) -> tuple[Difference, ...]:
-    graph: Graph = segment.graph
-    values = run(graph, inputs)
-    steps, program = build_program(graph, options)
-    code = compile_functions(program.functions, options)
+    values = run(segment.graph, inputs)
+    code = compile_functions(segment.program.functions, options)
     differences = []
-    for step in steps:
-        if not step.origins or step.repeated:
+    for call in segment.program.calls:
+        if not isinstance(call, Call) or not call.origins:
             continue
-        function = code.signatures[step.function].function
+        function = code.signatures[call.function].function
+        names = [operand.tensor for operand in call.arguments]
         operands = [
             np.asarray(values[name], order="C").reshape(buffer.shape)
-            for name, buffer in zip(step.inputs, function.inputs, strict=True)
+            for name, buffer in zip(names, function.inputs, strict=False)
         ]
-        results = code.run(step.function, operands)
-        for name, result in zip(step.outputs, results, strict=True):
+        results = code.run(call.function, operands)
+        for name, result in zip(names[len(operands) :], results, strict=True):
             wanted = values[name].reshape(result.shape)
-            differences.append(compare(name, step.origins, result, wanted))
+            differences.append(compare(name, call.origins, result, wanted))
     return tuple(differences)
 
 

@@ -30,7 +30,7 @@ DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 def read_inputs(pairs: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
     """The arrays of ``NAME=FILE.npy`` pairs, by name.
 
-    Raises InputError for a file that is no array, click.UsageError for a pair that is none.
+    Raises InputError for a file that is not an array, click.UsageError for another form of pair.
     """
     inputs: dict[str, NDArray[np.generic]] = {}
     for pair in pairs:

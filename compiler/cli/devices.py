@@ -63,7 +63,7 @@ def devices(ports: tuple[str, ...], as_json: bool) -> None:
 def _boards(ports: tuple[str, ...]) -> "list[FoundBoard]":
     """What answers at the ports that are known, and at ``ports``.
 
-    Raises ClickException for a rate that is no number, or when ports are named and the extra is
+    Raises ClickException for a rate that is not a number, or when ports are named and the extra is
     missing.
     """
     if not importlib.util.find_spec("serial"):
@@ -82,7 +82,7 @@ def _boards(ports: tuple[str, ...]) -> "list[FoundBoard]":
             port, _, baud = text.partition(",")
             if not (baud or "1").isdecimal() or baud == "0":
                 raise click.ClickException(
-                    f"--port {text}: {baud!r} is no rate; required PORT or PORT,BAUD"
+                    f"--port {text}: {baud!r} is not a rate; required PORT or PORT,BAUD"
                 )
             found += find_boards([("board", port)], int(baud or BAUD))
     return found

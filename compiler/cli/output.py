@@ -24,7 +24,7 @@ EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore")
 }
 """Which extra brings a package, where that is not ``hw``."""
 FILE_WIDTH = 120
-"""Columns when standard error is no terminal."""
+"""Columns when standard error is not a terminal."""
 
 human = Console(
     stderr=True,

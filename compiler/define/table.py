@@ -5,10 +5,16 @@ from typing import Any
 
 from .convolutions import CONVOLUTIONS
 from .definition import Kind
+from .determinants import DETERMINANTS
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
+from .reductions import REDUCTIONS
+from .rows import ROWS
+from .selection import SELECTION
+from .sorting import SORTING
+from .windows import WINDOWS
 
 __all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
 
@@ -18,6 +24,10 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,
+    Kind.ORDERED: {**DETERMINANTS, **REDUCTIONS, **SELECTION},
+    Kind.ROWS: ROWS,
+    Kind.SORTING: SORTING,
+    Kind.WINDOWS: WINDOWS,
 }
 """Operators with loops of their own."""
 

@@ -40,7 +40,7 @@ class Everything:
 class Search:
     """``budget`` designs, chosen by Optuna's NSGA-II for latency, area and energy in one family.
 
-    A design that fails, or is no configuration, counts as infeasible.  Results told in another
+    A design that fails, or is not a configuration, counts as infeasible.  Results told in another
     order, as they are with several workers, lead to other designs; results that are known lead to
     the same ones.
     """

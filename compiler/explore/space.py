@@ -30,7 +30,7 @@ FOLLOWS = {
     "multiplier_bits": "it follows from the FPGA family",
     "core_clock_ratio": "areas and clocks are estimated for one clock",
 }
-"""Fields of a configuration that are no choice here, and why."""
+"""Fields of a configuration that cannot be chosen here, and why."""
 
 HARDWARE = {
     each.name: type(getattr(CONFIGS["tiny"], each.name))
@@ -74,7 +74,7 @@ class Design:
 class Space:
     """All combinations of the axes' values that are configurations and meet the constraints.
 
-    base: the values of everything that is no axis.
+    base: the values of everything that is not an axis.
     """
 
     base: HardwareConfig
@@ -175,7 +175,7 @@ def parse_space(content: Mapping[str, Any], where: str = "space") -> Space:
     hardware = content.get("hardware", {})
     for name, reason in FOLLOWS.items():
         if name in hardware:
-            raise SpaceError(f"{where}: [hardware] {name} is no choice: {reason}")
+            raise SpaceError(f"{where}: [hardware] {name} cannot be chosen: {reason}")
     if content.get("dram") and base.dram.sdram:
         raise SpaceError(
             f"{where}: [dram] with base {base.name!r}, whose memory is an SDRAM with a timing of "

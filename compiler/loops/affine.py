@@ -2,8 +2,8 @@
 
     Linear = constant + sum(coefficient * atom)
 
-An atom is a variable, or an int64 expression that is no sum: ``x // 8``, ``x % 8``, ``min(a, b)``,
-a load.  Two indices are equal for all values of their atoms exactly if their forms are equal.
+An atom is a variable, or an int64 expression that is not a sum: ``x // 8``, ``x % 8``, ``min(a,
+b)``, a load.  Two indices are equal for all values of their atoms exactly if their forms are equal.
 Index arithmetic is taken not to overflow int64.
 """
 

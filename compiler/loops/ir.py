@@ -145,7 +145,7 @@ class Store:
 class Update:
     """``buffer[indices] = function(buffer[indices], value)``.
 
-    Raises GraphError for wrong indices or dtype, and for a function that is no reduction.
+    Raises GraphError for wrong indices or dtype, and for a function that is not a reduction.
     """
 
     buffer: Buffer

@@ -115,7 +115,7 @@ class ExpressionParser:
         if dtype.is_float:
             return Constant(math.nan if text == "nan" else float(text), dtype)
         if not text.lstrip("-").isdigit():
-            raise line.error(f"{text} is no {dtype}")
+            raise line.error(f"{text} is not a value of {dtype}")
         return Constant(int(text), dtype)
 
     def _call(self) -> Expr:

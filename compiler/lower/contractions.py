@@ -31,12 +31,12 @@ from ..loops.ir import (
     block,
     loops,
 )
+from ..schedule.steps.partial_lanes import combined
 from .addends import without_addend
 from .costly import is_costly
 from .dots import LANES, Dots, find_dots
 from .loop_order import order_output, order_summed, order_unrolled
 from .packing import packed_stores
-from .rows import combined_lanes
 from .scope import Anchor, Scope
 from .streams import find_stream
 from .tiling import Machine, Tiling, choose_rows, choose_tiling
@@ -275,7 +275,7 @@ class _Contraction:
         """The sum of a register's lanes, stored."""
         places = tuple(Variable(name) for name, _ in unrolled)
         values = [Load(register, (*places, index(lane))) for lane in range(lanes)]
-        total = combined_lanes(self.function, values)
+        total = combined(self.function, values)
         where = tuple(affine(axis, labels) for axis in self.operator.output)
         return loops(unrolled, self.result.store(where, total), LoopKind.UNROLLED)
 

@@ -35,7 +35,7 @@ class Trace:
         return tuple(found)
 
     def step(self, name: str, text: Callable[[], str]) -> None:
-        """Note the end of a step that is no pass of a graph; ``text`` prints its result."""
+        """Note the end of a step that is not a pass over a graph; ``text`` prints its result."""
         now = perf_counter()
         if self._times:
             self._times.entries.append((name, now - self._last, True))

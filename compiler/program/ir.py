@@ -1,46 +1,38 @@
-"""A sequence of calls of functions, and of loops of them, as one function, ``main``.
+"""Programs: calls of functions on tensors, loops around calls, and where every tensor lies.
 
-    int32 main(ptr pool, ptr memory, ptr* inputs, ptr* outputs, ptr* constants)
-
-memory holds what the calls pass on to each other, and behind it the workspace of the calls; it is
-aligned to 64 bytes.  The result is 0, or ``FIRST_STOP`` and more: the loop that was stopped, as it
-came to more work than is allowed.
+A program is what a graph becomes before it is machine code.  ``text`` prints it, ``parse`` reads it
+back, ``verify`` checks it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Union
 
 from numpy.typing import NDArray
 
-from dovetail.runtime.native.program import ALIGNMENT, FIRST_STOP
-
 from ..errors import GraphError
 from ..loops.expressions import Buffer
 from ..loops.ir import Function
 from ..options import MOST_WORK
-from ..targets.cpu.llvm.cache import BuiltFunction
 
 __all__ = [
-    "ALIGNMENT",
-    "FIRST_STOP",
     "Call",
+    "Item",
     "Loop",
+    "Operand",
     "Origin",
     "Place",
     "Program",
     "Stride",
-    "all_places",
-    "memory_bytes",
+    "all_calls",
+    "all_operands",
     "stops",
-    "workspace_bytes",
-    "workspace_offset",
 ]
 
 
 class Origin(StrEnum):
-    """Whose memory an argument is in."""
+    """Whose memory a tensor is in."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -64,9 +56,9 @@ class Stride:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An argument of a call: the ``number``-th input, output or constant, or a byte of memory.
+    """A byte of the ``number``-th input, output or constant, or of the memory.
 
-    offset: bytes from there on.  strides: of the loops around the call.
+    offset: bytes from the beginning.  strides: of the loops around the call.
     """
 
     origin: Origin
@@ -74,13 +66,34 @@ class Place:
     offset: int = 0
     strides: tuple[Stride, ...] = ()
 
+    def after(self, offset: int) -> "Place":
+        """The place ``offset`` bytes further on."""
+        return replace(self, offset=self.offset + offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor, and the place where it, or the part of it that is meant, begins."""
+
+    tensor: str
+    place: Place
+
+    def at(self, place: Place) -> "Operand":
+        """A part of the same tensor."""
+        return Operand(self.tensor, place)
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of ``function``; arguments: of its inputs, then of its outputs."""
+    """A call of ``function``.
+
+    arguments: its inputs, then its outputs.  origins: the model's nodes that it computes; a call
+    that only copies has none.
+    """
 
     function: str
-    arguments: tuple[Place, ...]
+    arguments: tuple[Operand, ...]
+    origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +101,14 @@ class Loop:
     """``calls`` again and again, ``count`` times at most; then ``last``, once.
 
     In the strides of ``last`` the iteration is the number of iterations done.
+    carried: pairs of tensors: what an iteration computes as the first, the next one reads as the
+    second.
     threads: that share the iterations, which are independent of each other.  Only a loop in
-    no other one has more.  private, private_bytes: the threads' own parts of the memory, one after
-    the other, and the size of each.
+    no other one has more than one.  private, private_bytes: where the threads' own parts of the
+    memory begin, one after the other, and the size of each.
     counter: int64, gets the iteration's number before each.  condition: bool, read after each: the
     loop goes on while it holds.  done: int64, gets the number of iterations.
-    guard: bool, read before the first; there is none if it does not hold.
+    guard: bool, read before the first; there is no iteration if it does not hold.
     work: of an iteration; a loop with a condition takes it from what is allowed.
     origin: the model's node.
     """
@@ -101,15 +116,16 @@ class Loop:
     count: int
     calls: "tuple[Call | Loop, ...]"
     last: tuple[Call, ...] = ()
-    counter: Place | None = None
-    condition: Place | None = None
-    done: Place | None = None
+    counter: Operand | None = None
+    condition: Operand | None = None
+    done: Operand | None = None
     work: int = 0
     origin: str = ""
     threads: int = 1
     private: int = 0
     private_bytes: int = 0
-    guard: Place | None = None
+    guard: Operand | None = None
+    carried: tuple[tuple[str, str], ...] = ()
 
 
 Item = Union[Call, Loop]  # noqa: UP007
@@ -117,12 +133,12 @@ Item = Union[Call, Loop]  # noqa: UP007
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """calls: in order.  memory_bytes: of what they pass on.
+    """Calls and loops, in order.
 
-    inputs, outputs: as the caller sees them.  constants: arrays that are part of the program.
+    inputs, outputs: as the caller sees them.  constants: arrays that are part of the program, by
+    their tensors' names.  memory_bytes: of the memory in which calls leave tensors for others.
     most_work: allowed to all loops with a condition together.
-    stops: what ``stops`` says of the calls.
-    Raises GraphError for an argument that is none of these.
+    Raises GraphError for a call of no function, and for an operand that is in none of these.
     """
 
     functions: tuple[Function, ...]
@@ -132,7 +148,6 @@ class Program:
     constants: Mapping[str, NDArray[Any]]
     memory_bytes: int
     most_work: int = MOST_WORK
-    stops: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         known = {function.name: function for function in self.functions}
@@ -143,7 +158,7 @@ class Program:
             Origin.MEMORY: 1,
             Origin.PRIVATE: 1,
         }
-        for call in _all_calls(self.calls):
+        for call in all_calls(self.calls):
             function = known.get(call.function)
             if function is None:
                 raise GraphError(f"call of {call.function}; the program has {sorted(known)}")
@@ -152,20 +167,32 @@ class Program:
                 raise GraphError(
                     f"call of {call.function}: {len(call.arguments)} arguments; required {expected}"
                 )
-            for place in call.arguments:
-                if not 0 <= place.number < numbers[place.origin]:
-                    raise GraphError(
-                        f"call of {call.function}: {place.origin} {place.number}; the program has "
-                        f"{numbers[place.origin]}"
-                    )
+        for operand in all_operands(self.calls):
+            place = operand.place
+            if not 0 <= place.number < numbers[place.origin]:
+                raise GraphError(
+                    f"{operand.tensor} is in {place.origin} {place.number}; the program has "
+                    f"{numbers[place.origin]}"
+                )
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The nodes whose loops may be stopped."""
+        return tuple(stops(self.calls))
+
+    @property
+    def origins(self) -> tuple[tuple[str, ...], ...]:
+        """The model's nodes that each call computes, of calls that do not only copy."""
+        return tuple(call.origins for call in all_calls(self.calls) if call.origins)
 
 
-def _all_calls(items: Sequence[Item]) -> Iterator[Call]:
+def all_calls(items: Sequence[Item]) -> Iterator[Call]:
+    """Every call, those in loops included."""
     for each in items:
         if isinstance(each, Call):
             yield each
         else:
-            yield from _all_calls(each.calls)
+            yield from all_calls(each.calls)
             yield from each.last
 
 
@@ -178,29 +205,12 @@ def stops(items: Sequence[Item]) -> Iterator[str]:
                 yield each.origin
 
 
-def all_places(items: Sequence[Item]) -> Iterator[Place]:
-    """Every place that is read or written, those in loops included."""
+def all_operands(items: Sequence[Item]) -> Iterator[Operand]:
+    """Everything that is read or written, in loops too."""
     for each in items:
         if isinstance(each, Call):
             yield from each.arguments
         else:
-            yield from all_places(each.calls)
-            yield from all_places(each.last)
+            yield from all_operands(each.calls)
+            yield from all_operands(each.last)
             yield from filter(None, (each.counter, each.condition, each.done, each.guard))
-
-
-def memory_bytes(program: Program, built: Sequence[BuiltFunction]) -> int:
-    """Of ``main``'s memory: the program's, and a workspace for each thread that calls functions."""
-    threads = max((each.threads for each in program.calls if isinstance(each, Loop)), default=1)
-    return workspace_offset(program) + threads * workspace_bytes(built)
-
-
-def workspace_bytes(built: Sequence[BuiltFunction]) -> int:
-    """Of the workspace that any of the functions can do with."""
-    most = max((each.workspace_bytes for each in built), default=0)
-    return -(-most // ALIGNMENT) * ALIGNMENT
-
-
-def workspace_offset(program: Program) -> int:
-    """Where the workspace begins in ``main``'s memory."""
-    return -(-program.memory_bytes // ALIGNMENT) * ALIGNMENT

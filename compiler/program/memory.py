@@ -3,10 +3,9 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGNMENT", "MemoryPlan", "plan_apart", "plan_memory"]
+from dovetail.runtime.native.program import ALIGNMENT
 
-ALIGNMENT = 64
-"""Bytes; of every tensor's address."""
+__all__ = ["MemoryPlan", "aligned", "plan_apart", "plan_memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ def plan_memory(lifetimes: Mapping[str, tuple[int, int]], sizes: Mapping[str, in
     offsets: dict[str, int] = {}
     for name in sorted(lifetimes, key=lambda each: (-sizes[each], lifetimes[each], each)):
         first, last = lifetimes[name]
-        size = _aligned(sizes[name])
+        size = aligned(sizes[name])
         taken = [
             (start, end)
             for start, end, other in placed
@@ -60,7 +59,8 @@ def plan_apart(
     return MemoryPlan(offsets, total)
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """The bytes that a tensor of ``size`` bytes takes: every tensor's address is aligned."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 

@@ -21,10 +21,13 @@ from dovetail.isa.link import (
 )
 
 from ..errors import DeviceError
+from .clock import open_clock
 
 __all__ = ["BoardBusyError", "Link", "SerialPort"]
 
 BITS_PER_BYTE = 10
+LONGEST_READ = 0.05
+"""Seconds until the clock is looked at again."""
 
 
 class BoardBusyError(DeviceError):
@@ -46,8 +49,8 @@ class Link:
     """One board's link; see ``dovetail.isa.link``.
 
     patience: seconds without an answer, beside the time on the wire, until a request is sent
-    again.  tries: how often one is sent.  chunk: bytes of memory in a request, a multiple of
-    ``GRAIN``.
+    again; of an emulated board less, and of its time.  tries: how often one is sent.  chunk: bytes
+    of memory in a request, a multiple of ``GRAIN``.
     Raises DeviceError when the port cannot be opened, and BoardBusyError or DeviceError from every
     request that the board refuses or never answers.
     """
@@ -63,7 +66,9 @@ class Link:
     ) -> None:
         self.name = port
         self._byte_seconds = BITS_PER_BYTE / baud
-        self._patience, self._tries, self._chunk = patience, tries, chunk
+        self._clock = open_clock(port)
+        self._patience = patience * self._clock.pace
+        self._tries, self._chunk = tries, chunk
         # A host that begins anew must not seem to repeat the last one's request.
         self._sequence = itertools.count(random.SystemRandom().randrange(256))
         self._decoder = FrameDecoder()
@@ -138,15 +143,16 @@ class Link:
         for attempt in range(self._tries):
             self.repeated += attempt > 0
             self._send(request)
-            end = time.monotonic() + wire + self._patience
-            while (left := end - time.monotonic()) > 0:
-                for frame in self._receive(left):
+            end = self._clock.seconds() + wire + self._patience
+            while (left := end - self._clock.seconds()) > 0:
+                for frame in self._receive(min(left / self._clock.pace, LONGEST_READ)):
                     if frame.sequence == sequence and frame.operation == operation | RESPONSE:
                         return self._checked(frame, operation, argument)
         raise DeviceError(
             f"{self.name} does not answer ({self._tries} tries of "
-            f"{wire + self._patience:.1f} s): no board of this project there, another baud rate, "
-            "or the link is lost; check cable and bitstream, then run again"
+            f"{(wire + self._patience) / self._clock.pace:.1f} s): no board of this project "
+            "there, another baud rate, or the link is lost; check cable and bitstream, then run "
+            "again"
         )
 
     def _checked(self, answer: Frame, operation: Operation, argument: int) -> Frame:

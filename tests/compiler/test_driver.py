@@ -91,6 +91,24 @@ def test_every_step_is_dumped_in_order(model: onnx.ModelProto, tmp_path: Path) -
     assert (tmp_path / "dump" / "17_order.txt").read_text().startswith("load")
 
 
+@pytest.mark.parametrize("verify", [False, True])
+def test_the_program_of_a_cpu_is_verified_where_that_is_asked_for(
+    verify: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOVETAIL_VERIFY", raising=False)
+    found: list[object] = []
+    place = "dovetail.compiler.targets.cpu.segment.verify"
+    monkeypatch.setattr(place, lambda program, intrinsics: found.append(program))
+    compile(float_model(), "cpu", CompileOptions(verify=verify))
+    assert len(found) == verify
+
+
+def test_the_program_of_a_cpu_is_dumped(tmp_path: Path) -> None:
+    compile(float_model(), "cpu", CompileOptions(dump=tmp_path))
+    (path,) = tmp_path.glob("*_program.txt")
+    assert 'function "kernel0"' in path.read_text()
+
+
 def test_dumps_do_not_change_the_module(model: onnx.ModelProto, tmp_path: Path) -> None:
     options = CompileOptions(dump=tmp_path, verify=True, time=True)
     assert compile(model, "vta", options).to_bytes() == compile(model).to_bytes()

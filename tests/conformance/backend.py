@@ -11,7 +11,9 @@ from typing import Any
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
+from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
 __all__ = ["Case", "cases", "kernel_calls"]
 
@@ -28,7 +30,8 @@ class PreparedModel(BackendRep):
     """A model that runs on lists of inputs in the model's order."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._executor = Executor(model)
+        verify = CompileOptions.from_environment().verify
+        self._executor = Executor(model, LlvmOptions(verify=verify))
         constants = {each.name for each in model.graph.initializer}
         self._inputs = [each.name for each in model.graph.input if each.name not in constants]
         self._all_inputs = [each.name for each in model.graph.input]

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "digits"
 
 @pytest.fixture(scope="module")
 def data() -> ModuleType:
-    """The example's ``data`` module, which is no part of the package."""
+    """The example's ``data`` module, which is not part of the package."""
     spec = importlib.util.spec_from_file_location("digits_data", FOLDER / "data.py")
     assert spec is not None
     assert spec.loader is not None

@@ -57,14 +57,16 @@ class Inline:
         bound = {stmt.variable for stmt, _ in inner.above if isinstance(stmt, For)}
         for index, size in zip(indices, buffer.shape, strict=True):
             if not (isinstance(index, Variable) and index.name in bound) and size != 1:
-                raise ScheduleError(f"{what}: it is written at an index that is no loop variable")
+                raise ScheduleError(
+                    f"{what}: it is written at an index that is not a loop variable"
+                )
         given = [name for name in names if name is not None]
         if len(set(given)) != len(given):
             raise ScheduleError(f"{what}: it is written at one variable in two dimensions")
         used = variables(value) & (bound - set(given))
         if used:
             raise ScheduleError(
-                f"{what}: its value depends on {min(used)}, which is no index of it"
+                f"{what}: its value depends on {min(used)}, which is not an index of it"
             )
         self._check_sources(value, allocation, inner, intrinsics, what)
         top = inner.replaced(Block(())).body

@@ -11,14 +11,21 @@ from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
 from .compute_at import ComputeAt
+from .frame import Frame
 from .inline import Inline
+from .interleave import Interleave
+from .lanes import Lanes
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
+from .partial_lanes import PartialLanes
 from .pipeline import Pipeline
 from .rfactor import Rfactor
+from .separate import Separate
 from .site import find_loop, rename_loops
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .tensorize import Tensorize
+from .tile import Tile
+from .windows import Clip, Drop
 
 __all__ = ["STEPS", "Schedule", "Step"]
 
@@ -41,6 +48,14 @@ Step = (
     | Rfactor
     | Pipeline
     | Tensorize
+    | Lanes
+    | PartialLanes
+    | Tile
+    | Interleave
+    | Clip
+    | Drop
+    | Separate
+    | Frame
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -62,6 +77,14 @@ STEPS: dict[str, type[Step]] = {
     "rfactor": Rfactor,
     "pipeline": Pipeline,
     "tensorize": Tensorize,
+    "lanes": Lanes,
+    "partial_lanes": PartialLanes,
+    "tile": Tile,
+    "interleave": Interleave,
+    "clip": Clip,
+    "drop": Drop,
+    "separate": Separate,
+    "frame": Frame,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -184,6 +207,38 @@ class Schedule:
     def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
         """See Tensorize."""
         return self.then(Tensorize(loop, intrinsic))
+
+    def lanes(self, loop: str, lanes: int, rest: str = "vector") -> "Schedule":
+        """See Lanes."""
+        return self.then(Lanes(loop, lanes, rest))
+
+    def partial_lanes(self, buffer: str, loop: str, lanes: int) -> "Schedule":
+        """See PartialLanes."""
+        return self.then(PartialLanes(buffer, loop, lanes))
+
+    def tile(self, nest: str, rows: str, columns: str, size: int) -> "Schedule":
+        """See Tile."""
+        return self.then(Tile(nest, rows, columns, size))
+
+    def interleave(self, loop: str, intrinsic: str) -> "Schedule":
+        """See Interleave."""
+        return self.then(Interleave(loop, intrinsic))
+
+    def clip(self, loop: str) -> "Schedule":
+        """See Clip."""
+        return self.then(Clip(loop))
+
+    def drop(self, loop: str) -> "Schedule":
+        """See Drop."""
+        return self.then(Drop(loop))
+
+    def separate(self, loop: str, last: str, tap: str, name: str = "") -> "Schedule":
+        """See Separate."""
+        return self.then(Separate(loop, last, tap, name))
+
+    def frame(self, loop: str) -> "Schedule":
+        """See Frame."""
+        return self.then(Frame(loop))
 
 
 def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:

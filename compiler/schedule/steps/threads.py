@@ -24,17 +24,17 @@ from .schedule import Schedule
 __all__ = ["over_threads"]
 
 ITERATIONS = 64
-"""That are enough for threads to share them out evenly."""
+"""Iterations that are enough for threads to share them out evenly."""
 
 FEW_ITERATIONS, LEAST_ITERATION = 16, 1 << 10
-"""That are enough where more would be of less work than this: to find an iteration's place takes
-time, too."""
+"""Iterations that are enough where more would have less work than this each: to find an iteration's
+place takes time, too."""
 
 LEAST_WORK = 1 << 15
 """Executions of innermost statements; waking threads takes longer than fewer."""
 
 IMAGE_RANK, LEAST_POSITIONS = 5, 100
-"""Of images in blocks of channels: dimensions, and places from which on rows are shared."""
+"""Dimensions of images in blocks of channels, and the places from which on rows are shared."""
 
 
 def over_threads(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> Function:

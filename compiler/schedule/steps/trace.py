@@ -35,7 +35,7 @@ def replay(
 ) -> Schedule:
     """The schedule of ``function`` whose record is given.
 
-    Raises ScheduleError, naming the entry, when one is no step or does not apply.
+    Raises ScheduleError, naming the entry, when one is not a step or does not apply.
     """
     schedule = Schedule.of(function, intrinsics)
     for number, entry in enumerate(record):

@@ -19,14 +19,16 @@ from ...graph.passes.integer_layers.recognition import is_quantized, recognise
 from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
 from ...graph.verify import verify
+from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
+from ...program.text import to_text as program_text
 from ...schedule.records import from_details, to_details
 from .executor.executor import Executor
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
-from .segment import EXACT_PASSES, build_program, float_passes
+from .segment import EXACT_PASSES, float_passes, lower_graph
 
 __all__ = [
     "compile_graph",
@@ -97,9 +99,9 @@ def compile_graph(
     graph = Pipeline(passes.passes, trace.observers).run(graph)
     trace.step("prepare", lambda: to_text(graph))
     options = options or LlvmOptions()
-    steps, program = build_program(graph, options)
-    trace.step("lower", lambda: "\n".join(f"{s.function}: {', '.join(s.origins)}" for s in steps))
-    return _module(program, options, [list(step.origins) for step in steps], numbers_only, trace)
+    program = lower_graph(graph, options)
+    trace.step("program", lambda: program_text(program))
+    return _module(program, options, numbers_only, trace)
 
 
 def load_specialising(module: Module) -> Executor:
@@ -114,6 +116,7 @@ def load_specialising(module: Module) -> Executor:
             cache=cache_directory(),
             most_work=module.details["most_work"],
             winograd=module.details["winograd"],
+            verify=CompileOptions.from_environment().verify,
             records=from_details(module.details.get("records", {})),
         )
         return Executor(SourceModel.from_bytes(bytes(module.sections["model"])), options)
@@ -196,7 +199,6 @@ def _specialising(model: SourceModel, options: LlvmOptions) -> Module:
 def _module(
     program: Program,
     options: LlvmOptions,
-    origins: list[list[str]],
     numbers_only: list[str],
     trace: Trace,
 ) -> Module:
@@ -204,6 +206,7 @@ def _module(
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
     content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
+    origins = [list(each) for each in program.origins]
     details = {"kernels": origins, "numbers_only": numbers_only, **content}
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)

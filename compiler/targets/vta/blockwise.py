@@ -49,8 +49,8 @@ def blockwise(
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
     """The last three layers block by block, and the plans of all layers then.
 
-    planned: of all layers.  None where the last three are no such layers, or what they leave is not
-    on chip, or the weights fit anyway, or come no sooner so.
+    planned: plans of all layers.  None where the last three are not such layers, or what they
+    leave is not on chip, or the weights fit anyway, or come no sooner so.
     """
     if len(layers) < len(("convolution", "pool", "dense")) or config.acc_banks == 1:
         return None

@@ -12,7 +12,7 @@ from ...graph.operators.movement import Reshape, Transpose
 from ...graph.partition import Refusal
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["ON_ACCELERATOR", "ON_HOST", "keeps_channels", "layer_range", "refusal"]
+__all__ = ["ON_ACCELERATOR", "ON_HOST", "image_size", "keeps_places", "layer_range", "refusal"]
 
 ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 """Operators that layers are made of."""
@@ -56,13 +56,20 @@ def layer_range(graph: Graph) -> range:
     return range(places[0], places[-1] + 1) if places else range(0)
 
 
-def keeps_channels(graph: Graph, node: Node) -> bool:
-    """Whether both shapes have the same channels last and all else 1, or only 1s are added or
-    dropped.
-    """
-    before, after = graph.types[node.inputs[0]].shape, graph.types[node.output].shape
-    large = [n for n in before if n != 1]
-    return large == [n for n in after if n != 1] and len(large) <= 1
+def keeps_places(graph: Graph, node: Node) -> bool:
+    """Whether every element keeps its row, column and channel: only 1s are added or dropped."""
+    before, after = (image_size(graph.types[name].shape) for name in (node.inputs[0], node.output))
+    return before is not None and before == after
+
+
+def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Height, width and channels of int8[1, H, W, C] or [1, C]; None for another shape."""
+    match shape:
+        case (1, height, width, channels):
+            return height, width, channels
+        case (*ones, channels) if all(size == 1 for size in ones):
+            return 1, 1, channels
+    return None
 
 
 def _node_refusal(graph: Graph, node: Node) -> Refusal | None:
@@ -74,7 +81,7 @@ def _node_refusal(graph: Graph, node: Node) -> Refusal | None:
         )
     view = (
         isinstance(operator, (*ON_ACCELERATOR, Assemble))
-        or (isinstance(operator, Reshape) and keeps_channels(graph, node))
+        or (isinstance(operator, Reshape) and keeps_places(graph, node))
         or is_channel_concatenation(node, graph.types[node.output])
         or is_channel_slice(node, graph.types[node.inputs[0]])
     )

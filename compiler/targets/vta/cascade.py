@@ -121,6 +121,7 @@ class _Steps:
         ring = self._rings[name]
         x = ring.activation
         top, bottom = x.halo[0], x.halo[0] + x.height
+        assert end <= x.rows, f"{name} has {x.rows} rows; {end} are read"
         while self.made[name] < end:
             made = self.made[name]
             if ring.producer is None:

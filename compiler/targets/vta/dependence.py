@@ -84,7 +84,7 @@ class _Accesses:
         self._entries.append((index, touch))
 
     def meeting(self, touch: Touched) -> set[int]:
-        """Those that touch one of the places of ``touch``."""
+        """Operations that touch one of the places of ``touch``."""
         low, high = self._limits[:, : len(self._entries)]
         near = np.flatnonzero((low <= touch.places[-1]) & (high >= touch.places[0]))
         entries = (self._entries[position] for position in near)

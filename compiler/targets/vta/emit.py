@@ -44,8 +44,8 @@ PRICE = 0.25
 """What a cycle of DRAM counts as in those."""
 
 FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
-"""Of larger programs no plans that move less are made, or only one plan at all: to order one takes
-long.
+"""Operations above which no plans that move less are made, and above which only one plan is: to
+order one takes long.
 """
 
 
@@ -73,7 +73,7 @@ class CompiledProgram:
 
     @property
     def expected_cycles(self) -> int:
-        """Of the whole run."""
+        """Cycles of the whole run."""
         return _whole(self.expected)
 
 
@@ -171,7 +171,7 @@ class _Draft:
 
     @property
     def cycles(self) -> int:
-        """That the program is expected to take."""
+        """Cycles that the program is expected to take."""
         return _whole(self.expected)
 
 
@@ -187,7 +187,7 @@ def _fastest(
     overlap: Overlap,
     timing: Timing,
 ) -> _Draft:
-    """Of a few plans the one that makes the fastest program.
+    """The plan that makes the fastest program, out of a few.
 
     They differ in what the planner counts: perhaps the waits between layers, and, where DRAM is
     busy, what is moved.

@@ -91,8 +91,9 @@ class Traffic:
 
     @property
     def cycles(self) -> int:
-        """Of the busiest of LOAD, STORE and the memory; a unit waits for the memory's first beat,
-        and STORE for its answer.
+        """Cycles of the busiest of LOAD, STORE and the memory.
+
+        A unit waits for the memory's first beat, and STORE for its answer.
         """
         dram = self.config.dram
         first = dram.latency_cycles + SETUP_CYCLES

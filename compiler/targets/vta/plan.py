@@ -48,12 +48,12 @@ class Plan:
 
     @property
     def wait_cycles(self) -> int:
-        """Of all layers."""
+        """Cycles that all layers wait."""
         return sum(self.waits.values())
 
     @property
     def cycles(self) -> int:
-        """That the layers take, one after the other."""
+        """Cycles that the layers take, one after the other."""
         return sum(choice.cycles for choice in self.choices)
 
     @property
@@ -180,7 +180,7 @@ class Planner:
             yield from chooser.options(first, count, gone)
 
     def cost(self, gone: frozenset[str], price: float) -> float:
-        """Of the program, were there no gaps in ACT.
+        """Cost of the program, were there no gaps in ACT.
 
         Raises NoRoomError when a layer does not fit.
         """

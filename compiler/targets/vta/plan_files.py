@@ -12,16 +12,16 @@ __all__ = ["read_plans", "write_plans"]
 def read_plans(path: Path) -> PlanRecords:
     """What was kept there; nothing when there is no such file yet.
 
-    Raises ScheduleError when it is no file of plans.
+    Raises ScheduleError when it is not a file of plans.
     """
     if not path.is_file():
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as problem:
-        raise ScheduleError(f"{path} is no file of plans: {problem}") from None
+        raise ScheduleError(f"{path} is not a file of plans: {problem}") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-        raise ScheduleError(f"{path} is no file of plans; required an object of plans by key")
+        raise ScheduleError(f"{path} is not a file of plans; required an object of plans by key")
     return found
 
 

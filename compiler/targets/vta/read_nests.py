@@ -5,9 +5,9 @@ its own:
 
     alloc total: total = 0; for ky: for kx: total add= value;  y[...] = finish(total)
 
-What a step ``cache_read`` copies into a memory is no nest: the copy goes by the name of what it is
-of, and has its whole size in the dimensions in which all iterations copy the same part.  An int8
-buffer that a program allocates in ACT lies where what is computed from it goes.
+What a step ``cache_read`` copies into a memory is not a nest: the copy goes by the name of what
+it copies, and has its whole size in the dimensions in which all iterations copy the same part.
+An int8 buffer that a program allocates in ACT lies where what is computed from it goes.
 """
 
 from collections.abc import Collection
@@ -101,7 +101,7 @@ class _Reader:
     allocated: set[str] = field(default_factory=set)
     values: Values = field(default_factory=Values)
     cleared: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Of each buffer that is set to 0, the loops around that."""
+    """Loops around the place where a buffer is set to 0, for each such buffer."""
 
     def statement(self, stmt: Stmt, loops: tuple[Loop, ...]) -> None:
         match stmt:

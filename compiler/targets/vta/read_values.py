@@ -105,7 +105,7 @@ class Values:
                 return Product(self.operand(a), self.operand(b))
             case Binary(BinaryFunction.ADD, a, b):
                 return Total(self.scaled(a), self.scaled(b))
-        raise NestError(f"{expr_to_text(expr)} is no value of an instruction")
+        raise NestError(f"{expr_to_text(expr)} is not a value of an instruction")
 
     def scaled(self, expr: Expr) -> Scaled:
         match self.value(expr):
@@ -113,20 +113,20 @@ class Values:
                 return scaled
             case Ref() as ref:
                 return Scaled(ref, 1)
-        raise NestError(f"{expr_to_text(expr)} is no element with a factor")
+        raise NestError(f"{expr_to_text(expr)} is not an element with a factor")
 
     def operand(self, expr: Expr) -> Ref:
         if isinstance(expr, Cast) and expr.dtype is DType.INT32:
             expr = expr.operand
         if isinstance(expr, Load) and expr.dtype in (DType.INT8, DType.INT32):
             return self.ref(expr)
-        raise NestError(f"{expr_to_text(expr)} is no operand of an instruction")
+        raise NestError(f"{expr_to_text(expr)} is not an operand of an instruction")
 
     def ref(self, load: Load) -> Ref:
         indices = tuple(linear(index) for index in load.indices)
         for index in indices:
             if not all(isinstance(atom, Variable) for atom in index.terms):
-                raise NestError(f"{expr_to_text(load)}: an index is no sum of loop variables")
+                raise NestError(f"{expr_to_text(load)}: an index is not a sum of loop variables")
         copied = self.copies.get(load.buffer.name)
         return copied.ref(indices) if copied else Ref(load.buffer, indices)
 

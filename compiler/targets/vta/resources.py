@@ -98,7 +98,7 @@ class DramWork:
         self._owed = 0
         """Cycles for instructions that are to be fetched."""
         self._bursts: dict[Unit, tuple[int, float]] = {}
-        """Of LOAD and STORE: until when its last instruction works, and its bursts."""
+        """Until when the last instruction of LOAD and of STORE works, and its bursts."""
 
     def take(self, unit: Unit, start: int, cost: Cost) -> int:
         """Cycles by which others' work delays an instruction that starts in ``start``."""

@@ -274,14 +274,15 @@ def _tile(
     each: Stripes, rows: int, rings: Mapping[str, RowRing], config: HardwareConfig
 ) -> dict[str, int]:
     """The widest tile of a strip, then of the most channel blocks, whose sums fit in ACC."""
-    kernel, output = each.layer.kernel, each.output
-    extents = kernel.extents
+    kernel, extents = each.layer.kernel, each.layer.kernel.extents
+    # Of a result that is wider than its loop, each iteration makes several columns.
+    width = extents["x"]
     if _has_sums(kernel):
         most = config.bank_words(Memory.ACC)
     else:
         folded = prod(extents[name] for name in kernel.nests[-1].reduction if name in extents)
-        most = max(FOLDED_ITERATIONS // max(folded, 1), rows * output.width)
-    x = max(d for d in range(1, output.width + 1) if output.width % d == 0 and d * rows <= most)
+        most = max(FOLDED_ITERATIONS // max(folded, 1), rows * width)
+    x = max(d for d in range(1, width + 1) if width % d == 0 and d * rows <= most)
     blocks = 1 if _uneven(each, rings) else max(1, most // (rows * x))
     if each.part:
         blocks = min(blocks, config.depth(each.part[0]) // 2 // each.part[1])

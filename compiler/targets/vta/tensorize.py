@@ -100,7 +100,7 @@ def tensorize(nest: Nest, lanes: int) -> Match:
             return _match(nest, intrinsic)
         except _MismatchError as mismatch:
             reasons.append(f"{intrinsic.name}: {mismatch}")
-    raise TensorizeError(f"the nest of {nest.name!r} is no instruction; {'; '.join(reasons)}")
+    raise TensorizeError(f"the nest of {nest.name!r} is not an instruction; {'; '.join(reasons)}")
 
 
 def _match(nest: Nest, intrinsic: Intrinsic) -> Match:

@@ -71,7 +71,7 @@ class Window:
         return (store_part(self.activation, part, self.shape, sram, dram),)
 
     def _parts(self, tile: Mapping[str, int]) -> list[Span]:
-        """Of the whole activation, halo included, what the tile touches in each dimension."""
+        """What the tile touches of the whole activation, halo included, in each dimension."""
         return list(zip(self.place(tile), self.shape, strict=True))
 
 

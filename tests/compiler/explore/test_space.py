@@ -101,7 +101,7 @@ def test_the_example_has_hundreds_of_designs() -> None:
         ("[hardware]\nblock = {from = 4, to = 16, factor = 1}", "a factor of at least 2"),
         ("[hardware]\nblock = {from = 16, to = 4, factor = 2}", "required from <= to"),
         ("[hardware]\ntoken_max = {from = 1, to = 9999, step = 1}", "more than 1000 values"),
-        ("[hardware]\nclock_hz = [1]", "clock_hz is no choice: the clock is estimated"),
+        ("[hardware]\nclock_hz = [1]", "clock_hz cannot be chosen: the clock is estimated"),
         ("[hardware]\nmultiplier_bits = [18]", "it follows from the FPGA family"),
         ("[base]\nconfig = 'ecp5_85_fast'", "has two clocks (core_clock_ratio = 2)"),
         ("[dram]\nlatency_cycles = [0]", "no design can have latency_cycles = 0"),

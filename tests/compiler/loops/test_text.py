@@ -146,7 +146,7 @@ def test_a_deep_expression_is_printed() -> None:
         ("x[i, j]", "x[i, k]", "line 8: no variable 'k' here"),
         ("x[i, j]", "x[i]", "line 8: x has 1 indices; its buffer has 2 dimensions"),
         ("0.0:float32", "0", "line 6: sum is float32; the value stored is int64"),
-        ("0.0:float32", "0.5", "line 6: 0.5 is no int64"),
+        ("0.0:float32", "0.5", "line 6: 0.5 is not a value of int64"),
         ("for j in 10:", "for j in 10", "line 7: found 'the end'; required ':'"),
         ("for j in 10:", "for j in 10 fast:", "line 7: found 'fast'; required ':'"),
         ("add=", "sub=", "line 8: update of sum: sub; required one of add"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.sorting import Sort
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 from dovetail.compiler.targets.cpu.segment import compile_segment
 
 from .single import Array, interpreted
@@ -15,16 +16,12 @@ from .single import Array, interpreted
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int64", "uint32", "bool")
 
 
-@pytest.fixture(autouse=True)
-def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOVETAIL_VERIFY", "1")
-
-
 def compiled(operator: Sort, x: Array) -> list[Array]:
     builder = GraphBuilder()
     name = builder.input("x", TensorType(x.shape, str(x.dtype)))
     outputs = builder.node_outputs(operator, (name,), "y", "test")
-    results = compile_segment(builder.build(tuple(outputs))).run({"x": x})
+    segment = compile_segment(builder.build(tuple(outputs)), LlvmOptions(verify=True))
+    results = segment.run({"x": x})
     return [results[each] for each in outputs]
 
 

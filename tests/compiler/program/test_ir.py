@@ -17,7 +17,7 @@ from dovetail.compiler.loops.expressions import (
     as_index,
 )
 from dovetail.compiler.loops.ir import For, Function, LoopKind, Store, Update, block, loops
-from dovetail.compiler.program.ir import Call, Origin, Place, Program
+from dovetail.compiler.program.ir import Call, Operand, Origin, Place, Program
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_program
 from dovetail.compiler.targets.cpu.llvm.library import header_text, write_library
 
@@ -44,12 +44,13 @@ def relu() -> Function:
 def program() -> Program:
     """``out = 4 (x @ w)``: through memory, through an output read back."""
     weights = np.arange(K * N, dtype=np.float32).reshape(K, N)
-    memory = Place(Origin.MEMORY, 0, 64)
-    out = Place(Origin.OUTPUT)
+    x, w = Operand("x", Place(Origin.INPUT)), Operand("w", Place(Origin.CONSTANT))
+    product = Operand("product", Place(Origin.MEMORY, 0, 64))
+    half, out = (Operand(name, Place(Origin.OUTPUT, n)) for n, name in enumerate(("half", "out")))
     calls = (
-        Call("matmul", (Place(Origin.INPUT), Place(Origin.CONSTANT), memory)),
-        Call("double", (memory, out)),
-        Call("double", (out, Place(Origin.OUTPUT, 1))),
+        Call("matmul", (x, w, product), ("node",)),
+        Call("double", (product, half)),
+        Call("double", (half, out)),
     )
     outputs = (Buffer("half", (M, N), F), Buffer("out", (M, N), F))
     return Program(
@@ -132,9 +133,10 @@ def test_a_call_must_be_of_the_programs_functions_and_places() -> None:
     good = program()
     with pytest.raises(GraphError, match="call of other; the program has"):
         Program(good.functions, (Call("other", ()),), good.inputs, good.outputs, {}, 0)
-    short = (Call("double", (Place(Origin.INPUT),)),)
+    short = (Call("double", (Operand("x", Place(Origin.INPUT)),)),)
     with pytest.raises(GraphError, match="1 arguments; required 2"):
         Program(good.functions, short, good.inputs, good.outputs, {}, 0)
-    absent = (Call("double", (Place(Origin.INPUT, 1), Place(Origin.OUTPUT))),)
-    with pytest.raises(GraphError, match="input 1; the program has 1"):
+    out = Operand("out", Place(Origin.OUTPUT))
+    absent = (Call("double", (Operand("b", Place(Origin.INPUT, 1)), out)),)
+    with pytest.raises(GraphError, match="b is in input 1; the program has 1"):
         Program(good.functions, absent, good.inputs, good.outputs, {}, 0)

@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.compiler.program.memory import ALIGNMENT, plan_apart, plan_memory
+from dovetail.compiler.program.memory import plan_apart, plan_memory
+from dovetail.runtime.native.program import ALIGNMENT
 
 TENSORS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(0, 3000)), max_size=25

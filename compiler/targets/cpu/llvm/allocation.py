@@ -11,8 +11,8 @@ __all__ = ["allocated"]
 _STACK_BUFFER_BYTES = 16 << 10
 _STACK_BYTES = 64 << 10
 _REGISTER_BYTES = 256 << 10
-"""Of one buffer, of one function, and of one with buffers in registers: what is larger lives in the
-workspace."""
+"""Bytes of stack for one buffer, for one function, and for one with buffers in registers: what is
+larger lives in the workspace."""
 
 _ALIGNMENT = 64
 

@@ -30,7 +30,7 @@ class LlvmOptions:
     """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
 
     threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
-    cache: the folder machine code is kept in; None for none.  most_work, winograd: as in
+    cache: the folder machine code is kept in; None for none.  most_work, winograd, verify: as in
     CompileOptions.  records: of schedules that were found by search.
     """
 
@@ -40,6 +40,7 @@ class LlvmOptions:
     cache: Path | None = None
     most_work: int = MOST_WORK
     winograd: bool = True
+    verify: bool = False
     records: Records = field(default=NO_RECORDS, hash=False)
 
 

@@ -126,7 +126,7 @@ def _name(key: str) -> str:
 
 @functools.cache
 def _compiler_key() -> bytes:
-    """Of the sources that decide what code is made, and of LLVM."""
+    """Hash of the sources that decide what code is made, and of LLVM's version."""
     digest = hashlib.sha256(f"{version('llvmlite')} {llvm.llvm_version_info}".encode())
     folders = Path(__file__).parent, Path(str(ir.__file__)).parent
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):

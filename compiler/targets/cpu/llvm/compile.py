@@ -7,11 +7,11 @@ from dovetail.runtime.native.program import ProgramCode
 
 from ....errors import GraphError
 from ....loops.ir import Function
-from ....program.ir import Program, memory_bytes
+from ....program.ir import Program
 from .build import LlvmOptions, build_functions
 from .functions import Signature
 from .link import link
-from .main import main_text
+from .main import main_text, memory_bytes
 from .module import CompiledModule, CompiledProgram
 from .optimize import Effort, to_object
 from .pool import POOL_SYMBOLS, pool_code, pool_object

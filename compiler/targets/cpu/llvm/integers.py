@@ -224,7 +224,7 @@ def bounded(function: B, a: Value, b: Value, result: Value) -> Value:
 
 
 def _bounds(function: B, a: Value, b: Value) -> tuple[int, int] | None:
-    """Of the result, from the operands'; None where they are unknown or may wrap."""
+    """Bounds of the result, from the operands'; None where they are unknown or may wrap."""
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
     match function:

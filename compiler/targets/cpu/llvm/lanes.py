@@ -38,7 +38,7 @@ class Lanes:
 
     @property
     def bias(self) -> int:
-        """Of the exponent field."""
+        """Bias of the exponent field."""
         return 127 if self.dtype is DType.FLOAT32 else 1023
 
     def of(self, number: "Lanes | float") -> "Lanes":

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dovetail.runtime.native.program import ALIGNMENT, FIRST_STOP
+
 from ....errors import CompilerError
-from ....program.ir import ALIGNMENT, FIRST_STOP, Program, memory_bytes
+from ....program.ir import Program
 from .build import LlvmOptions, build_functions
-from .main import main_text
+from .main import main_text, memory_bytes
 from .optimize import Effort, to_object
 from .pool_layout import FIELD_BYTES, THREAD_BYTES
 from .pool_text import POOL_TEXT, START
@@ -123,7 +125,7 @@ def header_text(program: Program, name: str) -> str:
 
 
 def _offsets(program: Program) -> list[int]:
-    """Of each constant in the file of constants, and the file's size."""
+    """Offset of each constant in the file of constants, and the file's size."""
     offsets = [0]
     for array in program.constants.values():
         offsets.append(-(-(offsets[-1] + array.nbytes) // ALIGNMENT) * ALIGNMENT)

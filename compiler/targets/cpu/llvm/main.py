@@ -1,25 +1,25 @@
-"""The text of a program's ``main``: addresses, calls, loops."""
+"""The text of a program's ``main``: addresses, calls, loops.
+
+    int32 main(ptr pool, ptr memory, ptr* inputs, ptr* outputs, ptr* constants)
+
+memory holds what the calls pass on to each other, and behind it the workspace of the calls; it is
+aligned to 64 bytes.  The result is 0, or ``FIRST_STOP`` and more: the loop that was stopped, as it
+came to more work than is allowed.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ....program.ir import (
-    FIRST_STOP,
-    Call,
-    Loop,
-    Origin,
-    Place,
-    Program,
-    all_places,
-    workspace_bytes,
-    workspace_offset,
-)
+from dovetail.runtime.native.program import FIRST_STOP
+
+from ....program.ir import Call, Loop, Origin, Place, Program, all_operands
+from ....program.memory import aligned
 from .cache import BuiltFunction
 from .emitter import ModuleText
 from .pool_text import RUN
 from .target import CpuTarget
 
-__all__ = ["main_text"]
+__all__ = ["main_text", "memory_bytes"]
 
 PARAMETERS = "ptr %pool, ptr %memory, ptr %inputs, ptr %outputs, ptr %constants"
 CLOSURE = ("pool", "memory", "inputs", "outputs", "constants", "workspace")
@@ -31,8 +31,8 @@ def main_text(
 ) -> str:
     """LLVM's assembly of ``main``; built: the program's functions, in its order."""
     symbols = {f.name: each.symbol for f, each in zip(program.functions, built, strict=True)}
-    writer = _Writer(ModuleText(target), symbols, symbol, workspace_bytes(built))
-    writer.line(f"%workspace = getelementptr i8, ptr %memory, i64 {workspace_offset(program)}")
+    writer = _Writer(ModuleText(target), symbols, symbol, _workspace_bytes(built))
+    writer.line(f"%workspace = getelementptr i8, ptr %memory, i64 {aligned(program.memory_bytes)}")
     writer.line("%rest = alloca i64")
     writer.line(f"store i64 {min(program.most_work, 2**62)}, ptr %rest")
     writer.items(program.calls, {}, ())
@@ -40,6 +40,17 @@ def main_text(
     body = "\n".join(writer.lines)
     writer.module.define(symbol, f"define i32 @{symbol}({PARAMETERS}) {{\nentry:\n{body}\n}}")
     return writer.module.text()
+
+
+def memory_bytes(program: Program, built: Sequence[BuiltFunction]) -> int:
+    """Size of ``main``'s memory: the program's, and a workspace for each thread that calls."""
+    threads = max((each.threads for each in program.calls if isinstance(each, Loop)), default=1)
+    return aligned(program.memory_bytes) + threads * _workspace_bytes(built)
+
+
+def _workspace_bytes(built: Sequence[BuiltFunction]) -> int:
+    """Size of a workspace that is enough for each of the functions."""
+    return aligned(max((each.workspace_bytes for each in built), default=0))
 
 
 @dataclass(slots=True)
@@ -80,13 +91,13 @@ class _Writer:
                 self.loop(each, names, indices)
                 continue
             arguments = ["ptr %pool", "ptr %workspace"]
-            arguments += [f"ptr {self.address(p, names, indices)}" for p in each.arguments]
+            arguments += [f"ptr {self.address(a.place, names, indices)}" for a in each.arguments]
             callee = self.symbols[each.function]
             self.module.declare(callee, "void", ["ptr"] * len(arguments))
             self.line(f"call void @{callee}({', '.join(arguments)})")
 
     def address(self, place: Place, names: dict[Place, str], indices: tuple[str, ...]) -> str:
-        """Of ``place`` in this iteration."""
+        """Address of ``place`` in this iteration."""
         if place in names:
             return names[place]
         found = "%memory"
@@ -151,13 +162,13 @@ class _Writer:
     ) -> None:
         """A block that is entered at once, or past a guard, for iterations between two values."""
         depth = len(indices)
-        for place in all_places((loop,)):
-            if all(stride.depth < depth for stride in place.strides):
-                self.address(place, names, indices)
+        for operand in all_operands((loop,)):
+            if all(stride.depth < depth for stride in operand.place.strides):
+                self.address(operand.place, names, indices)
         self.count += 1
         number, before = self.count, self.block
         if loop.guard is not None:
-            enter = self.holds(loop.guard, names, indices)
+            enter = self.holds(loop.guard.place, names, indices)
             self.line(f"br i1 {enter}, label %loop{number}, label %done{number}")
         else:
             self.line(f"br label %loop{number}")
@@ -167,12 +178,12 @@ class _Writer:
         self.line("")
         inner = dict(names)
         if loop.counter is not None:
-            self.line(f"store i64 {index}, ptr {self.address(loop.counter, inner, indices)}")
+            self.line(f"store i64 {index}, ptr {self.address(loop.counter.place, inner, indices)}")
         self.items(loop.calls, inner, (*indices, index))
         self.line(f"{following} = add i64 {index}, 1")
         again = self.value(f"icmp slt i64 {following}, {limits[1]}")
         if loop.condition is not None:
-            again = self.condition(loop, loop.condition, again, inner, indices)
+            again = self.condition(loop, loop.condition.place, again, inner, indices)
         phi = f"phi i64 [ {limits[0]}, %{before} ], [ {following}, %{self.block} ]"
         self.lines[at] = f"  {index} = {phi}"
         self.line(f"br i1 {again}, label %loop{number}, label %done{number}")
@@ -181,7 +192,7 @@ class _Writer:
         if loop.guard is not None:
             following = self.value(f"phi i64 [ 0, %{before} ], [ {following}, %{end} ]")
         if loop.done is not None:
-            self.line(f"store i64 {following}, ptr {self.address(loop.done, names, indices)}")
+            self.line(f"store i64 {following}, ptr {self.address(loop.done.place, names, indices)}")
         self.items(loop.last, dict(names), (*indices, following))
 
     def condition(

@@ -21,7 +21,7 @@ _OWN = {
     U.SIN: trigonometry.sin,
     U.COS: trigonometry.cos,
 }
-"""Those that compute in the operand's dtype."""
+"""Functions computed in the operand's dtype."""
 
 _WIDE: dict[U, Callable[[Lanes], Lanes]] = {
     U.TAN: trigonometry.tan,
@@ -34,7 +34,7 @@ _WIDE: dict[U, Callable[[Lanes], Lanes]] = {
     U.ACOSH: exponentials.acosh,
     U.ATANH: exponentials.atanh,
 }
-"""Those that compute in float64."""
+"""Functions computed in float64."""
 
 
 def unary(e: Emitter, function: U, a: Value) -> Value:

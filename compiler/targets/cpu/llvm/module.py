@@ -38,7 +38,7 @@ class CompiledModule:
         }
 
     def address(self, name: str) -> int:
-        """Of the machine code of a function."""
+        """Address of the machine code of a function."""
         return self._image.address(self.signatures[name].symbol)
 
     def run(

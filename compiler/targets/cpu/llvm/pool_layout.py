@@ -46,7 +46,7 @@ OWN: Mapping[str, int] = {
     "extent": 104,
     "parts": 112,
 }
-"""Of a thread's record."""
+"""Offsets in a thread's record, in bytes."""
 
 
 def fields(*names: str) -> str:

@@ -17,7 +17,7 @@ __all__ = ["PLACES_TEXT", "SWITCH"]
 SWITCH = "DOVETAIL_SETTLE_THREADS"
 """The environment variable that, when it begins with 0, leaves the threads to the kernel."""
 _WORDS = 16
-"""Of a mask of CPUs: 1,024.  On a larger machine the calls fail, and threads stay as they are."""
+"""Words of a mask of 1,024 CPUs.  On a larger machine the calls fail, and threads stay put."""
 
 PLACES_TEXT = f"""
 @dovetail.pool.switch = internal constant [{len(SWITCH) + 1} x i8] c"{SWITCH}\\00"

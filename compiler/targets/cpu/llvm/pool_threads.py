@@ -15,7 +15,7 @@ __all__ = ["SPINS", "THREADS_TEXT"]
 SPINS = 4000
 """How often one looks before it sleeps."""
 _PIECES = 16
-"""Of each thread's range."""
+"""Pieces that each thread's range is cut into."""
 
 THREADS_TEXT = f"""define internal void @dovetail.pool.wait(ptr %word, i32 %value) {{
   call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 128, i32 %value, ptr null, ptr null, i32 0)

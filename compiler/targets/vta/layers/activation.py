@@ -19,6 +19,7 @@ from ....graph.operators.integer.values import Add
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
+from ..capabilities import image_size
 from ..passes.fuse import Layer, Partition
 from ..passes.split_groups import is_depthwise
 from .image import Image, find_image
@@ -28,7 +29,7 @@ __all__ = ["Activation", "Grid", "plan_activations"]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Of a part of an image: pixels of the whole from ``start`` on, ``steps`` apart.
+    """The pixels of a part of an image: those of the whole from ``start`` on, ``steps`` apart.
 
     height, width: of the whole.
     """
@@ -233,14 +234,14 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
         if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
             raise UnsupportedOperatorError(
                 f"node {layer.name!r}: the channels of its operands or its result do not lie "
-                "alike: some are parts, of sizes that are no multiple of "
+                "alike: some are parts, of sizes that are not a multiple of "
                 f"{activations[partition.source].lanes}"
             )
         (places_,) = spread
         activations[layer.output] = replace(activations[layer.output], places=places_)
     if activations[partition.root(partition.result)].places:
         raise UnsupportedOperatorError(
-            f"the result {partition.result!r} has parts of sizes that are no multiple of "
+            f"the result {partition.result!r} has parts of sizes that are not a multiple of "
             f"{activations[partition.source].lanes}"
         )
 
@@ -316,13 +317,11 @@ def _largest(*halos: Pads) -> Pads:
 
 def _plain(graph: Graph, name: str, lanes: int) -> Activation:
     kind = graph.types[name]
-    match kind.shape:
-        case (1, height, width, channels):
-            return Activation(name, channels, height, width, lanes)
-        case (*ones, channels) if all(size == 1 for size in ones):
-            return Activation(name, channels, 1, 1, lanes)
-        case _:
-            raise UnsupportedOperatorError(
-                f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
-                "accelerator runs one image at a time"
-            )
+    size = image_size(kind.shape)
+    if size is None:
+        raise UnsupportedOperatorError(
+            f"tensor {name!r} is {kind}; required int8[1, H, W, C] or int8[1, C]: the "
+            "accelerator runs one image at a time"
+        )
+    height, width, channels = size
+    return Activation(name, channels, height, width, lanes)

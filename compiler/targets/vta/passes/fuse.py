@@ -19,7 +19,7 @@ from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Reshape, Slice
-from ..capabilities import keeps_channels, layer_range, refusal
+from ..capabilities import keeps_places, layer_range, refusal
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -75,7 +75,7 @@ class Partition:
         return self.view(name).whole
 
     def view(self, name: str) -> View:
-        """``name`` as part of a tensor that is no part of another; perhaps all of itself."""
+        """``name`` as part of a tensor that is not part of another; perhaps all of itself."""
         found = View(name)
         while found.whole in self.views:
             outer = self.views[found.whole]
@@ -109,7 +109,7 @@ def fuse(graph: Graph) -> Partition:
     for node in middle:
         if node.output in used:
             continue
-        if isinstance(node.operator, Reshape) and keeps_channels(graph, node):
+        if isinstance(node.operator, Reshape) and keeps_places(graph, node):
             aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if is_channel_concatenation(node, graph.types[node.output]):

@@ -159,7 +159,7 @@ def test_every_reduction_can_be_factored(function: str, dtypes: tuple[str, ...])
             "square",
             CHAIN.replace("t[i, j] =", "t[5 - i, j] ="),
             Inline("t"),
-            "written at an index that is no loop variable",
+            "written at an index that is not a loop variable",
         ),
         (
             "square",
@@ -185,7 +185,7 @@ def test_every_reduction_can_be_factored(function: str, dtypes: tuple[str, ...])
       for q in 8:
         y[p, q] = t[q]""",
             Inline("t"),
-            "its value depends on i, which is no index of it",
+            "its value depends on i, which is not an index of it",
         ),
         (
             "square",

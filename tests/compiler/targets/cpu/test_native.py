@@ -135,7 +135,7 @@ def test_intermediate_forms_are_dumped(tmp_path: Path) -> None:
     steps = [name[3:].removesuffix(".txt") for name in names]
     assert steps[0] == "import"
     assert {each.name for each in float_passes(winograd=True).passes} < set(steps)
-    assert steps[-3:] == ["prepare", "lower", "llvm"]
+    assert steps[-3:] == ["prepare", "program", "llvm"]
     assert 'from "tanh"' in (tmp_path / "dump" / "00_import.txt").read_text()
 
 

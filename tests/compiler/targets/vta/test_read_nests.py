@@ -146,11 +146,11 @@ function "add"
     ("old", "new", "message"),
     [
         ("add=", "max=", "required a sum that is set to 0 before"),
-        ("0:int32", "1:int32", "1:int32 is no value"),
+        ("0:int32", "1:int32", "1:int32 is not a value"),
         ("for b in 6:", "for b in 5:", "required all 72 elements"),
-        ("cast(float32, acc[c, q, l.2])", "abs(cast(float32, acc[c, q, l.2]))", "is no value"),
+        ("cast(float32, acc[c, q, l.2])", "abs(cast(float32, acc[c, q, l.2]))", "is not a value"),
         ("for q in 6 hardware:", "if c < 9:", "required loops, stores and updates"),
-        ("x[acc.c, o * 2 + p, acc.l]", "x[acc.c, (o + p) % 6, acc.l]", "an index is no sum"),
+        ("x[acc.c, o * 2 + p, acc.l]", "x[acc.c, (o + p) % 6, acc.l]", "an index is not a sum"),
         ("for p in 2 hardware", "for p in o + 1 hardware", "required a constant extent"),
     ],
 )

@@ -265,7 +265,7 @@ def deep_nest() -> Function:
     ],
 )
 def test_a_nest_that_is_no_instruction_is_told_why(function: Function, reason: str) -> None:
-    with pytest.raises(TensorizeError, match=f"nest of .* is no instruction; .*({reason})"):
+    with pytest.raises(TensorizeError, match=f"nest of .* is not an instruction; .*({reason})"):
         tensorize(nest_of(function), LANES)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..define.operand import Operand, Result, converted, index, over
 from ..dtypes import DType
 from ..graph.operators.contractions import Determinant
 from ..loops.expressions import (
@@ -19,7 +18,7 @@ from ..loops.expressions import (
 )
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, For, If, Let, LoopKind, Stmt, Store, Update, block, loops
-from .scope import Anchor, Scope
+from .operand import Anchor, Operand, Result, Scope, converted, index, over
 
 __all__ = ["DETERMINANTS"]
 

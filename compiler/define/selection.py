@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..define.operand import Operand, Result, index, zero
 from ..dtypes import DType
 from ..graph.operators.selection import SuppressOverlaps
 from ..loops.expressions import (
@@ -19,7 +18,7 @@ from ..loops.expressions import (
     Scope as MemoryScope,
 )
 from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
-from .scope import Anchor, Scope
+from .operand import Anchor, Operand, Result, Scope, index, zero
 
 __all__ = ["SELECTION"]
 

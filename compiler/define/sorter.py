@@ -6,7 +6,6 @@ that are neighbours are merged.  Of equal keys the one that comes first is first
 
 from dataclasses import dataclass, field
 
-from ..define.operand import index
 from ..dtypes import DType
 from ..loops.expressions import (
     Binary,
@@ -22,8 +21,8 @@ from ..loops.expressions import (
     Variable,
 )
 from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, Update, block, loops
-from .scope import Scope
+from ..loops.ir import Allocate, Let, Stmt, Store, Update, block, loops
+from .operand import Scope, index
 
 __all__ = ["Sorter", "key_type", "sort_key"]
 
@@ -116,7 +115,7 @@ class Sorter:
         counted = DType.INT64 if self.dtype.bytes == 8 else DType.INT32
         ranks = self._local("rank", (BLOCK,), counted)
         number, lane, other, each = (Variable(scope.fresh(s)) for s in ("block", "l", "j", "i"))
-        acc = Buffer(scope.fresh("acc"), (BLOCK,), counted, Memory.REGISTER)
+        acc = self._local("acc", (BLOCK,), counted)
         start = number * BLOCK
         mine, theirs = self.keys[0][(start + lane,)], self.keys[0][(start + other,)]
         before = (theirs < mine) | (Binary(BinaryFunction.EQ, theirs, mine) & (other < lane))
@@ -125,7 +124,7 @@ class Sorter:
         keep = Store(ranks, (lane,), acc[(lane,)])
 
         def lanes(body: Stmt) -> Stmt:
-            return loops(((lane.name, BLOCK),), body, LoopKind.VECTOR)
+            return loops(((lane.name, BLOCK),), body)
 
         used = Variable(scope.fresh("used"))
         target = start + Cast(DType.INT64, ranks[(each,)])

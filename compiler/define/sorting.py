@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..define.operand import Operand, Result, index, zero
 from ..dtypes import DType
 from ..graph.operators import sorting
 from ..loops.expressions import (
@@ -17,9 +16,9 @@ from ..loops.expressions import (
     Variable,
 )
 from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, If, Let, LoopKind, Stmt, Store, Update, block, loops
+from ..loops.ir import Allocate, If, Let, Stmt, Store, Update, block, loops
+from .operand import Anchor, Operand, Result, Scope, index, zero
 from .reductions import nest, variables
-from .scope import Anchor, Scope
 from .sorter import Sorter, key_type, sort_key
 
 __all__ = ["SORTING"]
@@ -121,7 +120,6 @@ def _choose(
         loops(
             ((lane.name, chunk),),
             Update(hit, (), BinaryFunction.OR, key(start + lane) < last[()]),
-            LoopKind.VECTOR,
         ),
         If(
             hit[()],

@@ -1,0 +1,44 @@
+"""Networks of few rows or columns, and results wider than what they are made of."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import UnsupportedOperatorError
+
+from .models import Network, Tensor, reference
+from .test_networks import inputs_of, output_of
+
+
+def assert_exact(net: Network, result: Tensor, target: str) -> None:
+    model = net.model(result)
+    inputs = inputs_of(model, 1)
+    found = output_of(compile(model, target), inputs)
+    np.testing.assert_array_equal(found, reference(model, inputs["x"]))
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 1), (1, 4, 1), (1, 1, 4)])
+def test_a_table_before_a_convolution_keeps_rows_columns_and_channels_apart(
+    shape: tuple[int, int, int],
+) -> None:
+    net = Network(np.random.default_rng(0))
+    assert_exact(net, net.conv(net.unary(net.input(*shape), "HardSwish"), 8, (1, 1)), "vta:tiny")
+
+
+def test_a_row_that_becomes_a_column_between_layers_is_refused() -> None:
+    net = Network(np.random.default_rng(0))
+    model = net.model(net.global_average(net.unary(net.input(1, 4, 1), "HardSwish")))
+    with pytest.raises(UnsupportedOperatorError, match="Reshape between layers"):
+        compile(model, "vta:tiny")
+
+
+def test_strips_of_a_result_that_is_wider_than_its_input() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(8, 6, 5), 13, pads=(1, 1, 1, 1), activation="Clip")
+    assert_exact(net, net.resize(x, 1, 3), "vta:ecp5_25")
+
+
+def test_an_image_made_larger_between_convolutions() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.resize(net.conv(net.input(8, 16, 16), 8, pads=(1, 1, 1, 1)), 2, 2)
+    assert_exact(net, net.conv(x, 8, pads=(1, 1, 1, 1)), "vta:zynq7020")
