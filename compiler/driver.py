@@ -1,12 +1,11 @@
 """From model to module, top to bottom."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import astuple
 
 from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
-from dovetail.runtime.module import Module
-from dovetail.runtime.parts import PartModule, join_parts
+from dovetail.runtime.module import Module, Placement
 from dovetail.vta_sim.timing import time_program
 
 from .errors import ModelError
@@ -27,14 +26,15 @@ __all__ = ["compile_model"]
 
 def compile_model(
     model: ModelSource,
-    target: str = "vta",
+    target: str | HardwareConfig = "vta",
     options: CompileOptions | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Module:
     """Compile an ONNX model; for the accelerator one that is quantised, as far as it shall run
     there: the CPU runs what comes before and after.
 
-    target: ``vta``, ``vta:CONFIG`` or ``cpu``.  dims: sizes of symbolic dimensions, for ``cpu``.
+    target: ``vta``, ``vta:CONFIG``, ``cpu``, or an accelerator's configuration.
+    dims: sizes of symbolic dimensions, for ``cpu``.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
     DoesNotFitError.
     """
@@ -53,15 +53,12 @@ def compile_model(
 
 
 def _machine(options: CompileOptions) -> LlvmOptions:
-    cpu = CpuTarget.at_level(options.cpu_level).cpu
-    return LlvmOptions(
-        options.cpu_level,
-        options.threads,
+    cpu = CpuTarget.at_level(options.cpu.level).cpu
+    return LlvmOptions.of(
+        options.cpu,
         cache=cache_directory(),
-        most_work=options.most_work,
-        winograd=options.winograd,
+        records=read_records(options.records, cpu, options.cpu.threads),
         verify=options.verify,
-        records=read_records(options.records, cpu, options.threads),
     )
 
 
@@ -77,30 +74,25 @@ def _for_accelerator(
     trace.step("import", lambda: to_text(imported.graph))
     plan = plan_parts(imported.graph, imported.kinds, refuse)
 
-    def compiled(part: Part) -> PartModule:
-        module = (
-            compile_accelerated(part.layers, target, config, options, trace, time_program)
-            if part.layers
-            else compile_imported(
-                Imported(part.graph, imported.kinds), trace, _machine(options), options.passes
-            )
-        )
-        return PartModule(module, part.layers is not None)
+    def compiled(part: Part) -> Module:
+        if part.layers:
+            return compile_accelerated(part.layers, target, config, options, trace, time_program)
+        own = Imported(part.graph, imported.kinds)
+        return compile_imported(own, trace, _machine(options), options.passes)
 
     if len(plan.parts) == 1:
-        return compiled(plan.parts[0]).module
+        return compiled(plan.parts[0])
     trace.step(
         "partition", lambda: "\n".join(f"{p.where} {p.node}: {p.reason}" for p in plan.placements)
     )
     modules = [compiled(part) for part in plan.parts]
     signatures = {
-        tensor.name: tensor
-        for each in modules
-        for tensor in (*each.module.inputs, *each.module.outputs)
+        tensor.name: tensor for each in modules for tensor in (*each.inputs, *each.outputs)
     }
-    return join_parts(
-        modules,
+    return Module(
+        target.name,
         tuple(signatures[name] for name in imported.graph.inputs),
         tuple(signatures[name] for name in imported.graph.outputs),
-        [asdict(each) for each in plan.placements],
+        tuple(part for each in modules for part in each.parts),
+        tuple(Placement(*astuple(each)) for each in plan.placements),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.runtime.session import run
 
 from ..front.onnx.source import Imported, ModelSource, SourceModel
 from ..graph.interpreter import run as interpret
@@ -103,6 +104,6 @@ def _check_accelerated(
     for name in dict.fromkeys((*names, *graph.outputs)):
         shorter = EliminateDead().run(replace(graph, outputs=(name,)))
         module = accelerate_graph(shorter, target, config, options, trace, timing)
-        found = module.run(dict(inputs), device=device).outputs[name]
+        found = run(module, inputs, device).outputs[name]
         layer = names.get(name, f"output {name}")
         yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))
