@@ -45,7 +45,7 @@ COMPILER_PARTS = {
     "front": (*COMMON, "graph", "front"),
     "loops": (*COMMON, "graph", "loops"),
     "define": (*COMMON, "graph", "loops", "define"),
-    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower"),
+    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower", "targets"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
     "program": SHARED,
     "processes": (*COMMON, "processes"),

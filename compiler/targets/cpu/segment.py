@@ -34,7 +34,7 @@ from .llvm.compile import LlvmOptions, compile_program
 from .llvm.intrinsics import INTRINSICS
 from .llvm.module import CompiledProgram
 from .llvm.target import CpuTarget
-from .recorded import lower_recorded
+from .recorded import tuned_kernel
 
 __all__ = [
     "EXACT_PASSES",
@@ -126,7 +126,7 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
     Raises as ``compile_segment``.
     """
     machine = CpuTarget.at_level(options.level).machine(options.threads)
-    lower = partial(lower_recorded, machine=machine, records=options.records)
+    lower = partial(tuned_kernel, machine=machine, records=options.records)
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:
         verify(program, INTRINSICS)

@@ -1,8 +1,8 @@
 """Functions of many instructions, which are not written out for a whole tile of registers."""
 
-from ..loops.expressions import Binary, BinaryFunction, Expr, Unary, UnaryFunction
-from ..loops.ir import Stmt
-from ..loops.traverse import fold, own_expressions, walk
+from ....loops.expressions import Binary, BinaryFunction, Expr, Unary, UnaryFunction
+from ....loops.ir import Stmt
+from ....loops.traverse import fold, own_expressions, walk
 
 __all__ = ["is_costly"]
 

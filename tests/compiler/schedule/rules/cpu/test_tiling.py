@@ -5,16 +5,19 @@ from math import prod
 import pytest
 
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.graph.operators.contractions import Contract, contract
+from dovetail.compiler.graph.operators.contractions import contract
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.lower.tiling import choose_tiling
 from dovetail.compiler.schedule.rules.cpu.machine import Machine
+from dovetail.compiler.schedule.rules.cpu.products import Products
+from dovetail.compiler.schedule.rules.cpu.tiling import choose_tiling
+
+from .products import products
 
 
-def dense(outputs: int, inputs: int) -> Contract:
+def dense(outputs: int, inputs: int) -> Products:
     """``y[o, l] = sum(x[i] * w[o, i, l])``: blocks of 16 outputs of one position."""
     kinds = TensorType((inputs,), "float32"), TensorType((outputs // 16, inputs, 16), "float32")
-    return contract(kinds, ((1,), (0, 1, 2)), (0, 2), DType.FLOAT32)
+    return products(contract(kinds, ((1,), (0, 1, 2)), (0, 2), DType.FLOAT32))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

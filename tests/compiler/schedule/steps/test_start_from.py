@@ -20,9 +20,10 @@ from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Store
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
-from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
+from dovetail.compiler.targets.cpu.recorded import schedule_kernel
 
 PRODUCT = Contract(
     (9, 3, 4, 2, 16),
@@ -79,8 +80,8 @@ def test_sums_start_from_it_where_nothing_else_reads_them(
         "w": rng.integers(-128, 128, (2, 3, 16, 4)).astype(np.int8),
         "b": rng.integers(-(2**31), 2**31 - 1, (1, 2, 16)).astype(np.int32),
     }
-    lowered = lower_group(graph, graph.nodes)
-    function = lowered.function
+    kernel = schedule_kernel(graph, graph.nodes, Machine())
+    function = kernel.function
     verify(function)
     zeros = [
         each
@@ -89,7 +90,7 @@ def test_sums_start_from_it_where_nothing_else_reads_them(
     ]
     if starts:
         assert not zeros
-    arrays = [given[name] for name in lowered.inputs]
+    arrays = [given[name] for name in kernel.definition.inputs]
     named = {buffer.name: array for buffer, array in zip(function.inputs, arrays, strict=True)}
     wanted = run(graph, given)[graph.outputs[0]]
     meant = interpret(function, named, intrinsics=INTRINSICS)[function.outputs[0].name]

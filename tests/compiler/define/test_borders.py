@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.compiler.define.borders import border
+from dovetail.compiler.define.operand import Scope
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.groups import group_nodes
 from dovetail.compiler.graph.ir import GraphBuilder
@@ -24,11 +26,9 @@ from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function, Update
 from dovetail.compiler.loops.traverse import expressions, walk
 from dovetail.compiler.loops.verify import verify
-from dovetail.compiler.lower.borders import border
-from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.lower.scope import Scope
 from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
+from dovetail.compiler.targets.cpu.recorded import schedule_kernel
 
 F32 = DType.FLOAT32
 PADS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4)
@@ -41,7 +41,7 @@ def test_all_outside_is_written_and_nothing_inside(
     inner = sizes[: len(pads)]
     shape = tuple(size + sum(own) for size, own in zip(inner, pads, strict=True))
     buffer = Buffer("y", shape, F32)
-    body = border(buffer, pads, Constant(7.0, F32), Scope(machine=Machine()))
+    body = border(buffer, pads, Constant(7.0, F32), Scope())
     code = compile_functions([Function("f", (), (buffer,), body)])
     y = np.zeros(shape, np.float32)
     code.run("f", [], [y])
@@ -49,21 +49,6 @@ def test_all_outside_is_written_and_nothing_inside(
     expected = np.full(shape, 7, np.float32)
     expected[tuple(inside)] = 0
     np.testing.assert_array_equal(y, expected)
-
-
-@given(st.lists(st.integers(0, 2), min_size=4, max_size=4), st.integers(2, 3))
-def test_threads_share_the_border_of_an_image_by_rows(pads: list[int], channels: int) -> None:
-    above, below, left, right = pads
-    buffer = Buffer("y", (1, channels, 4 + above + below, 3 + left + right, 4), F32)
-    around = ((0, 0), (0, 0), (above, below), (left, right), (0, 0))
-    body = border(buffer, around, Constant(7.0, F32), Scope(machine=Machine(threads=2)))
-    function = Function("f", (), (buffer,), body)
-    verify(function)
-    expected = np.full(buffer.shape, 7, np.float32)
-    expected[:, :, above : above + 4, left : left + 3] = 0
-    found = np.zeros(buffer.shape, np.float32)
-    compile_functions([function]).run("f", [], [found])
-    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("before", "after"), list(product([(0, 0), (2, 1)], [(1, 0), (3, 3)])))
@@ -80,14 +65,14 @@ def test_a_product_inside_a_border_is_one_function(
     y = builder.node(Unary(UnaryFunction.NEG), (y,), "n", "n")
     y = builder.node(PadTensor(before, after), (y, fill), "p", "p")
     graph = builder.build((y,))
-    lowered = lower_group(graph, graph.nodes)
-    verify(lowered.function)
-    assert any(isinstance(each, Update) for each in walk(lowered.function.body))
+    kernel = schedule_kernel(graph, graph.nodes, Machine())
+    verify(kernel.function)
+    assert any(isinstance(each, Update) for each in walk(kernel.function.body))
     arrays = {"x": a, "w": b}
-    given_arrays = {f"in{n}": arrays[name] for n, name in enumerate(lowered.inputs)}
+    given_arrays = {f"in{n}": arrays[name] for n, name in enumerate(kernel.definition.inputs)}
     expected = np.pad(-(a @ b), list(zip(before, after, strict=True)), constant_values=-3)
-    np.testing.assert_array_equal(interpret(lowered.function, given_arrays)["out0"], expected)
-    (found,) = compile_functions([lowered.function]).run("group", given_arrays)
+    np.testing.assert_array_equal(interpret(kernel.function, given_arrays)["out0"], expected)
+    (found,) = compile_functions([kernel.function]).run("group", given_arrays)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -105,7 +90,7 @@ def test_elements_inside_a_border_are_stored_where_they_belong(
     before, after = zip(*pads, strict=True)
     graph = builder.build((builder.node(PadTensor(before, after), (y, fill), "p", "p"),))
     ((*nodes,),) = group_nodes(graph)
-    function = lower_group(graph, nodes).function
+    function = schedule_kernel(graph, nodes, Machine()).function
     verify(function)
     assert not any(isinstance(each, Select) for each in expressions(function.body))
     given_x = np.random.default_rng(0).normal(size=shape).astype(np.float32)

@@ -1,23 +1,32 @@
-"""Results of 32 bits that end as bytes: four vectors at a time, which saturate as they are packed.
-
-    y[p, :] = uint8(v[p, :]) for p in 0, 1, 2, 3  ->  invoke pack(v[0], ..., v[3], y[0 : 4, :])
-
-Limits at 0 and 255 are left to the instruction.
-"""
+"""Results of 32 bits that end as bytes: four vectors at a time, packed with saturation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..define.operand import index
-from ..dtypes import DType
-from ..loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
-from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, Invoke, Let, LoopKind, Region, Stmt, Store, block, loops
-from ..loops.rewrite import substitute, substitute_expr
-from ..loops.traverse import variables
-from .scope import Scope
+from ...dtypes import DType
+from ...errors import ScheduleError
+from ...loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
+from ...loops.expressions import Scope as Memory
+from ...loops.expressions import as_index as index
+from ...loops.intrinsic import Intrinsic
+from ...loops.ir import (
+    Allocate,
+    For,
+    Function,
+    Invoke,
+    Let,
+    LoopKind,
+    Region,
+    Stmt,
+    Store,
+    block,
+    loops,
+)
+from ...loops.rewrite import substitute, substitute_expr
+from ...loops.traverse import variables
+from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
 
-__all__ = ["LANES", "PACKED", "Bytes", "find_bytes", "pack", "packed_stores"]
+__all__ = ["LANES", "PACKED", "Bytes", "PackStores", "find_bytes", "is_packable", "pack"]
 
 PACK = "pack_uint8_16"
 """The intrinsic."""
@@ -74,38 +83,100 @@ def pack(stores: Sequence[Bytes], registers: Sequence[Buffer], axis: int) -> Stm
     return Invoke(PACK, tuple(regions))
 
 
-def packed_stores(
-    body: Stmt, lane: str, unrolled: Sequence[tuple[str, int]], scope: Scope
-) -> Stmt | None:
-    """``body`` for 16 lanes and all values of ``unrolled``; None where nothing can be packed."""
-    found = find_bytes(body, lane)
+@dataclass(frozen=True, slots=True)
+class PackStores:
+    """Store bytes in whole registers of them.
+
+        for i in 4 unrolled: for l in 16 vector: y[i, l] = uint8(max(v(i, l), 0))
+        ->   alloc near0[16] ... near3[16]:
+               for l in 16 vector: near0[l] = v(0, l);  the same for 1, 2, 3
+               invoke pack_uint8_16(near0[...], ..., near3[...], y[0 : 4, 0 : 16])
+
+    loop: the outermost of unrolled loops around one over 16 lanes, whose body ends in the only
+    store: of an int32 as a byte, limits at 0 and 255 before it, which are left to the instruction.
+    One of the unrolled loops moves along one dimension by single steps; what is left over of fours
+    of it is stored as it was.
+    """
+
+    loop: str
+
+    def apply(self, function: Function, intrinsics: Mapping[str, Intrinsic]) -> Function:
+        """The function after it.  Raises ScheduleError when it does not apply."""
+        site, loop = find_loop(function, self.loop)
+        rows = _found(loop)
+        if rows is None:
+            raise ScheduleError(
+                f"pack stores of {self.loop}: required unrolled loops around {LANES} lanes that "
+                f"store an int32 as a byte in rows side by side, at least {PACKED} of them"
+            )
+        taken = set(loop_names(function.body)) - set(loop_names(loop))
+        packed = _packed(rows, buffer_names(function))
+        return site.replaced(rename_loops(packed, taken))
+
+
+def is_packable(loop: Stmt) -> bool:
+    """Whether the step applies to ``loop``."""
+    return _found(loop) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """stores: in the lanes of loop ``lane``.  along: the loop over ``count`` rows side by side, in
+    dimension ``axis``; others: unrolled too.
+    """
+
+    stores: Bytes
+    lane: str
+    along: str
+    count: int
+    axis: int
+    others: tuple[tuple[str, int], ...]
+
+
+def _found(stmt: Stmt) -> _Rows | None:
+    unrolled: dict[str, int] = {}
+    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED:
+        unrolled[stmt.variable] = _count(stmt)
+        stmt = stmt.body
+    if not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTOR or _count(stmt) != LANES:
+        return None
+    found = find_bytes(stmt.body, stmt.variable)
     if found is None:
         return None
-    axes = {name: _axis(found.place, name) for name, size in unrolled if size >= PACKED}
-    able = [name for name, axis in axes.items() if axis is not None]
+    axes = {name: _axis(found.place, name) for name, size in unrolled.items() if size >= PACKED}
+    able = {name: axis for name, axis in axes.items() if axis is not None}
     if not able:
         return None
-    along = max(able, key=lambda name: axes[name] or 0)
-    axis, count = axes[along], dict(unrolled)[along]
-    assert axis is not None
-    registers = [
-        Buffer(scope.fresh("near"), (LANES,), DType.INT32, Memory.REGISTER) for _ in range(PACKED)
-    ]
+    along = max(able, key=lambda name: able[name])
+    others = tuple(each for each in unrolled.items() if each[0] != along)
+    return _Rows(found, stmt.variable, along, unrolled[along], able[along], others)
+
+
+def _packed(rows: _Rows, taken: set[str]) -> Stmt:
+    lane, along, count = rows.lane, rows.along, rows.count
+    registers = []
+    for number in range(PACKED):
+        name = fresh(f"near{number}", taken)
+        registers.append(Buffer(name, (LANES,), DType.INT32, Memory.REGISTER))
     statements: list[Stmt] = []
     for start in range(0, count - PACKED + 1, PACKED):
-        parts = [_at(found, {along: index(start + number)}) for number in range(PACKED)]
+        parts = [_at(rows.stores, {along: index(start + number)}) for number in range(PACKED)]
         for part, register in zip(parts, registers, strict=True):
             own = part.moved(register, lane)
             statements.append(loops(((lane, LANES),), own, LoopKind.VECTOR))
-        statements.append(pack(parts, registers, axis))
+        statements.append(pack(parts, registers, rows.axis))
     for rest in range(count - count % PACKED, count):
-        own = substitute(body, {along: index(rest)})
+        own = substitute(rows.stores.body, {along: index(rest)})
         statements.append(loops(((lane, LANES),), own, LoopKind.VECTOR))
     result = block(*statements)
     for register in registers:
         result = Allocate(register, result)
-    others = tuple(each for each in unrolled if each[0] != along)
-    return loops(others, result, LoopKind.UNROLLED)
+    return loops(rows.others, result, LoopKind.UNROLLED)
+
+
+def _count(loop: For) -> int:
+    assert isinstance(loop.extent, Constant)
+    return int(loop.extent.value)
 
 
 def _at(found: Bytes, values: Mapping[str, Expr]) -> Bytes:

@@ -1,17 +1,17 @@
-"""How a contraction is cut for registers: which label lies in lanes, which are unrolled.
+"""How a sum of products is cut for registers: which loop lies in lanes, which are unrolled.
 
-A tile of the output is kept in registers while the summed labels run.  Each step loads, for every
-operand, one vector or one scalar for each combination of the tiled labels that the operand depends
-on, and does one multiply-add for each element of the tile; the tile is chosen for few loads.
+A tile of the results is kept in registers while the sum runs.  Each step loads, for every operand,
+one vector or one scalar for each combination of the tiled loops that the operand depends on, and
+does one multiply-add for each element of the tile; the tile is chosen for few loads.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..dtypes import DType
-from ..graph.operators.contractions import Axis, Contract
-from ..schedule.rules.cpu.machine import Machine
+from ....dtypes import DType
+from .machine import Machine
+from .products import Axis, Products
 
 __all__ = ["Tiling", "choose_rows", "choose_tiling"]
 
@@ -27,7 +27,7 @@ EPILOGUE = 8
 
 
 LEAST_WORK = 1 << 15
-"""Products of an operator whose tiles threads share."""
+"""Products of an products whose tiles threads share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +38,31 @@ class Tiling:
     in a tile.
     """
 
-    vector: int | None
+    vector: str | None
     lanes: int
-    tiles: Mapping[int, int]
+    tiles: Mapping[str, int]
 
 
-def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
+def choose_tiling(products: Products, machine: Machine) -> Tiling:
     """The tiling of least estimated time."""
-    vector = _vector_label(operator)
+    vector = _vector_label(products)
     lanes = 1
     if vector is not None:
-        lanes = max(min(machine.vector_bytes // _width(operator.dtype), operator.sizes[vector]), 1)
+        lanes = max(min(machine.vector_bytes // _width(products.dtype), products.sizes[vector]), 1)
     counts = {
-        label: operator.sizes[label] if label != vector else -(-operator.sizes[label] // lanes)
-        for label in operator.kept
+        label: products.sizes[label] if label != vector else -(-products.sizes[label] // lanes)
+        for label in products.kept
     }
     uses = [
-        _Use.of(operator, axes, vector, lanes, machine.streamed_bytes) for axes in operator.operands
+        _Use.of(products, axes, vector, lanes, machine.streamed_bytes) for axes in products.operands
     ]
     everything = prod(counts.values())
-    if vector in operator.summed:
+    if vector in products.summed:
         machine = replace(machine, registers=min(machine.registers, STREAMS))
-    useful = [label for label in reversed(operator.kept) if counts[label] > 1]
-    products = everything * lanes * prod(operator.sizes[label] for label in operator.summed)
-    threads = machine.threads if products >= LEAST_WORK else 1
-    best: dict[int, int] = {}
+    useful = [label for label in reversed(products.kept) if counts[label] > 1]
+    work = everything * lanes * prod(products.sizes[label] for label in products.summed)
+    threads = machine.threads if work >= LEAST_WORK else 1
+    best: dict[str, int] = {}
     best_time = everything * _cycles(1, 1, [(False, False, use.bytes) for use in uses], machine)
     for first, second in ((x, y) for x in useful for y in (None, *useful) if x != y):
         pairs = [(first in use.labels, second in use.labels, use.bytes) for use in uses]
@@ -81,32 +81,32 @@ def choose_tiling(operator: Contract, machine: Machine) -> Tiling:
     return Tiling(vector, lanes, best)
 
 
-def choose_rows(operator: Contract, machine: Machine) -> Tiling:
+def choose_rows(products: Products, machine: Machine) -> Tiling:
     """A tile of neighbouring windows, whose common elements are read once; all taps are unrolled.
 
     The tiled label is the one of the most distant windows, usually rows.
     """
-    vector = _vector_label(operator)
+    vector = _vector_label(products)
     assert vector is not None
-    lanes = machine.vector_bytes // _width(operator.dtype)
-    windows = [axis for axes in operator.operands for axis in axes if len(axis) > 1]
+    lanes = machine.vector_bytes // _width(products.dtype)
+    windows = [axis for axes in products.operands for axis in axes if len(axis) > 1]
     sliding = [(label, step, axis) for axis in windows for label, step in axis[:1]]
-    taps = prod(operator.sizes[label] for label in operator.summed)
-    if not sliding or operator.sizes[sliding[0][0]] < 2:
+    taps = prod(products.sizes[label] for label in products.summed)
+    if not sliding or products.sizes[sliding[0][0]] < 2:
         return Tiling(vector, lanes, {})
     label, step, axis = sliding[0]
-    own = prod(operator.sizes[each] for each, _ in axis[1:])
-    reach = operator.extent(axis) - step * (operator.sizes[label] - 1)
+    own = prod(products.sizes[each] for each, _ in axis[1:])
+    reach = products.extent(axis) - step * (products.sizes[label] - 1)
 
     def cycles(size: int) -> float:
         read = min(own * size, reach + step * (size - 1)) * taps / own
         return 2 * read + (taps + EPILOGUE) * size
 
     def total(tile: int) -> float:
-        pieces = _pieces(operator.sizes[label], tile)
+        pieces = _pieces(products.sizes[label], tile)
         return sum(count * cycles(size) for size, count in pieces)
 
-    most = min(operator.sizes[label], MOST_ROWS)
+    most = min(products.sizes[label], MOST_ROWS)
     return Tiling(vector, lanes, {label: min(range(2, most + 1), key=total)})
 
 
@@ -117,31 +117,29 @@ class _Use:
     streamed: it is too large to stay in the cache, and the only one with the lanes.
     """
 
-    labels: frozenset[int]
+    labels: frozenset[str]
     bytes: int
     streamed: bool
 
     @staticmethod
     def of(
-        operator: Contract,
+        products: Products,
         axes: Sequence[Axis],
-        vector: int | None,
+        vector: str | None,
         lanes: int,
         streamed_bytes: int,
     ) -> "_Use":
         labels = frozenset(label for axis in axes for label, _ in axis)
-        width = _width(operator.dtype)
-        elements = prod(
-            sum(step * (operator.sizes[label] - 1) for label, step in axis) + 1 for axis in axes
+        width = _width(products.dtype)
+        own = sum(vector in other for other in products.labels)
+        streamed = (
+            vector in labels and own == 1 and products.elements(axes) * width >= streamed_bytes
         )
-        everything = [{label for axis in other for label, _ in axis} for other in operator.operands]
-        own = sum(vector in other for other in everything)
-        streamed = vector in labels and own == 1 and elements * width >= streamed_bytes
         return _Use(labels, width * (lanes if vector in labels else 1), streamed)
 
 
 def _waiting(
-    tiles: Mapping[int, int], counts: Mapping[int, int], uses: Sequence[_Use], machine: Machine
+    tiles: Mapping[str, int], counts: Mapping[str, int], uses: Sequence[_Use], machine: Machine
 ) -> float:
     """Cycles of a step of the summed labels in which what is streamed has not come yet.
 
@@ -160,7 +158,7 @@ def _waiting(
     return total
 
 
-def _pair(tiles: Mapping[int, int], use: _Use) -> tuple[bool, bool, int]:
+def _pair(tiles: Mapping[str, int], use: _Use) -> tuple[bool, bool, int]:
     first, second = (*(label in use.labels for label in tiles), False)[:2]
     return first, second, use.bytes
 
@@ -169,7 +167,7 @@ Pairs = Sequence[tuple[bool, bool, int]]
 """Of each operand: whether it depends on the first tiled label, on the second, and the bytes."""
 
 
-def _seconds(label: int | None, tile: int, count: int, machine: Machine) -> range:
+def _seconds(label: str | None, tile: int, count: int, machine: Machine) -> range:
     """Sizes to try of the second tiled label."""
     return range(1, 2) if label is None else range(2, min(count, machine.registers // tile) + 1)
 
@@ -188,20 +186,20 @@ def _width(dtype: DType) -> int:
     return max(dtype.bytes, 4)
 
 
-def _vector_label(operator: Contract) -> int | None:
+def _vector_label(products: Products) -> str | None:
     """The last label of the output that every operand has contiguous, or not at all.
 
     Else a summed one of this kind.
     """
-    candidates = (*reversed(operator.kept), *reversed(operator.summed))
+    candidates = (*reversed(products.kept), *reversed(products.summed))
     for label in candidates:
-        found = [_contiguous(axes, label) for axes in operator.operands]
-        if operator.sizes[label] > 1 and all(each is not False for each in found) and any(found):
+        found = [_contiguous(axes, label) for axes in products.operands]
+        if products.sizes[label] > 1 and all(each is not False for each in found) and any(found):
             return label
     return None
 
 
-def _contiguous(axes: Sequence[Axis], label: int) -> bool | None:
+def _contiguous(axes: Sequence[Axis], label: str) -> bool | None:
     """Whether neighbouring values of a label are neighbours in memory; None when it is not used."""
     places = [
         (place, step) for place, axis in enumerate(axes) for own, step in axis if own == label

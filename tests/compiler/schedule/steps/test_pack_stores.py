@@ -10,11 +10,12 @@ from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Requantize
 from dovetail.compiler.loops.ir import Invoke
 from dovetail.compiler.loops.traverse import walk
-from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.recorded import schedule_kernel
 from dovetail.compiler.targets.cpu.segment import EXACT_PASSES, compile_segment
 
-from ..graph.graphs import convolution, image_builder
+from ...graph.graphs import convolution, image_builder
 
 
 def layer(size: tuple[int, int], groups: int, limits: tuple[int, int], scale: float) -> Graph:
@@ -33,7 +34,9 @@ def packed(graph: Graph) -> int:
     """How many packings the code has."""
     graph = EXACT_PASSES.run(graph)
     bodies = (
-        lower_group(graph, nodes).function.body for nodes in group_nodes(graph) if len(nodes) > 1
+        schedule_kernel(graph, nodes, Machine()).function.body
+        for nodes in group_nodes(graph)
+        if len(nodes) > 1
     )
     calls = (each for body in bodies for each in walk(body) if isinstance(each, Invoke))
     return sum(each.intrinsic == "pack_uint8_16" for each in calls)
