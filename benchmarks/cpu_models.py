@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from transformer import bert
 from wide import to_float64
 
-from dovetail.compiler.quantize import QuantizeOptions, quantize_model
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
