@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from networks import build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.runtime.module import Module
 
 from .once import made_once
