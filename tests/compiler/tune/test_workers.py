@@ -44,7 +44,7 @@ def test_a_candidate_that_hangs_costs_only_itself() -> None:
     workers: LocalWorkers[None] = LocalWorkers(1, 0.2)
     ((_, hung),) = workers.run(one(DoesNot("hang")))
     assert "longer than 0.2 s" in hung.error
-    workers._seconds = ENOUGH
+    workers.pool._seconds = ENOUGH
     ((_, measured),) = workers.run(one(DoesNot("well")))
     assert measured.cost == 1.0
     workers.close()
