@@ -5,7 +5,9 @@ from itertools import islice
 
 import numpy as np
 import onnx
+import pytest
 
+from dovetail.compiler.targets.vta.check import CheckError, check
 from tests.end_to_end.models import Network
 
 from .mutants import KINDS, Mutant, Subject, mutants
@@ -41,3 +43,15 @@ def test_nearly_every_fault_is_caught() -> None:
             if subject.catches(mutant) is None:
                 missed.append(mutant)
     assert len(missed) <= 2, [(mutant.kind, mutant.fault) for mutant in missed]
+
+
+def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:
+    subject = Subject.of("on chip", residual(7), TINY)
+    tried = list(islice(mutants(subject, np.random.default_rng(1)), 16))
+    differ = [
+        mutant for mutant, is_so in zip(tried, subject.differ_in_rtl(tried), strict=True) if is_so
+    ]
+    assert differ, "no mutant races"
+    for mutant in differ:
+        with pytest.raises(CheckError, match="race|after writing it"):
+            check(mutant.instructions, TINY)
