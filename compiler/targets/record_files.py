@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dovetail.runtime.module import write_whole
+from dovetail.runtime.files import write_whole
 
 from ..errors import ScheduleError
 from ..schedule.records import KernelRecord, Records

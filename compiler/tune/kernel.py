@@ -49,7 +49,7 @@ class Setting:
     @property
     def machine(self) -> Machine:
         """As the lowering sees it."""
-        return Machine.of_vectors(CpuTarget.at_level(self.level).vector_bytes, self.threads)
+        return CpuTarget.at_level(self.level).machine(self.threads)
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import WorkLimitError, WorkspaceError
+from ..errors import ModuleError, WorkLimitError, WorkspaceError
 from .image import Image, LoadedImage
 from .pool import PoolCode, pool_address
 
@@ -42,6 +42,17 @@ class ProgramCode:
     pool: PoolCode | None
     most_work: int
     stops: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for symbols that there are not, and sizes below 0."""
+        pool = self.pool
+        names = (self.main,) if pool is None else (self.main, pool.start, pool.stop)
+        for name in names:
+            if name not in self.image.symbols:
+                raise ModuleError(f"machine code without its symbol {name!r}")
+        sizes = (self.memory_bytes, self.threads - 1, self.most_work)
+        if min(sizes if pool is None else (*sizes, pool.field_bytes, pool.thread_bytes)) < 0:
+            raise ModuleError(f"machine code for {self.threads} threads and {sizes[0]} bytes")
 
 
 class NativeProgram:

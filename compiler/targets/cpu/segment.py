@@ -19,7 +19,6 @@ from ...program.functions import Lowering
 from ...program.ir import Program
 from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
-from ...schedule.rules.cpu.machine import Machine
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.expand_convolutions import ExpandConvolutions
@@ -116,7 +115,7 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
 
     Raises as ``compile_segment``.
     """
-    machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes, options.threads)
+    machine = CpuTarget.at_level(options.level).machine(options.threads)
     lower = partial(lower_recorded, machine=machine, records=options.records)
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:

@@ -7,34 +7,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.configs import CONFIGS
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 
-from .device import Device
-from .errors import DeviceError
-from .result import RunResult, Timeline, TimelineEntry
-from .targets import open_device, split_device
+from ..device import Launcher
+from ..devices import DEVICES, open_launcher, split_device
+from ..errors import DeviceError
+from ..result import RunResult, Timeline, TimelineEntry
 
-__all__ = ["account", "find_device", "run_launch"]
+__all__ = ["account", "find_launcher", "require_configuration", "run_launch"]
 
 
-def find_device(device_name: str, config: HardwareConfig) -> Device:
-    """The device of that name, which must be one for programs of ``config``.
+def find_launcher(device_name: str, config: HardwareConfig) -> Launcher:
+    """What runs programs of ``config`` on the device of that name.
 
     Raises DeviceError when there is none, it runs no programs, or it pins another configuration.
     """
     kind, rest = split_device(device_name)
-    if kind == "cpu" or (rest and rest != config.name and kind != "board"):
+    require_configuration(device_name, None if DEVICES[kind].named else rest, config)
+    return open_launcher(device_name)
+
+
+def require_configuration(name: str, pinned: str | None, config: HardwareConfig) -> None:
+    """Raises DeviceError when the device called ``name``, which is ``pinned`` to a configuration or
+    to none, is for another one.
+    """
+    known = CONFIGS.get(pinned or "", config)
+    if pinned and (pinned != config.name or known.fingerprint != config.fingerprint):
         raise DeviceError(
-            f"what was compiled for 'vta:{config.name}' cannot run on {device_name!r}; "
+            f"what was compiled for 'vta:{config.name}' cannot run on {name!r}; "
             "use --device sim or rtl, or compile for that device"
         )
-    device: Device = open_device(kind, rest if kind == "board" else None)
-    return device
 
 
-def run_launch(launch: Launch, device: Device, device_name: str) -> LaunchResult:
+def run_launch(launch: Launch, device: Launcher, device_name: str) -> LaunchResult:
     """Run one program to its end.
 
     Raises DeviceError with the error's name and the instruction's index when it is stopped.
