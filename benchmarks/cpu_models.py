@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from transformer import bert
 
-from dovetail.compiler.quantize import QuantizeOptions, quantize_model
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
