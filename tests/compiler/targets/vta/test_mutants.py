@@ -1,7 +1,7 @@
 """Faults put into compiled programs are noticed."""
 
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
 
 import numpy as np
 import onnx
@@ -47,11 +47,10 @@ def test_nearly_every_fault_is_caught() -> None:
 
 def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:
     subject = Subject.of("on chip", residual(7), TINY)
-    tried = list(islice(mutants(subject, np.random.default_rng(1)), 16))
-    differ = [
-        mutant for mutant, is_so in zip(tried, subject.differ_in_rtl(tried), strict=True) if is_so
-    ]
-    assert differ, "no mutant races"
-    for mutant in differ:
-        with pytest.raises(CheckError, match="race|after writing it"):
+    # Among these a tile of weights is loaded before it was used.
+    tried = list(islice(mutants(subject, np.random.default_rng(1)), 12, 16))
+    differs = subject.differ_in_rtl(tried)
+    assert any(differs)
+    for mutant in compress(tried, differs):
+        with pytest.raises(CheckError, match="race"):
             check(mutant.instructions, TINY)
