@@ -30,8 +30,9 @@ ALLOWED = {
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
     "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
-    "compiler/explore": ("dovetail", "numpy", "distributed", "optuna", "pyarrow"),
-    "compiler/tune": ("dovetail", "numpy", "distributed", "xgboost"),
+    "compiler/explore": ("dovetail", "numpy", "optuna", "pyarrow"),
+    "compiler/tune": ("dovetail", "numpy", "xgboost"),
+    "compiler/processes": ("distributed",),
     "compiler/driver.py": ("dovetail.isa", "dovetail.runtime", "dovetail.vta_sim.timing"),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
 }
