@@ -13,7 +13,8 @@ from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.manifest import read_value, write_value
 from dovetail.runtime.module import Module
 from dovetail.runtime.native.content import pack_constants
-from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import CompilerError, ModelError, UnsupportedOperatorError
@@ -192,10 +193,10 @@ def _specialising(
         shape = tuple(dim.dim_value or -1 for dim in tensor.shape.dim)
         try:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        except KeyError:
+            outputs.append(TensorSignature(value.name, shape, str(dtype)))
+        except (KeyError, ModuleError):
             found = type_name(tensor.elem_type)
             raise ModelError(f"output {value.name!r} has elements of type {found}") from None
-        outputs.append(TensorSignature(value.name, shape, str(dtype)))
     inputs = tuple(
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
         for each in signatures
