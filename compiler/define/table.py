@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .contractions import CONTRACTIONS
 from .convolutions import CONVOLUTIONS
 from .definition import Kind
 from .determinants import DETERMINANTS
@@ -22,6 +23,7 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
+    Kind.CONTRACTION: CONTRACTIONS,
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,
     Kind.ORDERED: {**DETERMINANTS, **REDUCTIONS, **SELECTION},

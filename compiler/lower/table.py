@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .contractions import CONTRACTIONS
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .scope import Anchor
@@ -12,7 +11,6 @@ from .winograd import WINOGRAD
 __all__ = ["ANCHORS"]
 
 ANCHORS: Mapping[type[Any], Anchor] = {
-    **CONTRACTIONS,
     **RECURRENT,
     **REDUCTIONS,
     **WINOGRAD,

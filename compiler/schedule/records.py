@@ -8,14 +8,13 @@ __all__ = ["NO_RECORDS", "KernelRecord", "Records"]
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """How a group of nodes becomes loops, as JSON values.
+    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``).
 
-    decisions: in the place of the lowering's rules (``lower/decisions.py``).  steps: of the
-    schedule of what it gives (``loops/trace.py``).
+    decisions: for groups that have no rule yet, what was decided before the steps.
     """
 
-    decisions: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[Mapping[str, object], ...] = ()
+    decisions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

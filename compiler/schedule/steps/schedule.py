@@ -17,11 +17,15 @@ from .interleave import Interleave
 from .lanes import Lanes
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
+from .pack_stores import PackStores
 from .partial_lanes import PartialLanes
 from .pipeline import Pipeline
+from .prefetch import Prefetch
+from .register_tile import RegisterTile
 from .rfactor import Rfactor
 from .separate import Separate
 from .site import find_loop, rename_loops
+from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .tensorize import Tensorize
 from .tile import Tile
@@ -46,7 +50,11 @@ Step = (
     | Inline
     | ComputeAt
     | Rfactor
+    | RegisterTile
     | Pipeline
+    | StartFrom
+    | Prefetch
+    | PackStores
     | Tensorize
     | Lanes
     | PartialLanes
@@ -75,7 +83,11 @@ STEPS: dict[str, type[Step]] = {
     "inline": Inline,
     "compute_at": ComputeAt,
     "rfactor": Rfactor,
+    "register_tile": RegisterTile,
     "pipeline": Pipeline,
+    "start_from": StartFrom,
+    "prefetch": Prefetch,
+    "pack_stores": PackStores,
     "tensorize": Tensorize,
     "lanes": Lanes,
     "partial_lanes": PartialLanes,
@@ -87,6 +99,10 @@ STEPS: dict[str, type[Step]] = {
     "frame": Frame,
 }
 """Every step, by the name that a trace has for it."""
+
+
+CHECKED = (SetKind, RegisterTile, Tensorize, StartFrom, Prefetch, PackStores)
+"""Steps that look for races themselves, or leave every access where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +129,7 @@ class Schedule:
     def then(self, step: Step) -> "Schedule":
         """The schedule with one more step."""
         function = step.apply(self.function, self.intrinsics)
-        if not isinstance(step, SetKind):
+        if not isinstance(step, CHECKED):
             _check_races(function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 
@@ -203,6 +219,22 @@ class Schedule:
     def pipeline(self, loop: str, buffer: str) -> "Schedule":
         """See Pipeline."""
         return self.then(Pipeline(loop, buffer))
+
+    def register_tile(self, tile: RegisterTile) -> "Schedule":
+        """With a tile, which has a field for each choice."""
+        return self.then(tile)
+
+    def start_from(self, buffer: str) -> "Schedule":
+        """See StartFrom."""
+        return self.then(StartFrom(buffer))
+
+    def prefetch(self, loop: str, buffer: str, moving: str) -> "Schedule":
+        """See Prefetch."""
+        return self.then(Prefetch(loop, buffer, moving))
+
+    def pack_stores(self, loop: str) -> "Schedule":
+        """See PackStores."""
+        return self.then(PackStores(loop))
 
     def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
         """See Tensorize."""

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
-from dovetail.compiler.lower.decisions import Decisions
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.schedule.records import Records
 from dovetail.compiler.schedule.steps.trace import from_record
@@ -141,7 +140,7 @@ def test_a_record_of_another_version_is_left_out_with_a_warning(
     tmp_path: Path, subject: CpuSubject
 ) -> None:
     file = tmp_path / RECORDS
-    common = {"kind": "kernel", "cpu": SETTING.cpu, "threads": 1, "decisions": {}}
+    common = {"kind": "kernel", "cpu": SETTING.cpu, "threads": 1}
     step = {"step": "fuse", "outer": "nowhere", "inner": "either", "name": ""}
     key = next(iter(subject.layers.rest))
     write_entries(file, [{**common, "key": key, "steps": [step]}])
@@ -253,6 +252,5 @@ def test_the_shipped_records_can_be_read_and_differ() -> None:
     assert any(entry["kind"] == "kernel" for entry in entries)
     for entry in entries:
         if entry["kind"] == "kernel":
-            Decisions.from_record(entry["decisions"])
             assert len([from_record(step) for step in entry["steps"]]) == len(entry["steps"])
             assert entry["seconds"] < entry["default_seconds"]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ....define.definition import Kind
+from .contraction import schedule_contraction
 from .elements import schedule_elements
 from .rows import schedule_rows
 from .rule import Rule, as_it_is
@@ -12,6 +13,7 @@ from .windows import schedule_windows
 __all__ = ["RULES"]
 
 RULES: Mapping[Kind, Rule] = {
+    Kind.CONTRACTION: schedule_contraction,
     Kind.CONVOLUTION: as_it_is,
     Kind.ELEMENTS: schedule_elements,
     Kind.INDEXING: as_it_is,

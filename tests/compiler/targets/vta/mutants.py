@@ -16,7 +16,7 @@ import click
 import numpy as np
 import onnx
 
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.check import CheckError, check
@@ -59,7 +59,8 @@ class Subject:
     @staticmethod
     def of(name: str, model: onnx.ModelProto, config: HardwareConfig) -> "Subject":
         """Compile ``model``."""
-        graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
+        layers = SourceModel.of(model).to_integer_graph()
+        graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
         return Subject(name, compile_partition(graph, fuse(graph), config, time_program), config)
 
     @cached_property
