@@ -8,7 +8,7 @@ import pytest
 from networks import Options, build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.runtime import run
 
 MLPERF_TINY = ("ic_resnet8_int8", "vww_mbv1_int8", "kws_dscnn_int8", "ad01_int8")
