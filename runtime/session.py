@@ -4,11 +4,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from numpy.typing import NDArray
 
-from .device import Device
 from .devices import DEVICES, HOST, default_device, open_device
 from .errors import DeviceError, InputError
 from .inputs import check_inputs, name_inputs
@@ -16,13 +15,16 @@ from .module import Module
 from .parts import Part, target_kind
 from .result import RunResult, join_results
 
+if TYPE_CHECKING:
+    from .device import Device
+
 __all__ = ["Session", "choose_device", "run", "values_before"]
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Any] | Any
 """Arrays by name, or the only one: NumPy's, or of any library that speaks DLPack, in the CPU's
 memory; they are not copied."""
-Asked = str | Device
+Asked: TypeAlias = "str | Device"
 """A device, or its name."""
 
 
@@ -33,7 +35,7 @@ class Session:
     """
 
     def __init__(
-        self, module: Module | Path | str, device: Asked | Sequence[Asked] | None = None
+        self, module: Module | Path | str, device: "Asked | Sequence[Asked] | None" = None
     ) -> None:
         """module: or the path of its file.
 
@@ -108,7 +110,9 @@ class Session:
         return join_results(results, outputs, self.device, time.perf_counter() - begin)
 
 
-def run(module: Module, inputs: Inputs, device: Asked | Sequence[Asked] | None = None) -> RunResult:
+def run(
+    module: Module, inputs: Inputs, device: "Asked | Sequence[Asked] | None" = None
+) -> RunResult:
     """Run ``module`` once; a ``Session`` is faster for many runs.
 
     Raises as ``Session`` and its ``run``.
@@ -130,12 +134,12 @@ def values_before(module: Module, part: Part, inputs: Inputs) -> dict[str, Array
     return values
 
 
-def _opened(device: Asked | Sequence[Asked] | None) -> tuple[Device, ...]:
+def _opened(device: "Asked | Sequence[Asked] | None") -> "tuple[Device, ...]":
     several = device if isinstance(device, list | tuple) else () if device is None else (device,)
     return tuple(open_device(each) if isinstance(each, str) else each for each in several)
 
 
-def choose_device(module: Module, part: Part, asked: Sequence[Device] = ()) -> Device:
+def choose_device(module: Module, part: Part, asked: "Sequence[Device]" = ()) -> "Device":
     """The device for ``part``: the first of those asked for that is for its target, this CPU beside
     them, or the default if none was asked for.
 

@@ -10,7 +10,8 @@ from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.manifest import read_value, write_value
 from dovetail.runtime.native.content import pack_constants
-from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.tensors import TensorSignature
 
 from ...front.onnx.source import Imported, SourceModel
