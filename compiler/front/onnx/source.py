@@ -91,8 +91,8 @@ class SourceModel:
             if not value.type.HasField("tensor_type"):
                 raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
             try:
-                dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            except KeyError:
+                dtype = DType(str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+            except (KeyError, ValueError):
                 kind = type_name(tensor.elem_type)
                 raise ModelError(f"output {value.name!r} has elements of type {kind}") from None
             shape = tuple(dim.dim_value or None for dim in tensor.shape.dim)
