@@ -9,14 +9,14 @@ from pathlib import Path
 
 from ..errors import TuneError
 from ..processes.folder_lock import locked
-from ..targets.record_files import write_entries
+from ..schedule.record_files import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search
 from .selection import Selection
 from .subject import Entry, Subject
 from .trials import Trial, TrialFile
-from .workers import LocalWorkers, Workers
+from .workers import ClusterWorkers, LocalWorkers, Workers
 
 __all__ = ["RECORDS", "Options", "Progress", "Tuned", "tune"]
 
@@ -194,8 +194,6 @@ class _Tuning:
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:
-            from .cluster import ClusterWorkers
-
             return ClusterWorkers(self.options.scheduler, JOB_SECONDS)
         return LocalWorkers(self.options.workers, JOB_SECONDS)
 

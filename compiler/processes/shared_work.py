@@ -1,7 +1,4 @@
-"""Compiling many functions in several processes.
-
-LLVM as llvmlite has it runs in one thread of a process at a time.
-"""
+"""Many tasks done by this thread and by several processes beside it."""
 
 import threading
 from collections import deque
@@ -9,30 +6,32 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from ....processes.child_process import ChildProcess
+from .child_process import ChildProcess, Raised
 
 __all__ = ["build_with_workers"]
 
 Task = TypeVar("Task")
 Built = TypeVar("Built")
 
-WORKER = f"{__package__}.worker"
-
 _working = threading.Lock()
 """Held by the one thread of this process that has workers."""
 
 
 def build_with_workers(
-    tasks: Sequence[Task], build: Callable[[Task], Built], count: int
+    tasks: Sequence[Task],
+    build: Callable[[Task], Built],
+    count: int,
+    there: Callable[[Task], Built] | None = None,
 ) -> list[Built]:
-    """``build`` of each: by this thread, and by ``count`` processes that do so (``worker.py``).
+    """``build`` of each: by this thread, and by ``count`` processes.
 
+    there: what the processes do, a function of a module; the same by default.
     What a worker cannot build, or does not live to, this thread builds: errors are raised here.
     While another thread has workers, this one does without.
     """
     mine = _working.acquire(blocking=False)
     try:
-        return _Building(tasks, build).run(count if mine else 0)
+        return _Building(tasks, build).run(there or build, count if mine else 0)
     finally:
         if mine:
             _working.release()
@@ -47,8 +46,8 @@ class _Building(Generic[Task, Built]):
         self._built: dict[int, Built] = {}
         self._changes: SimpleQueue[None] = SimpleQueue()
 
-    def run(self, count: int) -> list[Built]:
-        workers = [ChildProcess.start(WORKER) for _ in range(count)]
+    def run(self, there: Callable[[Task], Built], count: int) -> list[Built]:
+        workers = [ChildProcess.start(there) for _ in range(count)]
         threads = [threading.Thread(target=self._serve, args=(each,)) for each in workers]
         for thread in threads:
             thread.start()
@@ -78,15 +77,15 @@ class _Building(Generic[Task, Built]):
             worker.socket.recv()
         except (OSError, EOFError):
             return
-        answer: Built | None
+        answer: Built | Raised
         while (number := self._next()) is not None:
             try:
                 worker.socket.send(self._tasks[number])
                 answer = worker.socket.recv()
             except Exception:
                 # Whatever cannot be sent or read, or nobody answers, is built by the other thread.
-                answer = None
-            if answer is None:
+                answer = Raised("", "")
+            if isinstance(answer, Raised):
                 self._todo.append(number)
                 self._changes.put(None)
                 return

@@ -1,9 +1,11 @@
-"""Functions built by several processes: all of them, whatever becomes of a process or a thread."""
+"""Work shared with processes: all of it is done, whatever becomes of a process or a thread."""
 
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +14,12 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.expressions import Buffer
 from dovetail.compiler.loops.ir import Function, LoopKind, Store
-from dovetail.compiler.targets.cpu.llvm import workers
-from dovetail.compiler.targets.cpu.llvm.build import Task, build_function
-from dovetail.compiler.targets.cpu.llvm.cache import BuiltFunction
+from dovetail.compiler.processes import child_process
+from dovetail.compiler.processes.child_process import ChildProcess
+from dovetail.compiler.processes.shared_work import build_with_workers
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
-from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 
-from .kernels import elementwise
+from ..targets.cpu.llvm.kernels import elementwise
 
 COUNT = 17
 
@@ -28,51 +29,57 @@ def scaled(factor: int) -> Function:
     return replace(function, name=f"f{factor}")
 
 
-TASKS: list[Task] = [(f"f{n}", scaled(n), CpuTarget.at_level("native"), 1) for n in range(COUNT)]
+def marked(path: str) -> int:
+    """What the processes do."""
+    Path(path).touch()
+    return len(path)
 
 
-def test_workers_build_what_this_process_would() -> None:
-    own: list[str] = []
-
-    def slowly(task: Task) -> BuiltFunction:
-        own.append(task[0])
-        time.sleep(0.2)
-        return build_function(task)
-
-    found = workers.build_with_workers(TASKS, slowly, 2)
-    assert found == [build_function(task) for task in TASKS]
-    assert 0 < len(own) < COUNT
+def here(path: str) -> int:
+    """What this thread does: it waits until the processes have done something."""
+    while not any(Path(path).parent.iterdir()):
+        time.sleep(0.01)
+    return len(path)
 
 
-def test_what_a_worker_was_ended_over_is_built_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = workers.ChildProcess.start
+def paths(folder: Path) -> list[str]:
+    return [str(folder / ("x" * n)) for n in range(1, COUNT)]
 
-    def doomed(module: str) -> workers.ChildProcess:
-        worker = start(module)
+
+def test_processes_do_a_part_of_the_work(tmp_path: Path) -> None:
+    done = build_with_workers(paths(tmp_path), here, 2, marked)
+    assert done == [len(path) for path in paths(tmp_path)]
+    assert 0 < len(list(tmp_path.iterdir())) < COUNT - 1
+
+
+def test_what_a_process_was_ended_over_is_done_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ChildProcess.start
+
+    def doomed(function: Callable[[Any], Any]) -> ChildProcess:
+        worker = start(function)
         threading.Timer(0.4, worker.process.kill).start()
         return worker
 
-    def slowly(task: Task) -> BuiltFunction:
-        time.sleep(0.1)
-        return build_function(task)
-
-    monkeypatch.setattr(workers.ChildProcess, "start", doomed)
-    found = workers.build_with_workers(TASKS, slowly, 2)
-    assert found == [build_function(task) for task in TASKS]
+    monkeypatch.setattr(ChildProcess, "start", doomed)
+    tasks = [0.05] * COUNT
+    assert build_with_workers(tasks, time.sleep, 2) == [None] * COUNT
 
 
-def test_workers_that_do_not_start_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "WORKER", "no.such.module")
-    assert len(workers.build_with_workers(TASKS, build_function, 2)) == COUNT
+def test_processes_that_do_not_start_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "WORKER", "no.such.module")
+    assert build_with_workers(["a"] * COUNT, len, 2) == [1] * COUNT
 
 
-def test_what_cannot_be_sent_to_a_worker_is_built_here() -> None:
-    def slowly(task: Callable[[], int]) -> int:
-        time.sleep(0.1)
-        return task()
+def test_what_cannot_be_sent_is_done_here() -> None:
+    tasks: list[Callable[[], int]] = [lambda n=n: n for n in range(COUNT)]  # type: ignore[misc]
+    assert build_with_workers(tasks, called, 2) == list(range(COUNT))
 
-    tasks = [lambda n=n: n for n in range(COUNT)]
-    assert workers.build_with_workers(tasks, slowly, 2) == list(range(COUNT))
+
+def called(task: Callable[[], int]) -> int:
+    time.sleep(0.02)
+    return task()
 
 
 def test_an_error_in_another_process_is_raised_here() -> None:
