@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from dovetail.isa.assembly import disassemble
@@ -17,6 +17,7 @@ from ...loops.text import to_text
 from ...loops.verify import verify
 from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
+from .blockwise import GROUP
 from .check import check
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
@@ -240,9 +241,9 @@ def _draft(
         if number in plan.cascades:
             builder.add_cascade(plan.cascades[number], layers)
             number += len(plan.cascades[number].layers)
-        elif plan.blockwise and plan.blockwise.first == number:
-            builder.add_blockwise(plan.blockwise, layers)
-            number = len(layers)
+        elif number in plan.blockwise:
+            builder.add_blockwise(plan.blockwise[number], layers)
+            number += GROUP
         else:
             builder.add_layer(number, layers[number])
             number += 1
@@ -283,19 +284,19 @@ def _with_loads_postponed(draft: _Draft, config: HardwareConfig, timing: Timing)
 
 def _ordered(
     operations: Sequence[UnitOperation],
-    in_order: range,
+    in_order: Iterable[range],
     config: HardwareConfig,
     overlap: Overlap,
 ) -> Ordered:
     """The order of the program, with what ``overlap`` does not allow as further dependences.
 
-    in_order: operations whose LOADs and GEMMs keep their order.
+    in_order: operations; the LOADs and GEMMs of each range keep their order.
     """
     tiles = [operation.tile for operation in operations]
     program = [with_acc_bank(operation, 0, config) for operation in operations]
     before = dependences(program, config, tiles)
-    for unit in (Unit.LOAD, Unit.GEMM):
-        kept = [index for index in in_order if program[index].unit is unit]
+    for group, unit in product(in_order, (Unit.LOAD, Unit.GEMM)):
+        kept = [index for index in group if program[index].unit is unit]
         for earlier, later in pairwise(kept):
             before[later] |= {earlier}
     match overlap:
