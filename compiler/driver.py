@@ -1,15 +1,14 @@
 """From model to module, top to bottom."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import astuple
 from pathlib import Path
 
 import onnx
 
 from dovetail.isa.cache import cache_directory
 from dovetail.isa.config import HardwareConfig
-from dovetail.runtime.module import Module
-from dovetail.runtime.parts import PartModule, join_parts
+from dovetail.runtime.module import Module, Placement
 from dovetail.vta_sim.timing import time_program
 
 from .errors import ModelError, UnsupportedOperatorError
@@ -35,14 +34,15 @@ __all__ = ["compile_model"]
 
 def compile_model(
     model: Path | str | onnx.ModelProto,
-    target: str = "vta",
+    target: str | HardwareConfig = "vta",
     options: CompileOptions | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Module:
     """Compile an ONNX model; for the accelerator one that is quantised, as far as it shall run
     there: the CPU runs what comes before and after.
 
-    target: ``vta``, ``vta:CONFIG`` or ``cpu``.  dims: sizes of symbolic dimensions, for ``cpu``.
+    target: ``vta``, ``vta:CONFIG``, ``cpu``, or an accelerator's configuration.
+    dims: sizes of symbolic dimensions, for ``cpu``.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
     DoesNotFitError.
     """
@@ -64,15 +64,12 @@ def compile_model(
 def _for_cpu(
     model: onnx.ModelProto, dims: Mapping[str, int], options: CompileOptions, trace: Trace
 ) -> Module:
-    cpu = CpuTarget.at_level(options.cpu_level).cpu
-    machine = LlvmOptions(
-        options.cpu_level,
-        options.threads,
+    cpu = CpuTarget.at_level(options.cpu.level).cpu
+    machine = LlvmOptions.of(
+        options.cpu,
         cache=cache_directory(),
-        most_work=options.most_work,
-        winograd=options.winograd,
+        records=read_records(options.records, cpu, options.cpu.threads),
         verify=options.verify,
-        records=read_records(options.records, cpu, options.threads),
     )
     if dims or not is_integer(model):
         return compile_native(model, dims, trace, machine, options.passes)
@@ -104,23 +101,19 @@ def _for_accelerator(
         "partition", lambda: "\n".join(f"{p.where} {p.node}: {p.reason}" for p in placements)
     )
 
-    def compiled(part: Part) -> PartModule:
-        module = (
-            compile_accelerated(part.model, target, config, options, trace, time_program)
-            if part.on_accelerator
-            else _for_cpu(part.model, {}, options, trace)
-        )
-        return PartModule(module, part.on_accelerator)
+    def compiled(part: Part) -> Module:
+        if part.on_accelerator:
+            return compile_accelerated(part.model, target, config, options, trace, time_program)
+        return _for_cpu(part.model, {}, options, trace)
 
     modules = [compiled(part) for part in parts]
     signatures = {
-        tensor.name: tensor
-        for each in modules
-        for tensor in (*each.module.inputs, *each.module.outputs)
+        tensor.name: tensor for each in modules for tensor in (*each.inputs, *each.outputs)
     }
-    return join_parts(
-        modules,
+    return Module(
+        target.name,
         tuple(signatures[name] for name in model_inputs(model)),
         tuple(signatures[value.name] for value in model.graph.output),
-        [asdict(each) for each in placements],
+        tuple(part for each in modules for part in each.parts),
+        tuple(Placement(*astuple(each)) for each in placements),
     )

@@ -8,6 +8,7 @@ import onnx
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.runtime.session import run
 
 from ..errors import ModelError, UnsupportedOperatorError
 from ..front.onnx.integer.onnx import import_onnx
@@ -120,6 +121,6 @@ def _check_accelerated(
     for name in dict.fromkeys((*names, *graph.outputs)):
         shorter = EliminateDead().run(replace(graph, outputs=(name,)))
         module = accelerate_graph(shorter, target, config, options, trace, timing)
-        found = module.run(dict(inputs), device=device).outputs[name]
+        found = run(module, inputs, device).outputs[name]
         layer = names.get(name, f"output {name}")
         yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))

@@ -52,7 +52,7 @@ def quantize(
     from dataclasses import asdict
     from itertools import islice
 
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     from ..front.onnx.integer.onnx import load_onnx
     from ..quantize import Method, QuantizeOptions, compare, quantize_model

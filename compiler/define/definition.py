@@ -19,6 +19,14 @@ class Kind(StrEnum):
     """Sums of products whose operands have zeros around them, and between their elements."""
     INDEXING = "indexing"
     """A copy, and then writes where integers say."""
+    ORDERED = "ordered"
+    """Iterations that need the one before them."""
+    ROWS = "rows"
+    """Passes over a row that is kept between them."""
+    SORTING = "sorting"
+    """Comparisons of keys in blocks, and merges."""
+    WINDOWS = "windows"
+    """Reductions over windows that slide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .contractions import CONTRACTIONS
 from .convolutions import CONVOLUTIONS
 from .definition import Kind
+from .determinants import DETERMINANTS
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
+from .reductions import REDUCTIONS
+from .rows import ROWS
+from .selection import SELECTION
+from .sorting import SORTING
+from .windows import WINDOWS
 
 __all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
 
@@ -16,8 +23,13 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
+    Kind.CONTRACTION: CONTRACTIONS,
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,
+    Kind.ORDERED: {**DETERMINANTS, **REDUCTIONS, **SELECTION},
+    Kind.ROWS: ROWS,
+    Kind.SORTING: SORTING,
+    Kind.WINDOWS: WINDOWS,
 }
 """Operators with loops of their own."""
 

@@ -15,6 +15,7 @@ import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
 
 from ..front.onnx.integer.onnx import import_onnx, load_onnx
@@ -105,15 +106,14 @@ def _evaluate(task: Task) -> Performance:
     graph = _graph(task.model.content)
     target = Target(f"vta:{config.name}", config)
     module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
-    image = np.frombuffer(module.sections["dram"], np.uint8)
-    first, size = module.details["program_address"], module.details["program_bytes"]
-    words = image[first : first + size].reshape(-1, INSTRUCTION_BYTES)
-    result = time_program(words, config, first)
+    part = accelerator_part(module)
+    words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
+    result = time_program(words, config, part.program_address)
     return Performance(
         cycles=result.counters["cycles"],
-        macs=sum(layer["macs"] for layer in module.details["layers"]),
+        macs=part.macs,
         instructions=len(words),
-        dram_bytes=image.size,
+        dram_bytes=len(part.dram),
         counters=dict(result.counters),
         seconds=round(time.process_time() - begin, 3),
     )

@@ -36,6 +36,7 @@ __all__ = [
     "map_buffers",
     "map_expr",
     "map_statement",
+    "rebuilt",
     "substitute",
     "substitute_expr",
     "with_bodies",
@@ -105,13 +106,14 @@ def map_statement(
         return node if change_expr is None else change_expr(node)
 
     def recur(node: Stmt) -> Stmt:
-        new = _rebuilt(node, expr, recur)
+        new = rebuilt(node, expr, recur)
         return new if change is None else change(new)
 
     return recur(stmt)
 
 
-def _rebuilt(node: Stmt, expr: Callable[[Expr], Expr], recur: Callable[[Stmt], Stmt]) -> Stmt:
+def rebuilt(node: Stmt, expr: Callable[[Expr], Expr], recur: Callable[[Stmt], Stmt]) -> Stmt:
+    """``node`` with its own expressions and the statements directly below it changed."""
     match node:
         case Block(statements=statements):
             new = tuple(recur(each) for each in statements)
@@ -178,7 +180,7 @@ def substitute(root: Stmt, values: Mapping[str, Expr]) -> Stmt:
                 return replace(node, extent=expr(node.extent), body=substitute(node.body, rest))
             assert isinstance(node, Let)
             return replace(node, value=expr(node.value), body=substitute(node.body, rest))
-        return _rebuilt(node, expr, recur)
+        return rebuilt(node, expr, recur)
 
     return recur(root)
 

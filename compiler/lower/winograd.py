@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..define.operand import Operand, Result, index
+from ..define.operand import Operand, Result, converted, index
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
 from ..graph.operators.integer_winograd import IntegerWinograd, whole_transforms
@@ -22,8 +22,8 @@ from ..graph.types import TensorType
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, If, LoopKind, Stmt, Store, block, loops
-from .contractions import combine, contract, converted
-from .packing import LANES, PACKED, find_bytes, pack
+from ..schedule.steps.pack_stores import LANES, PACKED, find_bytes, pack
+from .contractions import combine
 from .scope import Anchor, Scope
 from .transforms import Grid, Names, transformed
 from .winograd_rows import rows_together
@@ -145,7 +145,8 @@ class _Winograd:
         result = Result(_type(m), lambda indices, value: Store(m, indices, value), m)
         operands = (left, self.u)
         if isinstance(self.operator, IntegerWinograd):
-            return contract(whole_products(v.shape, m.shape), operands, (result,), self.scope)
+            whole = whole_products(v.shape, m.shape)
+            return combine(whole, operands, result, self.scope, BinaryFunction.ADD, 0)
         contraction = products(v.shape, m.shape)
         return combine(contraction, operands, result, self.scope, BinaryFunction.ADD, 0)
 

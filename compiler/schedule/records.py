@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-__all__ = ["NO_RECORDS", "KernelRecord", "Records", "from_details", "to_details"]
+__all__ = ["NO_RECORDS", "KernelRecord", "Records"]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """How a group of nodes becomes loops, as JSON values.
+    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``).
 
-    decisions: in the place of the lowering's rules (``lower/decisions.py``).  steps: of the
-    schedule of what it gives (``loops/trace.py``).
+    decisions: for groups that have no rule yet, what was decided before the steps.
     """
 
-    decisions: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[Mapping[str, object], ...] = ()
+    decisions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +31,3 @@ class Records:
 
 
 NO_RECORDS = Records()
-
-
-def to_details(records: Records) -> dict[str, Any]:
-    """As JSON values, for a module that is compiled as it runs."""
-    kernels = {
-        key: {"decisions": dict(own.decisions), "steps": [dict(step) for step in own.steps]}
-        for key, own in records.kernels.items()
-    }
-    return {"kernels": kernels, "tiles": dict(records.tiles)} if records else {}
-
-
-def from_details(values: Mapping[str, Any]) -> Records:
-    """What ``to_details`` gave."""
-    kernels = {
-        key: KernelRecord(own["decisions"], tuple(own["steps"]))
-        for key, own in values.get("kernels", {}).items()
-    }
-    return Records(kernels, dict(values.get("tiles", {})))

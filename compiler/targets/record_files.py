@@ -1,7 +1,7 @@
 """Files of schedules that were found by search: one JSON object, a record on each line of it.
 
     {"version": 1, "records": [
-    {"kind": "kernel", "cpu": "znver5", "threads": 1, "key": ..., "title": ..., "decisions": {...},
+    {"kind": "kernel", "cpu": "znver5", "threads": 1, "key": ..., "title": ...,
      "steps": [...], "seconds": 1.9e-4, "default_seconds": 2.2e-4},
     {"kind": "convolution", "cpu": "znver5", "threads": 1, "key": ..., "tile": 4},
     {"kind": "plan", "key": ..., "plan": {...}, "cycles": 81234, "default_cycles": 84321}]}
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dovetail.runtime.module import write_whole
+from dovetail.runtime.files import write_whole
 
 from ..errors import ScheduleError
 from ..schedule.records import KernelRecord, Records
@@ -35,7 +35,7 @@ SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
 """Those that come with this project."""
 
 FIELDS: Mapping[str, Mapping[str, type]] = {
-    "kernel": {"cpu": str, "threads": int, "key": str, "decisions": dict, "steps": list},
+    "kernel": {"cpu": str, "threads": int, "key": str, "steps": list},
     "convolution": {"cpu": str, "threads": int, "key": str, "tile": int},
     "plan": {"key": str, "plan": dict},
 }
@@ -96,7 +96,9 @@ def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:
             if entry.get("cpu") != cpu or entry.get("threads") != threads:
                 continue
             if entry["kind"] == "kernel":
-                kernels[entry["key"]] = KernelRecord(entry["decisions"], tuple(entry["steps"]))
+                kernels[entry["key"]] = KernelRecord(
+                    tuple(entry["steps"]), entry.get("decisions", {})
+                )
             else:
                 tiles[entry["key"]] = entry["tile"]
     return Records(kernels, tiles)

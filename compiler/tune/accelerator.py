@@ -16,6 +16,7 @@ import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.module import Module
+from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import CompilerError, ModelError
@@ -91,7 +92,7 @@ def _run(module: Module) -> tuple[int, Mapping[str, NDArray[Any]]]:
         else:
             info = np.iinfo(each.dtype)
             inputs[each.name] = rng.integers(info.min, info.max, each.shape, each.dtype, True)
-    result = module.run(inputs, device="sim")
+    result = run(module, inputs, device="sim")
     assert result.cycles is not None
     return result.cycles, result.outputs
 

@@ -16,13 +16,14 @@ from ..graph.operators.protocol import Fusion
 from ..graph.operators.repetition import Repeat
 from ..graph.operators.winograd import Winograd
 from ..loops.ir import Function
-from ..lower.group import Lowered
 from ..schedule.records import KernelRecord
 from ..schedule.rules.cpu.machine import Machine
+from ..schedule.steps.schedule import Step
 from ..schedule.steps.threads import over_threads
 from ..targets.cpu.llvm.intrinsics import INTRINSICS
 from ..targets.cpu.llvm.target import CpuTarget
-from ..targets.cpu.recorded import lower_with
+from ..targets.cpu.recorded import Kernel as Scheduled
+from ..targets.cpu.recorded import recorded_kernel, schedule_kernel
 
 __all__ = ["Kernel", "Place", "Setting", "kernels_of"]
 
@@ -49,7 +50,7 @@ class Setting:
     @property
     def machine(self) -> Machine:
         """As the lowering sees it."""
-        return Machine.of_vectors(CpuTarget.at_level(self.level).vector_bytes, self.threads)
+        return CpuTarget.at_level(self.level).machine(self.threads)
 
 
 @cache
@@ -86,16 +87,23 @@ class Kernel:
         parts = (graph.inputs, graph.outputs, graph.nodes, dict(graph.constants), dict(graph.types))
         return _unpacked, (parts, self.key, self.title, self.cold)
 
-    def lowered(self, setting: Setting, record: KernelRecord) -> Lowered:
+    def recorded(self, setting: Setting, record: KernelRecord) -> Scheduled:
         """Its loops by a record.  Raises ScheduleError for one that does not suit."""
-        return lower_with(self.graph, self.graph.nodes, setting.machine, record)
+        return recorded_kernel(self.graph, self.graph.nodes, setting.machine, record)
+
+    def ruled(self, setting: Setting, given: Sequence[Step] = ()) -> Scheduled:
+        """Its loops by the rules, and by steps that are given in the place of theirs.
+
+        Raises ScheduleError for some that do not suit.
+        """
+        return schedule_kernel(self.graph, self.graph.nodes, setting.machine, given)
 
     def function(self, setting: Setting, record: KernelRecord) -> Function:
         """What is compiled: loops, and over threads if there are more than one.
 
         Raises ScheduleError for a record that does not suit.
         """
-        function = replace(self.lowered(setting, record).function, name="kernel")
+        function = replace(self.recorded(setting, record).function, name="kernel")
         return over_threads(function, INTRINSICS) if setting.threads > 1 else function
 
 

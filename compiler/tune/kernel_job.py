@@ -60,10 +60,8 @@ class KernelJob:
 
     @property
     def _record(self) -> KernelRecord:
-        record = Candidate(self.candidate).record
-        steps: Any = record.get("steps", [])
-        decisions: Any = record.get("decisions", {})
-        return KernelRecord(decisions, tuple(steps))
+        steps: Any = Candidate(self.candidate).record.get("steps", [])
+        return KernelRecord(tuple(steps))
 
 
 def _options(setting: Setting, cache: Path | None) -> LlvmOptions:
@@ -96,7 +94,7 @@ class _Bench:
         self.options = _options(setting, cache)
         rng = np.random.default_rng(0)
         function = kernel.function(setting, KernelRecord())
-        order = kernel.lowered(setting, KernelRecord()).inputs
+        order = kernel.ruled(setting).definition.inputs
         self.inputs = [_aligned(_random(b.shape, b.dtype.numpy, rng)) for b in function.inputs]
         cold = [name in kernel.cold for name in order]
         size = sum(array.nbytes for array, own in zip(self.inputs, cold, strict=True) if own)

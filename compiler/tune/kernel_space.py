@@ -1,4 +1,4 @@
-"""The space of a kernel's schedules: decisions of the lowering, and any steps after them.
+"""The space of a kernel's schedules: the rule's with other tiles, and any steps after them.
 
 There is no template: a step is drawn from the loops as they are at that point, and those that do
 not apply, by the steps' own checks, are left out.
@@ -7,20 +7,22 @@ not apply, by the steps' own checks, are left out.
 import hashlib
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..errors import ScheduleError
+from ..loops.ir import Store
 from ..loops.text import to_text
-from ..lower.decisions import Decisions
+from ..loops.traverse import walk
 from ..schedule.records import KernelRecord
+from ..schedule.steps.register_tile import RegisterTile
 from ..schedule.steps.schedule import Schedule, Step
-from ..schedule.steps.trace import from_record, replay, step_record
-from .contraction import Contraction, contraction_of
+from ..schedule.steps.trace import from_record, step_record
 from .features import function_features
 from .kernel import Kernel, Setting
 from .kernel_job import KernelJob
 from .problem import Candidate, Features
 from .steps import draw_step, varied_step
+from .tiles import Tiles, tiles_of
 
 __all__ = ["KernelProblem", "record_of"]
 
@@ -29,30 +31,42 @@ MOST_STEPS = 10
 TRIES = 8
 """Of a change, until one is legal."""
 RARE = 0.06
+MANY_STORES = 64
 KNOWN = 4096
 """Candidates whose schedules are remembered."""
 
 
 def record_of(candidate: Candidate) -> KernelRecord:
     """The candidate as compilation takes it."""
-    values = candidate.record
-    decisions, steps = values.get("decisions", {}), values.get("steps", [])
-    if not isinstance(decisions, Mapping) or not isinstance(steps, list):
-        raise ScheduleError(f"record {candidate.text}; required decisions and a list of steps")
-    return KernelRecord(decisions, tuple(steps))
+    steps = candidate.record.get("steps", [])
+    if not isinstance(steps, list):
+        raise ScheduleError(f"record {candidate.text}; required a list of steps")
+    return KernelRecord(tuple(steps))
+
+
+Chosen = Mapping[str, RegisterTile]
+"""The tiles of a kernel's sums, by their registers."""
 
 
 @dataclass(slots=True)
 class KernelProblem:
-    """A kernel for ``setting``; see Problem."""
+    """A kernel for ``setting``; see Problem.
+
+    A candidate is a trace: the rule's, with the tiles that were chosen, and any steps after it.
+    """
 
     kernel: Kernel
     setting: Setting
     _schedules: dict[Candidate, Schedule | None] = field(default_factory=dict)
-    _contraction: Contraction | None = field(init=False)
+    _tiles: dict[str, Tiles] = field(init=False)
+    _default: Schedule = field(init=False)
 
     def __post_init__(self) -> None:
-        self._contraction = contraction_of(self.kernel.graph, self.setting.machine)
+        found = self.kernel.ruled(self.setting)
+        self._default = found.schedule
+        self._tiles = tiles_of(
+            found.definition.function, found.schedule.trace, self.setting.machine
+        )
 
     @property
     def key(self) -> str:
@@ -63,12 +77,11 @@ class KernelProblem:
         return self.kernel.title
 
     def default(self) -> Candidate:
-        return _candidate(Decisions(), ())
+        return _candidate(self._default.trace)
 
     def sample(self, rng: random.Random) -> Candidate:
-        candidate = self.default()
-        if self._contraction is not None:
-            candidate = _candidate(self._contraction.sample(rng), ())
+        chosen = {name: own.sample(rng) for name, own in self._tiles.items()}
+        candidate = self._kept(chosen, ())
         if rng.random() < self._stepping:
             for _ in range(rng.randrange(4)):
                 candidate = self._stepped(candidate, rng)
@@ -82,32 +95,31 @@ class KernelProblem:
         return self.sample(rng)
 
     def _changed(self, candidate: Candidate, rng: random.Random) -> Candidate:
-        """With a decision or a step changed, if what is drawn applies."""
-        decisions, steps = _parts(candidate)
+        """With a tile or a step changed, if what is drawn applies."""
+        chosen, steps = self._parts(candidate)
         kinds = ["step"] if rng.random() < self._stepping else []
         kinds += ["remove", "vary"] if steps else []
-        kinds += 3 * ["decide"] if self._contraction is not None else []
+        kinds += 3 * ["tile"] if self._tiles else []
         match rng.choice(kinds or ["step"]):
-            case "decide":
-                assert self._contraction is not None
-                return self._kept(self._contraction.mutate(decisions, rng), steps)
+            case "tile":
+                name = rng.choice(sorted(self._tiles))
+                own = self._tiles[name].mutate(chosen[name], rng)
+                return self._kept({**chosen, name: own}, steps)
             case "remove":
                 place = rng.randrange(len(steps))
-                return self._kept(decisions, (*steps[:place], *steps[place + 1 :]))
+                return self._kept(chosen, (*steps[:place], *steps[place + 1 :]))
             case "vary":
-                return self._kept(decisions, _varied(steps, rng))
+                return self._kept(chosen, _varied(steps, rng))
             case _:
                 return self._stepped(candidate, rng)
 
     def cross(self, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
-        first, second = _parts(one), _parts(other)
-        decisions = Decisions(
-            *(
-                getattr(rng.choice((first, second))[0], name)
-                for name in Decisions.__dataclass_fields__
-            )
-        )
-        return self._kept(decisions, rng.choice((first, second))[1])
+        first, second = self._parts(one), self._parts(other)
+        chosen = {
+            name: own.cross(first[0][name], second[0][name], rng)
+            for name, own in self._tiles.items()
+        }
+        return self._kept(chosen, rng.choice((first, second))[1])
 
     def features(self, candidate: Candidate) -> Features | None:
         schedule = self._schedule(candidate)
@@ -124,30 +136,37 @@ class KernelProblem:
     @property
     def _stepping(self) -> float:
         """How likely steps are drawn; they take long to check where there are many stores."""
-        return RARE if self._contraction is not None and self._contraction.rows else 1.0
+        stores = sum(isinstance(each, Store) for each in walk(self._default.function.body))
+        return RARE if stores > MANY_STORES else 1.0
 
     def _schedule(self, candidate: Candidate) -> Schedule | None:
         """None when it is not legal."""
         if candidate not in self._schedules:
             if len(self._schedules) >= KNOWN:
                 self._schedules.clear()
-            self._schedules[candidate] = self._made(candidate)
+            try:
+                found = self.kernel.recorded(self.setting, record_of(candidate)).schedule
+            except ScheduleError:
+                found = None
+            self._schedules[candidate] = found
         return self._schedules[candidate]
 
-    def _made(self, candidate: Candidate) -> Schedule | None:
-        record = record_of(candidate)
+    def _parts(self, candidate: Candidate) -> tuple[Chosen, tuple[Step, ...]]:
+        """The tiles of a trace, and the steps after the rule's."""
+        steps = tuple(map(from_record, record_of(candidate).steps))
+        found = {step.buffer: step for step in steps if isinstance(step, RegisterTile)}
+        chosen = {name: found.get(name, own.default) for name, own in self._tiles.items()}
         try:
-            plain = self.kernel.lowered(self.setting, replace(record, steps=()))
-            return replay(plain.function, record.steps)
+            ruled = self.kernel.ruled(self.setting, tuple(chosen.values())).schedule.trace
         except ScheduleError:
-            return None
+            return chosen, ()
+        return chosen, steps[len(ruled) :] if steps[: len(ruled)] == ruled else ()
 
     def _stepped(self, candidate: Candidate, rng: random.Random) -> Candidate:
         """One more step, if one of those drawn applies."""
         schedule = self._schedule(candidate)
-        if schedule is None or len(schedule.trace) >= MOST_STEPS:
+        if schedule is None or len(self._parts(candidate)[1]) >= MOST_STEPS:
             return candidate
-        decisions, _ = _parts(candidate)
         for _ in range(TRIES):
             steps = draw_step(schedule.function, self.setting.threads, rng)
             try:
@@ -157,36 +176,30 @@ class KernelProblem:
             except ScheduleError:
                 continue
             if steps:
-                found = _candidate(decisions, after.trace)
-                self._schedules[found] = after
-                return found
+                return self._known(after)
         return candidate
 
-    def _kept(self, decisions: Decisions, steps: tuple[Step, ...]) -> Candidate:
-        """With those of the steps that still apply."""
+    def _kept(self, chosen: Chosen, steps: tuple[Step, ...]) -> Candidate:
+        """By the rule with chosen tiles, and those of the steps that still apply."""
         try:
-            plain = self.kernel.lowered(self.setting, KernelRecord(decisions.to_record()))
+            schedule = self.kernel.ruled(self.setting, tuple(chosen.values())).schedule
         except ScheduleError:
             return self.default()
-        schedule = Schedule.of(plain.function)
         for step in steps:
             try:
                 schedule = schedule.then(step)
             except ScheduleError:
                 continue
-        found = _candidate(decisions, schedule.trace)
+        return self._known(schedule)
+
+    def _known(self, schedule: Schedule) -> Candidate:
+        found = _candidate(schedule.trace)
         self._schedules[found] = schedule
         return found
 
 
-def _candidate(decisions: Decisions, steps: tuple[Step, ...]) -> Candidate:
-    trace = [step_record(step) for step in steps]
-    return Candidate.of({"decisions": decisions.to_record(), "steps": trace})
-
-
-def _parts(candidate: Candidate) -> tuple[Decisions, tuple[Step, ...]]:
-    record = record_of(candidate)
-    return Decisions.from_record(record.decisions), tuple(map(from_record, record.steps))
+def _candidate(steps: tuple[Step, ...]) -> Candidate:
+    return Candidate.of({"steps": [step_record(step) for step in steps]})
 
 
 def _varied(steps: tuple[Step, ...], rng: random.Random) -> tuple[Step, ...]:

@@ -172,8 +172,6 @@ class CpuSubject:
             **self._where,
             "key": key,
             "title": kernel.title,
-            # All decisions, those of the rules too: the rules may change.
-            "decisions": kernel.lowered(self.where, record).taken.to_record(),
             "steps": list(record.steps),
             "seconds": float(f"{costs[key]:.4g}"),
             "default_seconds": float(f"{costs[key] / ratio:.4g}"),

@@ -25,6 +25,15 @@ class Image:
     symbols: Mapping[str, int]
     imports: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises ModuleError for symbols and imports outside the code."""
+        size = len(self.code)
+        for name, offset in self.symbols.items():
+            if not 0 <= offset < size:
+                raise ModuleError(f"symbol {name!r} at {offset} of {size} bytes of machine code")
+        if IMPORT_BYTES * len(self.imports) > size:
+            raise ModuleError(f"{len(self.imports)} imports in {size} bytes of machine code")
+
 
 class LoadedImage:
     """An image in this process, until the last reference to this goes."""

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from dovetail.compiler.errors import (
 from dovetail.compiler.options import CompileOptions as Options
 from dovetail.compiler.targets.target import parse_target
 from dovetail.isa.configs import CONFIGS, find_config
-from dovetail.isa.program import program_from_bytes
+from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network, random_network
 
 STEPS = (
@@ -51,7 +50,7 @@ def float_model() -> onnx.ModelProto:
 def test_a_module_says_what_it_is_for(model: onnx.ModelProto, config: str) -> None:
     module = compile(model, f"vta:{config}")
     assert module.target == f"vta:{config}"
-    assert module.details["fingerprint"] == find_config(config).fingerprint
+    assert accelerator_part(module).configuration == find_config(config)
     (signature,) = module.inputs
     assert (signature.name, signature.shape, signature.dtype) == ("x", (1, 3, 8, 8), "int8")
     assert module.outputs[0].shape == (1, 4)
@@ -72,16 +71,13 @@ def test_a_path_is_read(model: onnx.ModelProto, tmp_path: Path) -> None:
 
 
 def test_every_instruction_belongs_to_a_layer_and_layers_add_up(model: onnx.ModelProto) -> None:
-    module = compile(model, "vta:tiny")
-    details = module.details
-    start, size = details["program_address"], details["program_bytes"]
-    program = program_from_bytes(module.sections["dram"][start : start + size])
-    assert len(details["layer_of"]) == len(program)
-    assert set(details["layer_of"]) == set(range(len(details["layers"])))
-    assert [layer["kind"] for layer in details["layers"]] == [
+    part = accelerator_part(compile(model, "vta:tiny"))
+    assert len(part.layer_of) == len(part.program)
+    assert set(part.layer_of) == set(range(len(part.layers)))
+    assert [layer.kind for layer in part.layers] == [
         *("Conv2d+Requantize", "AveragePool2d", "Conv2d+Requantize")
     ]
-    assert [layer["macs"] for layer in details["layers"]] == [8 * 8 * 6 * 27, 0, 24]
+    assert [layer.macs for layer in part.layers] == [8 * 8 * 6 * 27, 0, 24]
 
 
 def test_every_step_is_dumped_in_order(model: onnx.ModelProto, tmp_path: Path) -> None:
@@ -177,7 +173,7 @@ def test_modules_survive_their_file(seed: int, tmp_path: Path) -> None:
     module.save(tmp_path / "m.dvt")
     loaded = type(module).load(tmp_path / "m.dvt")
     assert loaded.to_bytes() == module.to_bytes()
-    assert replace(loaded, details=module.details).sections == module.sections
+    assert loaded == module
 
 
 RESIDUAL = """

@@ -27,7 +27,7 @@ from ...loops.traverse import variables
 from .redirect import box_loops, guarded, offsets
 from .site import buffer_names, find_loop, fresh, loop_names
 
-__all__ = ["Rfactor"]
+__all__ = ["Rfactor", "identity"]
 
 Intrinsics = Mapping[str, Intrinsic]
 
@@ -77,7 +77,7 @@ class Rfactor:
         if name in taken:
             raise ScheduleError(f"there is a buffer {name!r} already")
         partial = Buffer(name, (lanes, *box.shape), target.dtype, Scope.LOCAL)
-        identity = Constant(_identity(update.function, target.dtype), target.dtype)
+        neutral = Constant(identity(update.function, target.dtype), target.dtype)
         lane = Variable(self.loop)
         start = offsets(box)
 
@@ -88,7 +88,7 @@ class Rfactor:
 
         first, last = self._nests(function, partial, box, lanes)
         (around, at), (around_last, at_last) = first, last
-        begin = loops(around, Store(partial, at, identity))
+        begin = loops(around, Store(partial, at, neutral))
         place = tuple(
             form.to_expr() + each for form, each in zip(box.start, at_last[1:], strict=True)
         )
@@ -141,7 +141,7 @@ def _unguarded(access: Access, bounds: Bounds) -> Access:
     return replace(access, bounds=Bounds(access.bounds.ranges, bounds.facts), conditional=False)
 
 
-def _identity(function: BinaryFunction, dtype: DType) -> int | float | bool:
+def identity(function: BinaryFunction, dtype: DType) -> int | float | bool:
     """The value that leaves every other as it is."""
     low, high = (-math.inf, math.inf) if dtype.is_float else integer_limits(dtype)
     match function:

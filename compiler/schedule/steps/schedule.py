@@ -11,14 +11,25 @@ from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
 from .compute_at import ComputeAt
+from .frame import Frame
 from .inline import Inline
+from .interleave import Interleave
+from .lanes import Lanes
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
+from .pack_stores import PackStores
+from .partial_lanes import PartialLanes
 from .pipeline import Pipeline
+from .prefetch import Prefetch
+from .register_tile import RegisterTile
 from .rfactor import Rfactor
+from .separate import Separate
 from .site import find_loop, rename_loops
+from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .tensorize import Tensorize
+from .tile import Tile
+from .windows import Clip, Drop
 
 __all__ = ["STEPS", "Schedule", "Step"]
 
@@ -39,8 +50,20 @@ Step = (
     | Inline
     | ComputeAt
     | Rfactor
+    | RegisterTile
     | Pipeline
+    | StartFrom
+    | Prefetch
+    | PackStores
     | Tensorize
+    | Lanes
+    | PartialLanes
+    | Tile
+    | Interleave
+    | Clip
+    | Drop
+    | Separate
+    | Frame
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -60,10 +83,26 @@ STEPS: dict[str, type[Step]] = {
     "inline": Inline,
     "compute_at": ComputeAt,
     "rfactor": Rfactor,
+    "register_tile": RegisterTile,
     "pipeline": Pipeline,
+    "start_from": StartFrom,
+    "prefetch": Prefetch,
+    "pack_stores": PackStores,
     "tensorize": Tensorize,
+    "lanes": Lanes,
+    "partial_lanes": PartialLanes,
+    "tile": Tile,
+    "interleave": Interleave,
+    "clip": Clip,
+    "drop": Drop,
+    "separate": Separate,
+    "frame": Frame,
 }
 """Every step, by the name that a trace has for it."""
+
+
+CHECKED = (SetKind, RegisterTile, Tensorize, StartFrom, Prefetch, PackStores)
+"""Steps that look for races themselves, or leave every access where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +129,7 @@ class Schedule:
     def then(self, step: Step) -> "Schedule":
         """The schedule with one more step."""
         function = step.apply(self.function, self.intrinsics)
-        if not isinstance(step, SetKind):
+        if not isinstance(step, CHECKED):
             _check_races(function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 
@@ -181,9 +220,57 @@ class Schedule:
         """See Pipeline."""
         return self.then(Pipeline(loop, buffer))
 
+    def register_tile(self, tile: RegisterTile) -> "Schedule":
+        """With a tile, which has a field for each choice."""
+        return self.then(tile)
+
+    def start_from(self, buffer: str) -> "Schedule":
+        """See StartFrom."""
+        return self.then(StartFrom(buffer))
+
+    def prefetch(self, loop: str, buffer: str, moving: str) -> "Schedule":
+        """See Prefetch."""
+        return self.then(Prefetch(loop, buffer, moving))
+
+    def pack_stores(self, loop: str) -> "Schedule":
+        """See PackStores."""
+        return self.then(PackStores(loop))
+
     def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
         """See Tensorize."""
         return self.then(Tensorize(loop, intrinsic))
+
+    def lanes(self, loop: str, lanes: int, rest: str = "vector") -> "Schedule":
+        """See Lanes."""
+        return self.then(Lanes(loop, lanes, rest))
+
+    def partial_lanes(self, buffer: str, loop: str, lanes: int) -> "Schedule":
+        """See PartialLanes."""
+        return self.then(PartialLanes(buffer, loop, lanes))
+
+    def tile(self, nest: str, rows: str, columns: str, size: int) -> "Schedule":
+        """See Tile."""
+        return self.then(Tile(nest, rows, columns, size))
+
+    def interleave(self, loop: str, intrinsic: str) -> "Schedule":
+        """See Interleave."""
+        return self.then(Interleave(loop, intrinsic))
+
+    def clip(self, loop: str) -> "Schedule":
+        """See Clip."""
+        return self.then(Clip(loop))
+
+    def drop(self, loop: str) -> "Schedule":
+        """See Drop."""
+        return self.then(Drop(loop))
+
+    def separate(self, loop: str, last: str, tap: str, name: str = "") -> "Schedule":
+        """See Separate."""
+        return self.then(Separate(loop, last, tap, name))
+
+    def frame(self, loop: str) -> "Schedule":
+        """See Frame."""
+        return self.then(Frame(loop))
 
 
 def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:

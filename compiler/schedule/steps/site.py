@@ -1,14 +1,15 @@
 """Where things are in a program, and the program with something else there."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...dtypes import DType
 from ...errors import ScheduleError
 from ...loops.bounds import Bounds
 from ...loops.canonicalize import canonicalize_statement
-from ...loops.expressions import Variable
-from ...loops.ir import Allocate, Block, For, Function, If, Let, Stmt, block
-from ...loops.rewrite import substitute, with_bodies
+from ...loops.expressions import Expr, Variable
+from ...loops.ir import Allocate, For, Function, If, Let, Stmt
+from ...loops.rewrite import map_expr, rebuilt, with_bodies
 from ...loops.simplify import Simplifier
 from ...loops.traverse import bodies, loads, own_expressions, walk, written
 
@@ -159,28 +160,45 @@ def rename_loops(stmt: Stmt, taken: Iterable[str], suffix: str = "") -> Stmt:
     bound |= {each.variable.name for each in walk(stmt) if isinstance(each, Let)}
 
     def renamed(name: str) -> str:
-        new = fresh(name + suffix, used | bound - {name})
+        new, number = name + suffix, 2
+        while new in used or (new in bound and new != name):
+            new, number = f"{name}{suffix}.{number}", number + 1
         used.add(new)
         return new
 
-    def recur(node: Stmt) -> Stmt:
-        match node:
-            case For(variable=name, body=body):
-                new = renamed(name)
-                body = body if new == name else substitute(body, {name: Variable(new)})
-                return replace(node, variable=new, body=recur(body))
-            case Let(variable=variable, body=body):
-                chosen = Variable(renamed(variable.name), variable.dtype)
-                if chosen != variable:
-                    body = substitute(body, {variable.name: chosen})
-                return replace(node, variable=chosen, body=recur(body))
-            case Block(statements=statements):
-                return block(*(recur(each) for each in statements))
-            case _:
-                below = bodies(node)
-                return with_bodies(node, tuple(recur(each) for each in below)) if below else node
+    def recur(node: Stmt, names: Mapping[str, Expr]) -> Stmt:
+        memo: dict[int, tuple[Expr, Expr]] = {}
 
-    return recur(stmt)
+        def expr(root: Expr) -> Expr:
+            return map_expr(root, change, memo) if names else root
+
+        def change(each: Expr) -> Expr:
+            return names.get(each.name, each) if isinstance(each, Variable) else each
+
+        def same(below: Stmt) -> Stmt:
+            match below:
+                case For(variable=name, extent=extent, body=body):
+                    new = renamed(name)
+                    return replace(
+                        below, variable=new, extent=expr(extent), body=inside(body, name, new)
+                    )
+                case Let(variable=variable, value=value, body=body):
+                    new, first = renamed(variable.name), expr(value)
+                    chosen = Variable(new, variable.dtype)
+                    return Let(chosen, first, inside(body, variable.name, new, variable.dtype))
+                case _:
+                    return rebuilt(below, expr, same)
+
+        def inside(body: Stmt, name: str, new: str, dtype: DType = DType.INT64) -> Stmt:
+            if new != name:
+                return recur(body, {**names, name: Variable(new, dtype)})
+            if name in names:
+                return recur(body, {key: own for key, own in names.items() if key != name})
+            return same(body)
+
+        return same(node)
+
+    return recur(stmt, {})
 
 
 def check_extents(loops: Sequence[For], body: Stmt, what: str) -> None:

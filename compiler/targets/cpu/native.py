@@ -10,8 +10,11 @@ import onnx
 
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
-from dovetail.runtime.module import Module, TensorSignature
-from dovetail.runtime.native.content import to_content
+from dovetail.runtime.manifest import read_value, write_value
+from dovetail.runtime.module import Module
+from dovetail.runtime.native.content import pack_constants
+from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import CompilerError, ModelError, UnsupportedOperatorError
 from ...front.onnx.context import NeedsValueError, Tensor
@@ -27,12 +30,12 @@ from ...graph.slices import slice_graph
 from ...graph.text import to_text
 from ...graph.types import TensorType
 from ...graph.verify import verify
-from ...options import CompileOptions
+from ...options import CompileOptions, CpuOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
 from ...program.text import to_text as program_text
-from ...schedule.records import from_details, to_details
+from ...schedule.records import Records
 from .executor.executor import Executor
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
@@ -95,24 +98,21 @@ def compile_graph(
     return _module(program, options, numbers_only, trace)
 
 
-def load_specialising(module: Module) -> Executor:
-    """What runs a module whose model is compiled as it runs.
+def load_specialising(part: ModelPart) -> Executor:
+    """What runs a model that is compiled as it runs.
 
     Raises ModuleError when it cannot be read.
     """
+    cpu = read_value(CpuOptions, part.options, "module", path="options")
+    records = read_value(Records, part.records, "module", path="records")
     try:
-        options = LlvmOptions(
-            str(module.details["cpu_level"]),
-            module.details["threads"],
-            cache=cache_directory(),
-            most_work=module.details["most_work"],
-            winograd=module.details["winograd"],
-            verify=CompileOptions.from_environment().verify,
-            records=from_details(module.details.get("records", {})),
-        )
-        return Executor(onnx.load_model_from_string(bytes(module.sections["model"])), options)
-    except (KeyError, ValueError, TypeError) as error:
+        model = onnx.load_model_from_string(bytes(part.model))
+    except Exception as error:
+        # The reader raises classes of its own.
         raise ModuleError(f"the module's model cannot be read: {error}") from None
+    verify = CompileOptions.from_environment().verify
+    options = LlvmOptions.of(cpu, cache=cache_directory(), records=records, verify=verify)
+    return Executor(model, options)
 
 
 def is_integer(model: onnx.ModelProto) -> bool:
@@ -200,14 +200,14 @@ def _specialising(
         TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
         for each in signatures
     )
-    details = {
-        "cpu_level": options.level,
-        "threads": options.threads,
-        "most_work": options.most_work,
-        "winograd": options.winograd,
-        "records": to_details(options.records),
-    }
-    return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
+    part = ModelPart(
+        inputs,
+        tuple(outputs),
+        model.SerializeToString(),
+        write_value(options.cpu, []),
+        write_value(options.records, []),
+    )
+    return Module("cpu", part.inputs, part.outputs, (part,))
 
 
 def _module(
@@ -219,11 +219,20 @@ def _module(
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
-    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
-    origins = [list(each) for each in program.origins]
-    details = {"kernels": origins, "numbers_only": numbers_only, **content}
+    constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
-    return Module("cpu", inputs, outputs, details, sections)
+    part = CpuPart(
+        inputs,
+        outputs,
+        code,
+        constants,
+        data,
+        target.cpu,
+        tuple(target.flags),
+        program.origins,
+        tuple(numbers_only),
+    )
+    return Module("cpu", inputs, outputs, (part,))

@@ -1,41 +1,72 @@
-"""Loop programs of groups, by the records of schedules that were found by search."""
+"""Kernels of groups: their definitions after the steps of a rule, or of a record that was found."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
+from ...define.definition import Definition, Kind
 from ...define.group import define_group, kind_of
 from ...errors import ScheduleError
 from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
+from ...loops.ir import Function
 from ...lower.decisions import Decisions
-from ...lower.group import Lowered, lower_group
+from ...lower.group import lower_group
 from ...schedule.records import KernelRecord, Records
 from ...schedule.rules.cpu.group import schedule_group
 from ...schedule.rules.cpu.machine import Machine
 from ...schedule.rules.cpu.table import RULES
+from ...schedule.steps.schedule import Schedule, Step
 from ...schedule.steps.trace import replay
 from .llvm.intrinsics import INTRINSICS
 
-__all__ = ["StaleRecordWarning", "lower_recorded", "lower_with"]
+__all__ = [
+    "Kernel",
+    "StaleRecordWarning",
+    "recorded_kernel",
+    "schedule_kernel",
+    "tuned_kernel",
+]
 
 
 class StaleRecordWarning(UserWarning):
     """A record does not suit the loops that the compiler makes now."""
 
 
-def lower_recorded(
-    graph: Graph, nodes: Sequence[Node], machine: Machine, records: Records
-) -> Lowered:
-    """The kernel of a group, by its record if there is one that suits.
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A group's definition, and its schedule: the trace that makes the function of it."""
 
-    Warns of a record that does not suit: the rules decide then.
+    definition: Definition
+    schedule: Schedule
+
+    @property
+    def function(self) -> Function:
+        """What is compiled."""
+        return self.schedule.function
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        return self.definition.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors that it computes."""
+        return self.definition.outputs
+
+
+def tuned_kernel(graph: Graph, nodes: Sequence[Node], machine: Machine, records: Records) -> Kernel:
+    """The kernel of a group by its record, if there is one that suits, or else by the rules.
+
+    Warns of a record that does not suit.  Raises UnsupportedOperatorError for an operator that has
+    no definition.
     """
     record = records.kernels.get(group_key(graph, nodes)) if records.kernels else None
     if record is None:
-        return lower_with(graph, nodes, machine, KernelRecord())
+        return schedule_kernel(graph, nodes, machine)
     try:
-        return lower_with(graph, nodes, machine, record)
+        return recorded_kernel(graph, nodes, machine, record)
     except ScheduleError as problem:
         warnings.warn(
             f"the schedule record of {nodes[-1].origin!r} is of another version and is not used: "
@@ -43,27 +74,38 @@ def lower_recorded(
             StaleRecordWarning,
             stacklevel=2,
         )
-        return lower_with(graph, nodes, machine, KernelRecord())
+        return schedule_kernel(graph, nodes, machine)
 
 
-def lower_with(
+def recorded_kernel(
     graph: Graph, nodes: Sequence[Node], machine: Machine, record: KernelRecord
-) -> Lowered:
-    """The definition after the record's steps, or else the rule's.
+) -> Kernel:
+    """The kernel of a group by the trace of a record; by the rules if that has none.
 
-    Groups of kinds that have no rule yet are lowered with what ``record`` decides, before its
-    steps.  Raises ScheduleError for a record that does not suit the group.
+    Raises ScheduleError for a record that does not suit the group.
     """
     if kind_of(nodes) in RULES:
+        if not record.steps:
+            return schedule_kernel(graph, nodes, machine)
         definition = define_group(graph, nodes)
-        if record.steps:
-            scheduled = replay(definition.function, record.steps, INTRINSICS)
-        else:
-            scheduled = schedule_group(definition, machine, INTRINSICS)
-        return Lowered(scheduled.function, definition.inputs, definition.outputs)
-    decisions = Decisions.from_record(record.decisions)
-    lowered = lower_group(graph, nodes, machine=machine, decisions=decisions)
+        return Kernel(definition, replay(definition.function, record.steps, INTRINSICS))
+    lowered = lower_group(
+        graph, nodes, machine=machine, decisions=Decisions.from_record(record.decisions)
+    )
+    definition = Definition(lowered.function, lowered.inputs, lowered.outputs, Kind.ELEMENTS)
     if not record.steps:
-        return lowered
-    function = replay(lowered.function, record.steps).function
-    return replace(lowered, function=function)
+        return Kernel(definition, Schedule(lowered.function, (), INTRINSICS))
+    return Kernel(definition, replay(lowered.function, record.steps, INTRINSICS))
+
+
+def schedule_kernel(
+    graph: Graph, nodes: Sequence[Node], machine: Machine, given: Sequence[Step] = ()
+) -> Kernel:
+    """The kernel of a group by the rules; given: steps that a search chose in their place.
+
+    Raises ScheduleError for given steps that do not apply.
+    """
+    if kind_of(nodes) not in RULES:
+        return recorded_kernel(graph, nodes, machine, KernelRecord())
+    definition = define_group(graph, nodes)
+    return Kernel(definition, schedule_group(definition, machine, INTRINSICS, given))

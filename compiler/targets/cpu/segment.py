@@ -19,7 +19,6 @@ from ...program.functions import Lowering
 from ...program.ir import Program
 from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
-from ...schedule.rules.cpu.machine import Machine
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.expand_convolutions import ExpandConvolutions
@@ -31,7 +30,7 @@ from .llvm.compile import LlvmOptions, compile_program
 from .llvm.intrinsics import INTRINSICS
 from .llvm.module import CompiledProgram
 from .llvm.target import CpuTarget
-from .recorded import lower_recorded
+from .recorded import tuned_kernel
 
 __all__ = [
     "EXACT_PASSES",
@@ -116,8 +115,8 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
 
     Raises as ``compile_segment``.
     """
-    machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes, options.threads)
-    lower = partial(lower_recorded, machine=machine, records=options.records)
+    machine = CpuTarget.at_level(options.level).machine(options.threads)
+    lower = partial(tuned_kernel, machine=machine, records=options.records)
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:
         verify(program, INTRINSICS)

@@ -28,7 +28,7 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.target import Target
 from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
-from dovetail.runtime.executor import execute
+from dovetail.runtime import run
 from dovetail.vta_sim.timing import time_program
 
 CONTENT = {
@@ -88,7 +88,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(configs.CONFIGS, config.name, config)
-            ran = execute(compiled, image, "sim")
+            ran = run(compiled, image, "sim")
         (outcome,) = result.outcomes.values()
         assert isinstance(outcome, Performance)
         assert (outcome.cycles, outcome.macs) == (ran.cycles, ran.macs)

@@ -10,8 +10,9 @@ from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.lower.group import lower_group
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
+from dovetail.compiler.targets.cpu.recorded import schedule_kernel
 
 __all__ = ["interpreted"]
 
@@ -27,14 +28,16 @@ def interpreted(operator: TensorOperator, *inputs: Array, seed: int = 1) -> Sequ
     ]
     outputs = builder.node_outputs(operator, tuple(names), "y", "test")
     graph = builder.build(tuple(outputs))
-    lowered = lower_group(graph, graph.nodes)
+    kernel = schedule_kernel(graph, graph.nodes, Machine())
     arrays = dict(zip(names, inputs, strict=True))
     given = {
         buffer.name: arrays[name]
-        for buffer, name in zip(lowered.function.inputs, lowered.inputs, strict=True)
+        for buffer, name in zip(kernel.function.inputs, kernel.definition.inputs, strict=True)
     }
-    found = interpret(lowered.function, given, seed=seed, intrinsics=INTRINSICS)
+    found = interpret(kernel.function, given, seed=seed, intrinsics=INTRINSICS)
     results = dict(
-        zip(lowered.outputs, (found[b.name] for b in lowered.function.outputs), strict=True)
+        zip(
+            kernel.definition.outputs, (found[b.name] for b in kernel.function.outputs), strict=True
+        )
     )
     return [np.asarray(results[name]) for name in outputs]

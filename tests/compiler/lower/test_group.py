@@ -13,7 +13,6 @@ from dovetail.compiler.loops.ir import For, LoopKind
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.lower.group import lower_group
-from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 
@@ -32,7 +31,7 @@ def test_joined_blocks(level: str, axis: int, lanes: int) -> None:
     y = builder.node(Concatenate(axis), tuple(names), "y", "y")
     y = builder.node(Unary(UnaryFunction.NEG), (y,), "z", "z")
     graph = builder.build((y,))
-    machine = Machine.of_vectors(CpuTarget.at_level(level).vector_bytes)
+    machine = CpuTarget.at_level(level).machine()
     lowered = lower_group(graph, graph.nodes, machine=machine)
     function, expected = lowered.function, -np.concatenate(parts, axis)
     verify(function)

@@ -9,6 +9,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.runtime import run
 
 from .floats import onnx_runtime
 from .pictures import read_png
@@ -41,7 +42,7 @@ def quantized(model: onnx.ModelProto, pictures: Array, method: Method) -> onnx.M
 def check_simulator(model: onnx.ModelProto, picture: Array) -> None:
     """The accelerator gives the bytes of ONNX Runtime."""
     module = compile(model, "vta:zynq7020")
-    (found,) = module.run({model.graph.input[0].name: picture}).outputs.values()
+    (found,) = run(module, {model.graph.input[0].name: picture}).outputs.values()
     np.testing.assert_array_equal(found, onnx_runtime(model, picture)[0])
 
 

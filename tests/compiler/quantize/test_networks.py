@@ -11,6 +11,7 @@ from networks import Options, build, calibration_images
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.runtime import run
 
 SMALL = Options(size=32, classes=10, width=0.25, batch_norm=True)
 NAMES = ("resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg11", "tiny_yolo")
@@ -49,7 +50,7 @@ def test_every_layer_becomes_integer_and_the_bytes_are_onnx_runtimes(
     assert kinds.pop("QuantizeLinear") == 1
     assert kinds.pop("DequantizeLinear") == 1
     assert all(k in MORE_INTEGER or k.startswith("QLinear") for k in kinds), kinds
-    (found,) = compile(model, "cpu").run({"image": x}, "cpu").outputs.values()
+    (found,) = run(compile(model, "cpu"), {"image": x}, "cpu").outputs.values()
     np.testing.assert_array_equal(found, expected)
 
 
@@ -68,5 +69,5 @@ def test_results_stay_near_the_float_network(name: str, method: Method) -> None:
 def test_the_simulator_computes_the_same(name: str) -> None:
     model = small(name)
     x = calibration_images(1, SMALL.size, seed=9)
-    (found,) = compile(model, "vta:zynq7020").run({"image": x}).outputs.values()
+    (found,) = run(compile(model, "vta:zynq7020"), {"image": x}).outputs.values()
     np.testing.assert_array_equal(found, onnx_runtime(model, x))

@@ -9,6 +9,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.errors import CalibrationError, ModelError
 from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import QuantizedModel, QuantizeOptions, quantize_model
+from dovetail.runtime import run
 
 from .floats import onnx_runtime, random, small_model
 
@@ -51,7 +52,7 @@ def check_equal(found: QuantizedModel) -> None:
     """The bytes of ONNX Runtime."""
     x = random(SHAPE, 12)
     module = compile(found.model, "cpu")
-    (value,) = module.run({"x": x}, "cpu").outputs.values()
+    (value,) = run(module, {"x": x}, "cpu").outputs.values()
     np.testing.assert_array_equal(value, onnx_runtime(found.model, x)[0])
 
 

@@ -10,6 +10,7 @@ from onnx import helper
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.integer.values import Array
 from dovetail.compiler.quantize import Method, QuantizeOptions, quantize_model
+from dovetail.runtime import run
 
 from .floats import onnx_runtime, small_model
 
@@ -151,9 +152,9 @@ def test_random_networks(seed: int) -> None:
     (expected,), (value,) = onnx_runtime(model, x), onnx_runtime(found.model, x)
     error = np.linalg.norm(value - expected) / np.linalg.norm(expected)
     assert error < 0.12
-    (interpreted,) = compile(found.model, "cpu").run({"x": x}, "cpu").outputs.values()
+    (interpreted,) = run(compile(found.model, "cpu"), {"x": x}, "cpu").outputs.values()
     np.testing.assert_array_equal(interpreted, value)
     if any(node.op_type == "Concat" for node in model.graph.node):
         return  # the accelerator joins blocks of channels only
-    (simulated,) = compile(found.model, "vta:zynq7020").run({"x": x}).outputs.values()
+    (simulated,) = run(compile(found.model, "vta:zynq7020"), {"x": x}).outputs.values()
     np.testing.assert_array_equal(simulated, value)

@@ -106,19 +106,32 @@ def test_wrong_results_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.key != kernel.key
 
 
+TILE = {
+    "step": "register_tile",
+    "buffer": "acc0",
+    "loops": ["o1", "o2", "o3", "o4"],
+    "sums": [],
+    "inner": [],
+    "vector": "",
+    "lanes": 1,
+    "tiles": [],
+    "staged": False,
+}
+
+
 @pytest.mark.parametrize(
     "record",
     [
-        {"decisions": {"tiles": [[99, 2]]}, "steps": []},
-        {"decisions": {"outer": [0, 0]}, "steps": []},
-        {"decisions": {"rows": "2"}, "steps": []},
-        {"decisions": {}, "steps": [{"step": "fuse", "outer": "a", "inner": "b", "name": ""}]},
+        {"steps": [{**TILE, "tiles": [["o99", 2]]}]},
+        {"steps": [{**TILE, "loops": ["o0", "o0"]}]},
+        {"steps": [{**TILE, "lanes": "2"}]},
+        {"steps": [{"step": "fuse", "outer": "a", "inner": "b", "name": ""}]},
     ],
 )
 def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None:
     kernel = next(each for each in kernels() if "Contract" in each.title)
     with pytest.raises(ScheduleError):
-        kernel.lowered(SETTING, record_of(Candidate.of(record)))
+        kernel.recorded(SETTING, record_of(Candidate.of(record)))
     assert KernelProblem(kernel, SETTING).features(Candidate.of(record)) is None
 
 
@@ -127,4 +140,4 @@ def test_every_register_tile_of_streamed_weights_is_a_legal_program() -> None:
     kernel = next(each for each in layers.kernels.values() if "Winograd2" in each.title)
     assert "Invoke" in repr(kernel.function(SETTING, KernelRecord()).body), "weights are asked for"
     for tiles in ([[0, 4], [2, 9]], [[0, 2]], [[1, 2], [0, 2], [2, 4]], []):
-        verify(kernel.function(SETTING, KernelRecord({"tiles": tiles})))
+        verify(kernel.function(SETTING, KernelRecord(decisions={"tiles": tiles})))

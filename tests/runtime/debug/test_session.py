@@ -80,7 +80,7 @@ def test_the_input_is_in_dram_first_and_the_result_last(
     assert not session.tensor(result.name).present.any()
     session.resume()
     assert session.ended
-    place = session.module.details["output_address"]
+    place = session.part.results[0].address
     dram = session.dram(place, 10)
     assert np.array_equal(dram, truth[result.name].reshape(-1))
 

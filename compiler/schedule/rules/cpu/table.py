@@ -3,11 +3,22 @@
 from collections.abc import Mapping
 
 from ....define.definition import Kind
+from .contraction import schedule_contraction
+from .elements import schedule_elements
+from .rows import schedule_rows
 from .rule import Rule, as_it_is
+from .sorting import schedule_sorting
+from .windows import schedule_windows
 
 __all__ = ["RULES"]
 
 RULES: Mapping[Kind, Rule] = {
+    Kind.CONTRACTION: schedule_contraction,
     Kind.CONVOLUTION: as_it_is,
+    Kind.ELEMENTS: schedule_elements,
     Kind.INDEXING: as_it_is,
+    Kind.ORDERED: as_it_is,
+    Kind.ROWS: schedule_rows,
+    Kind.SORTING: schedule_sorting,
+    Kind.WINDOWS: schedule_windows,
 }

@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
+from dovetail.runtime import Session
 from dovetail.runtime.host import pack, pack_rows, unpack
 from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
@@ -96,9 +97,7 @@ def test_the_simulator_runs_a_network_that_does_not_fit() -> None:
     model = net.model(net.conv(net.conv(net.input(3, 60, 60), 8, pads=(1, 1, 1, 1)), 4))
     module, oracle = compile(model, "vta:tiny"), compile(model, "cpu")
     x = {"x": np.random.default_rng(1).integers(-128, 128, (1, 3, 60, 60), np.int8)}
-    (found,), (wanted,) = (
-        m.run(x, device).outputs.values() for m, device in ((module, "sim"), (oracle, "cpu"))
-    )
+    (found,), (wanted,) = (Session(m).run(x).outputs.values() for m in (module, oracle))
     assert np.array_equal(found, wanted)
 
 

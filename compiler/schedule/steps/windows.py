@@ -1,0 +1,152 @@
+"""Steps for reductions over windows, parts of which lie outside of what they slide over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...dtypes import DType
+from ...errors import ScheduleError
+from ...loops.affine import Linear, linear
+from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Select, Variable
+from ...loops.intrinsic import Intrinsic
+from ...loops.ir import For, Function, If, Stmt, Update
+from ...loops.rewrite import substitute
+from ...loops.traverse import variables
+from .lanes import constant_extent
+from .rfactor import identity
+from .site import find_loop
+
+__all__ = ["Clip", "Drop", "at_least_zero", "conjuncts", "guard", "together"]
+
+Intrinsics = Mapping[str, Intrinsic]
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Leave out the iterations at both ends of a loop in which a guard lets it do nothing.
+
+        for k in 3: a[] max= select(0 <= i + k - 1 & i + k - 1 < N, x[i + k - 1], -inf)
+        ->  for k in min(i + 2, N) - max(i - 1, 0): a[] max= x[max(i - 1, 0) + k]
+
+    One statement is all there is in the loop and in the loops in it.  Its guard is an ``if``, or a
+    selection between what is reduced and what changes no result.
+    """
+
+    loop: str
+
+    def apply(self, function: Function, intrinsics: Intrinsics) -> Function:
+        """The function after it.  Raises ScheduleError when it does not apply."""
+        what = f"clip of {self.loop}"
+        site, loop = find_loop(function, self.loop)
+        extent = constant_extent(loop, what)
+        lows, highs, kept = list[Linear](), list[Linear](), list[Expr]()
+        for condition in conjuncts(guard(loop.body)):
+            form = at_least_zero(condition)
+            factor = form.coefficient(self.loop) if form is not None else 0
+            if self.loop not in variables(condition):
+                kept.append(condition)
+            elif form is None or factor not in (1, -1):
+                raise ScheduleError(f"{what}: a guard does not say where the loop begins or ends")
+            else:
+                rest = form - Linear(0, {Variable(self.loop): factor})
+                (lows if factor == 1 else highs).append(rest)
+        if len(lows) > 1 or len(highs) > 1 or not (lows or highs):
+            raise ScheduleError(
+                f"{what}: found {len(lows)} guards of its begin and {len(highs)} of its end; "
+                "required one of either, or one of both"
+            )
+        start = lows[0] if lows else Linear(0, {})
+        begin = _least(BinaryFunction.MAX, start, Linear(0, {})) if lows else start.to_expr()
+        last = Linear(extent, {}) + start
+        end = (
+            _least(BinaryFunction.MIN, last, highs[0].shifted(1) + start)
+            if highs
+            else last.to_expr()
+        )
+        place = begin - start.to_expr() + Variable(self.loop)
+        body = substitute(_unguarded(loop.body, kept, what), {self.loop: place})
+        return site.simplified(replace(loop, extent=end - begin, body=body))
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Take away a loop of one iteration.
+
+    for i in 1: S   ->   S[i = 0]
+    """
+
+    loop: str
+
+    def apply(self, function: Function, intrinsics: Intrinsics) -> Function:
+        """The function after it.  Raises ScheduleError when it does not apply."""
+        site, loop = find_loop(function, self.loop)
+        if loop.extent != Constant(1, DType.INT64):
+            raise ScheduleError(f"drop of {self.loop}: it has more than one iteration")
+        nought = {self.loop: Constant(0, DType.INT64)}
+        return site.simplified(substitute(loop.body, nought))
+
+
+def conjuncts(condition: Expr | None) -> list[Expr]:
+    """The conditions that hold together where ``condition`` does; none of None."""
+    match condition:
+        case None:
+            return []
+        case Binary(function=BinaryFunction.AND, left=left, right=right):
+            return [*conjuncts(left), *conjuncts(right)]
+        case _:
+            return [condition]
+
+
+def together(conditions: Sequence[Expr]) -> Expr | None:
+    """That all of them hold; None of none."""
+    result: Expr | None = None
+    for each in conditions:
+        result = each if result is None else result & each
+    return result
+
+
+def at_least_zero(condition: Expr) -> Linear | None:
+    """What a comparison of indices requires to be 0 or more; None for other conditions."""
+    match condition:
+        case Binary(
+            function=BinaryFunction.LT | BinaryFunction.LE as function, left=a, right=b
+        ) if a.dtype is DType.INT64:
+            return (linear(b) - linear(a)).shifted(-1 if function is BinaryFunction.LT else 0)
+        case _:
+            return None
+
+
+def guard(stmt: Stmt) -> Expr | None:
+    """The condition under which the only statement in loops does anything; None: it always does."""
+    match stmt:
+        case For(body=body):
+            return guard(body)
+        case If(condition=condition, otherwise=None):
+            return condition
+        case Update(value=Select(condition=condition, other=other)) if _is_neutral(stmt, other):
+            return condition
+        case _:
+            return None
+
+
+def _unguarded(stmt: Stmt, kept: list[Expr], what: str) -> Stmt:
+    """``stmt``, guarded by ``kept`` alone.  Raises ScheduleError when it has no guard."""
+    condition = together(kept)
+    match stmt:
+        case For(body=body):
+            return replace(stmt, body=_unguarded(body, kept, what))
+        case If(then=then, otherwise=None):
+            return then if condition is None else If(condition, then)
+        case Update(value=Select() as value):
+            chosen = value.chosen if condition is None else replace(value, condition=condition)
+            return replace(stmt, value=chosen)
+        case _:
+            raise ScheduleError(f"{what}: nothing in it is guarded")
+
+
+def _is_neutral(update: Update, value: Expr) -> bool:
+    neutral = identity(update.function, update.buffer.dtype)
+    return isinstance(value, Constant) and value.value == neutral
+
+
+def _least(function: BinaryFunction, a: Linear, b: Linear) -> Expr:
+    return Binary(function, a.to_expr(), b.to_expr())

@@ -1,0 +1,126 @@
+"""What may be decided about a kernel's sums: their register tiles and the orders of loops."""
+
+import random
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeVar
+
+from ..errors import ScheduleError
+from ..loops.ir import Function
+from ..schedule.rules.cpu.machine import Machine
+from ..schedule.steps.reduction import read_reduction
+from ..schedule.steps.register_tile import RegisterTile
+from ..schedule.steps.schedule import Step
+
+__all__ = ["Tiles", "tiles_of"]
+
+T = TypeVar("T")
+
+SPILLED = 1.25
+"""Register tiles that are larger than this times the registers are never drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of one sum.
+
+    counts: of values, or vectors, of each loop around it.  registers: for a tile.  default: the
+    rule's.
+    """
+
+    counts: dict[str, int]
+    registers: int
+    default: RegisterTile
+
+    def sample(self, rng: random.Random) -> RegisterTile:
+        """Any tile."""
+        found = replace(self.default, tiles=self._tiles(rng))
+        if rng.random() < 0.5:
+            found = replace(found, loops=_shuffled(found.loops, rng))
+        if rng.random() < 0.3:
+            found = replace(found, sums=_shuffled(found.sums, rng))
+        return found
+
+    def mutate(self, tile: RegisterTile, rng: random.Random) -> RegisterTile:
+        """With a field changed, or left to the rule."""
+        match rng.choice(("tiles", "tiles", "loops", "sums")):
+            case "tiles" if rng.random() < 0.5:
+                return replace(tile, tiles=self._near(tile.tiles, rng))
+            case "tiles":
+                return replace(tile, tiles=self._tiles(rng))
+            case "loops" if rng.random() < 0.8:
+                return replace(tile, loops=_swapped(tile.loops, rng))
+            case "loops":
+                return replace(tile, loops=self.default.loops)
+            case _ if rng.random() < 0.8:
+                return replace(tile, sums=_swapped(tile.sums, rng))
+            case _:
+                return replace(tile, sums=self.default.sums)
+
+    def cross(self, one: RegisterTile, other: RegisterTile, rng: random.Random) -> RegisterTile:
+        """Each field of one of the two."""
+        return replace(
+            one,
+            tiles=rng.choice((one, other)).tiles,
+            loops=rng.choice((one, other)).loops,
+            sums=rng.choice((one, other)).sums,
+        )
+
+    def _tiles(self, rng: random.Random) -> tuple[tuple[str, int], ...]:
+        """Of one to three loops, in any order; tiles that cut a loop evenly are likelier."""
+        useful = [name for name, count in self.counts.items() if count > 1]
+        chosen = rng.sample(useful, min(len(useful), rng.choice((1, 2, 2, 2, 2, 3))))
+        room, found = self.registers * SPILLED, []
+        for name in chosen:
+            most = min(self.counts[name], int(room))
+            if most < 2:
+                break
+            size = rng.randint(2, most)
+            if rng.random() < 0.7:
+                size = -(-self.counts[name] // -(-self.counts[name] // size))
+            found.append((name, size))
+            room /= size
+        return tuple(found)
+
+    def _near(
+        self, tiles: tuple[tuple[str, int], ...], rng: random.Random
+    ) -> tuple[tuple[str, int], ...]:
+        """One size a little larger or smaller, or two loops changed in their order."""
+        if not tiles:
+            return self._tiles(rng)
+        if len(tiles) > 1 and rng.random() < 0.3:
+            return _swapped(tiles, rng)
+        place = rng.randrange(len(tiles))
+        name, size = tiles[place]
+        size = min(max(size + rng.choice((-2, -1, 1, 2)), 1), self.counts[name])
+        found = (*tiles[:place], (name, size), *tiles[place + 1 :])
+        return found if prod(n for _, n in found) <= self.registers * SPILLED else tiles
+
+
+def tiles_of(definition: Function, trace: tuple[Step, ...], machine: Machine) -> dict[str, Tiles]:
+    """The sums of a definition that its rule's ``trace`` tiles, by their registers."""
+    found: dict[str, Tiles] = {}
+    for step in trace:
+        if isinstance(step, RegisterTile):
+            try:
+                sizes = read_reduction(definition, step.buffer, "tiles").sizes
+            except ScheduleError:
+                continue
+            counts = {
+                name: -(-sizes[name] // (step.lanes if name == step.vector else 1))
+                for name in step.loops
+            }
+            found[step.buffer] = Tiles(counts, machine.registers, step)
+    return found
+
+
+def _shuffled(values: tuple[T, ...], rng: random.Random) -> tuple[T, ...]:
+    return tuple(rng.sample(values, len(values)))
+
+
+def _swapped(values: tuple[T, ...], rng: random.Random) -> tuple[T, ...]:
+    """With one value moved to another place."""
+    found = list(values)
+    if len(found) > 1:
+        found.insert(rng.randrange(len(found)), found.pop(rng.randrange(len(found))))
+    return tuple(found)

@@ -1,0 +1,37 @@
+"""Tiles of contractions: what they leave for threads to share."""
+
+from math import prod
+
+import pytest
+
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.graph.operators.contractions import contract
+from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.schedule.rules.cpu.machine import Machine
+from dovetail.compiler.schedule.rules.cpu.products import Products
+from dovetail.compiler.schedule.rules.cpu.tiling import choose_tiling
+
+from .products import products
+
+
+def dense(outputs: int, inputs: int) -> Products:
+    """``y[o, l] = sum(x[i] * w[o, i, l])``: blocks of 16 outputs of one position."""
+    kinds = TensorType((inputs,), "float32"), TensorType((outputs // 16, inputs, 16), "float32")
+    return products(contract(kinds, ((1,), (0, 1, 2)), (0, 2), DType.FLOAT32))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(("outputs", "inputs"), [(240, 960), (480, 120), (1280, 960)])
+def test_a_layer_of_one_position_leaves_tiles_for_most_threads(
+    outputs: int, inputs: int, threads: int
+) -> None:
+    """One tile as large as the registers reads the inputs once, but occupies one thread."""
+    tiling = choose_tiling(dense(outputs, inputs), Machine(threads=threads))
+    tile = prod(tiling.tiles.values())
+    assert 2 * (outputs // 16 // tile) > threads
+
+
+def test_too_few_products_are_left_to_one_thread() -> None:
+    small = dense(240, 8)
+    assert choose_tiling(small, Machine(threads=4)) == choose_tiling(small, Machine())
+    assert prod(choose_tiling(small, Machine()).tiles.values()) == 15
