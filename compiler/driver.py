@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -93,7 +94,8 @@ def _for_accelerator(
     try:
         return compile_accelerated(model, target, config, options, trace, time_program)
     except (ModelError, UnsupportedOperatorError) as problem:
-        found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
+        suits = partial(require_acceleratable, lanes=config.block)
+        found = cut_model(model, frozenset(CONVERTERS), suits)
         if found is None:
             raise problem from None
     parts, placements = found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import onnx
@@ -67,10 +68,11 @@ def check_layers(
     if chosen.config is None:
         yield from _check_cpu(model, inputs)
         return
+    suits = partial(require_acceleratable, lanes=chosen.config.block)
     try:
-        require_acceleratable(model)
+        suits(model)
     except (ModelError, UnsupportedOperatorError) as problem:
-        found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
+        found = cut_model(model, frozenset(CONVERTERS), suits)
         if found is None:
             raise problem from None
     else:
@@ -114,7 +116,7 @@ def _check_accelerated(
     """Programs that end after the first layer, the second, and so on; and the whole."""
     options = CompileOptions()
     trace = Trace(options)
-    graph = prepare_graph(import_onnx(model), trace, (), config.block)
+    graph = prepare_graph(import_onnx(model), trace, config.block)
     expected = interpret(graph, inputs)
     layers = fuse(graph).layers
     names = {layer.output: layer.name for layer in layers}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
@@ -39,10 +40,11 @@ def reference(model: onnx.ModelProto, inputs: Mapping[str, Array], lanes: int) -
     Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
     GraphError for inputs that are not the model's.
     """
+    suits = partial(require_acceleratable, lanes=lanes)
     try:
-        require_acceleratable(model)
+        suits(model)
     except (ModelError, UnsupportedOperatorError) as problem:
-        found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
+        found = cut_model(model, frozenset(CONVERTERS), suits)
         if found is None:
             raise problem from None
     else:

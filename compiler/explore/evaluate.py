@@ -14,6 +14,7 @@ import onnx
 import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
@@ -22,7 +23,7 @@ from ..front.onnx.integer.onnx import import_onnx, load_onnx
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.target import Target
+from ..targets.target import DEFAULT_CONFIG, Target
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
 from .space import Design
 
@@ -82,7 +83,7 @@ def read_model(path: Path) -> ModelFile:
 
     Raises ModelError, UnsupportedOperatorError.
     """
-    require_acceleratable(load_onnx(path))
+    require_acceleratable(load_onnx(path), find_config(DEFAULT_CONFIG).block)
     return ModelFile(path.stem, path.read_bytes())
 
 
@@ -103,7 +104,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.content)
+    graph = _graph(task.model.content, config.block)
     target = Target(f"vta:{config.name}", config)
     module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
     part = accelerator_part(module)
@@ -120,10 +121,10 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(content: bytes) -> Graph:
-    """The model as the backend takes it, prepared once in a process."""
+def _graph(content: bytes, lanes: int) -> Graph:
+    """The model as the backend takes it in blocks of ``lanes``, prepared once in a process."""
     model = onnx.load_model_from_string(content)
-    return prepare_graph(import_onnx(model), Trace(CompileOptions()))
+    return prepare_graph(import_onnx(model), Trace(CompileOptions()), lanes)
 
 
 @lru_cache(maxsize=1)

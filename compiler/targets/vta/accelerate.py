@@ -44,9 +44,6 @@ from .timing import Timing
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
 
-LANES = 16
-"""Channels of a block, where no configuration is known yet."""
-
 
 def compile_accelerated(
     model: onnx.ModelProto,
@@ -65,12 +62,12 @@ def compile_accelerated(
     imported = import_onnx(model)
     trace.step("import", lambda: to_text(imported))
     verify(imported)
-    graph = prepare_graph(imported, trace, options.passes, config.block)
+    graph = prepare_graph(imported, trace, config.block, options.passes)
     return accelerate_graph(graph, target, config, options, trace, timing)
 
 
 def prepare_graph(
-    imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = (), lanes: int = LANES
+    imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
 ) -> Graph:
     """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
 
@@ -111,9 +108,12 @@ def accelerate_graph(
     return _accelerator_module(graph, partition, program, target, config)
 
 
-def require_acceleratable(model: onnx.ModelProto) -> None:
-    """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator."""
-    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()))
+def require_acceleratable(model: onnx.ModelProto, lanes: int) -> None:
+    """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator.
+
+    lanes: of the accelerator.
+    """
+    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()), lanes)
     partition = fuse(graph)
     host_steps(partition.prefix, graph.inputs[0])
     host_steps(partition.suffix, partition.result)

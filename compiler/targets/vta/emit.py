@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Unit
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.accelerator.layouts import Memories
 
@@ -230,7 +230,7 @@ def _draft(
     source, result = (activations[name] for name in names)
     dram = DramMap(config)
     addresses = {
-        name: _reserve(dram, activations[name])
+        name: _reserve(dram, activations[name], config)
         for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
     }
     builder = Builder(config, plan, dram, addresses)
@@ -309,17 +309,13 @@ def _ordered(
     return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
 
 
-def _reserve(dram: DramMap, activation: Activation) -> int:
+def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> int:
     """Address of room for an activation; an image has some bytes to spare on both sides."""
     if activation.image is None:
-        return dram.reserve(_blocked_bytes(activation))
+        pixels = activation.blocks * activation.height * activation.width
+        return dram.reserve(pixels * config.word_bytes(Memory.ACT))
     image, margin = activation.image, activation.image.margin(activation.lanes)
     return dram.reserve(2 * margin + image.rows * image.pitch) + margin
-
-
-def _blocked_bytes(activation: Activation) -> int:
-    """Bytes of an activation in DRAM, without its halo."""
-    return activation.blocks * activation.height * activation.width * activation.lanes
 
 
 def _text(operations: Sequence[UnitOperation]) -> str:

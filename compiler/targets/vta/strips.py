@@ -85,11 +85,10 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     part: tuple[Memory, int] | None = None
     for name, memory in CONSTANTS.items():
         if name in layer.constants:
-            array = layer.constants[name]
-            size = 4 * config.block if memory is Memory.PAR else config.word_bytes(memory)
-            constants[memory] = constants.get(memory, 0) + array.nbytes // size
+            array, lanes = layer.constants[name], config.lanes(memory)
+            constants[memory] = constants.get(memory, 0) + array.size // lanes
             if name in PARTS:
-                part = memory, array[0].nbytes // size
+                part = memory, array[0].size // lanes
     return Stripes(layer, reads, unit_cycles(kernel, config), constants, part)
 
 
@@ -231,7 +230,7 @@ def _cycles(
         traffic.read(again, count * config.word_bytes(memory))
     for ring in rings.values():
         x = ring.activation
-        row = x.width * config.block
+        row = x.width * config.word_bytes(Memory.ACT)
         if not ring.kept and ring.producer is None:
             count = max(reader.strips for reader in ring.readers)
             read = x.blocks * x.height * (1 + ring.mirror / ring.depth)

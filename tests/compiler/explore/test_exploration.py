@@ -79,7 +79,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
     assert len(found.results) == 4
     for result in found.results[::2]:
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
-        graph = prepare_graph(import_onnx(load_onnx(digits_model)), Trace(options))
+        graph = prepare_graph(import_onnx(load_onnx(digits_model)), Trace(options), config.block)
         target = Target("vta:here", config)
         compiled = accelerate_graph(graph, target, config, options, Trace(options), time_program)
         image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}
