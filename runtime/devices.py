@@ -3,13 +3,14 @@
 A device's package is imported when it is asked for, here and nowhere else in the runtime.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .device import Device, Launcher
 from .errors import DeviceError
+
+if TYPE_CHECKING:
+    from .device import Device, Launcher
 
 __all__ = [
     "DEVICES",
@@ -22,8 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKind:
+class DeviceKind(NamedTuple):
     """A kind of device.
 
     target_kind: of the targets whose parts it runs.  module, cls: where it is.  launches: whether
@@ -84,7 +84,7 @@ def default_device(target_kind: str) -> str | None:
 
 
 @cache
-def open_device(name: str) -> Device:
+def open_device(name: str) -> "Device":
     """The device called ``name``: "sim", "sim:tiny", "cpu".  Asked again, the same.
 
     Raises DeviceError when there is none, or what it needs is not installed.
@@ -99,7 +99,7 @@ def open_device(name: str) -> Device:
     return found
 
 
-def open_launcher(name: str) -> Launcher:
+def open_launcher(name: str) -> "Launcher":
     """What runs programs on the device called ``name``.  Asked again, the same.
 
     Raises DeviceError when there is none, it runs none, or what it needs is not installed.

@@ -1,17 +1,18 @@
 """Dataclasses as JSON values, and back: every field is held to its type.
 
-Fields are bool, int, float, str, tuples, mappings by name, other dataclasses, unions of these with
-None, unions of dataclasses (an entry ``kind`` says which), enums, and ``object`` for any JSON
-value.  Bytes lie outside the JSON, as sections; their field holds a section's number.
+Fields are bool, int, float, str, tuples (also named ones), mappings by name, other dataclasses,
+unions of these with None, unions of dataclasses (an entry ``kind`` says which), enums, and
+``object`` for any JSON value.  Bytes lie outside the JSON, as sections; their field holds the
+number of a section.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from dovetail.isa.errors import DovetailError
 
@@ -27,12 +28,11 @@ Sections = Sequence[memoryview]
 Reader = Callable[[object, Sections], Any]
 
 
-@dataclass
 class _FieldError(Exception):
     """What is wrong, and the path to it, from the inside out."""
 
-    text: str
-    path: tuple[str, ...] = ()
+    def __init__(self, text: str, path: tuple[str, ...] = ()) -> None:
+        self.text, self.path = text, path
 
 
 def write_value(value: object, sections: list[Content]) -> object:
@@ -93,8 +93,7 @@ def _join(path: tuple[str, ...]) -> str:
 @cache
 def _types(cls: Any) -> dict[str, Any]:
     """The fields of a dataclass and their types."""
-    hints = get_type_hints(cls)
-    return {field.name: hints[field.name] for field in fields(cls)}
+    return {field.name: field.type for field in fields(cls)}
 
 
 def _classes(kinds: tuple[Any, ...]) -> list[Any]:
@@ -118,6 +117,8 @@ def _reader(kind: Any) -> Reader:
         return _dataclass(kind)  # type: ignore[arg-type]
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum(kind)
+    if isinstance(kind, type) and issubclass(kind, tuple) and origin is None:
+        return _named_row(kind)
     if origin is tuple and inner[1:] == (Ellipsis,):
         return _list(_reader(inner[0]), inner[0])
     if origin is tuple:
@@ -194,6 +195,18 @@ def _row(items: tuple[Reader, ...]) -> Reader:
         if type(value) is not list or len(value) != len(items):
             raise _wrong(value, f"a list of {len(items)}")
         return tuple(item(each, sections) for item, each in zip(items, value, strict=True))
+
+    return read
+
+
+def _named_row(kind: Any) -> Reader:
+    items = {name: _reader(each) for name, each in kind.__annotations__.items()}
+
+    def read(value: object, sections: Sections) -> Any:
+        if type(value) is not list or len(value) != len(items):
+            raise _wrong(value, f"a list of {', '.join(items)}")
+        fields = zip(items.items(), value, strict=True)
+        return kind(*(_field(item, name, each, sections) for (name, item), each in fields))
 
     return read
 

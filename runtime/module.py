@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from .errors import ModuleError
 from .files import DIGEST_BYTES, digest, read_file, write_whole
@@ -25,35 +26,13 @@ ALIGNMENT = 64
 """Of every section."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Where a node of the model runs, and why there."""
 
     node: str
     operator: str
     where: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A part, as the manifest has it."""
-
-    kind: str
-    content: object
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """All of a module but the sections, of which it has the lengths."""
-
-    format: int
-    target: str
-    inputs: tuple[TensorSignature, ...]
-    outputs: tuple[TensorSignature, ...]
-    parts: tuple[Entry, ...]
-    placement: tuple[Placement, ...]
-    sections: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +50,11 @@ class Module:
     placement: tuple[Placement, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ModuleError when a part or the module lacks a tensor, or has two of one name."""
+        """Raises ModuleError when there is no part, or a part or the module lacks a tensor or has
+        two of one name.
+        """
+        if not self.parts:
+            raise ModuleError("a module without parts")
         known = _named(self.inputs, "the inputs")
         for number, part in enumerate(self.parts):
             for tensor in part.inputs:
@@ -101,16 +84,16 @@ class Module:
     def _content(self) -> list[Content]:
         """The content of the file, in pieces."""
         sections: list[Content] = []
-        manifest = Manifest(
-            FORMAT_VERSION,
-            self.target,
-            self.inputs,
-            self.outputs,
-            tuple(Entry(part.kind, write_value(part, sections)) for part in self.parts),
-            self.placement,
-            tuple(map(len, sections)),
-        )
-        values = write_value(manifest, [])
+        parts = [(part.kind, write_value(part, sections)) for part in self.parts]
+        values = {
+            "format": FORMAT_VERSION,
+            "target": self.target,
+            "inputs": write_value(self.inputs, sections),
+            "outputs": write_value(self.outputs, sections),
+            "parts": parts,
+            "placement": self.placement,
+            "sections": [len(each) for each in sections],
+        }
         text = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
         text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNMENT)
         pieces: list[Content] = [MAGIC + len(text).to_bytes(8, "little") + text]
@@ -160,40 +143,41 @@ class Module:
                 f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
                 f"{bytes(data[:8])!r}); make one with: dovetail compile"
             )
-        body = data[:-DIGEST_BYTES]
-        if found != data[-DIGEST_BYTES:]:
-            raise ModuleError(
-                f"{where} is damaged: its content does not match its checksum (truncated, or bits "
-                "changed), or it is of an older version; compile it again"
-            )
         start = len(MAGIC) + 8
-        length = int.from_bytes(data[len(MAGIC) : start], "little")
-        try:
-            manifest = json.loads(bytes(body[start : start + length]))
-        except (ValueError, RecursionError) as error:
-            raise ModuleError(f"{where} has a manifest that cannot be read: {error}") from None
-        version = manifest.get("format") if isinstance(manifest, dict) else None
-        if type(version) is int and version != FORMAT_VERSION:
-            raise ModuleError(
-                f"{where} is a module of format {version}; this version reads format "
-                f"{FORMAT_VERSION}: compile the model again"
-            )
-        read = read_value(Manifest, manifest, where)
-        sections = _cut(read.sections, body[start + length :], where)
+        end = start + int.from_bytes(data[len(MAGIC) : start], "little")
+        manifest = _manifest(data[start:end], found == data[-DIGEST_BYTES:], where)
+        read: dict[str, Any] = {
+            name: read_value(kind, manifest[name], where, path=name)
+            for name, kind in ENTRIES.items()
+        }
+        sections = _cut(read["sections"], data[end:-DIGEST_BYTES], where)
         parts = []
-        for number, entry in enumerate(read.parts):
-            if entry.kind not in PARTS and entry.kind not in kinds:
+        for number, (kind, content) in enumerate(read["parts"]):
+            if kind not in PARTS and kind not in kinds:
                 raise ModuleError(
-                    f"{where} has a part of an unknown kind {entry.kind!r}; there are: "
+                    f"{where} has a part of an unknown kind {kind!r}; there are: "
                     f"{', '.join((*PARTS, *kinds))}"
                 )
-            chosen = kinds[entry.kind] if entry.kind in kinds else part_class(entry.kind)
-            place = f"parts[{number}].content"
-            parts.append(read_value(chosen, entry.content, where, sections, place))
+            chosen = kinds[kind] if kind in kinds else part_class(kind)
+            parts.append(read_value(chosen, content, where, sections, f"parts[{number}]"))
         try:
-            return cls(read.target, read.inputs, read.outputs, tuple(parts), read.placement)
+            return cls(
+                read["target"], read["inputs"], read["outputs"], tuple(parts), read["placement"]
+            )
         except ModuleError as error:
             raise ModuleError(f"{where}: {error}; compile it again") from None
+
+
+ENTRIES: dict[str, Any] = {
+    "format": int,
+    "target": str,
+    "inputs": tuple[TensorSignature, ...],
+    "outputs": tuple[TensorSignature, ...],
+    "parts": tuple[tuple[str, object], ...],
+    "placement": tuple[Placement, ...],
+    "sections": tuple[int, ...],
+}
+"""Of the manifest; a part is its kind and its fields, a section its length."""
 
 
 def _named(tensors: tuple[TensorSignature, ...], where: str) -> dict[str, TensorSignature]:
@@ -214,6 +198,29 @@ def _require(known: Mapping[str, TensorSignature], tensor: TensorSignature, wher
     )
     if not fits or found.dtype != tensor.dtype:
         raise ModuleError(f"{where}: found tensor {found}, required {tensor}")
+
+
+def _manifest(text: memoryview, is_whole: bool, where: str) -> dict[str, object]:
+    """The manifest of a file of this format, whose digest is right if it ``is_whole``."""
+    try:
+        found = json.loads(bytes(text))
+        problem = f"required are the entries {', '.join(ENTRIES)}"
+    except (ValueError, RecursionError) as error:
+        found, problem = None, str(error)
+    version = found.get("format") if isinstance(found, dict) else None
+    if type(version) is int and version != FORMAT_VERSION:
+        raise ModuleError(
+            f"{where} is a module of format {version}; this version reads format "
+            f"{FORMAT_VERSION}: compile the model again"
+        )
+    if not is_whole:
+        raise ModuleError(
+            f"{where} is damaged: its content does not match its checksum (truncated, or bits "
+            "changed); compile it again"
+        )
+    if not isinstance(found, dict) or type(version) is not int or {*found} != {*ENTRIES}:
+        raise ModuleError(f"{where} has a manifest that cannot be read: {problem}")
+    return found
 
 
 def _cut(lengths: tuple[int, ...], rest: memoryview, where: str) -> list[memoryview]:

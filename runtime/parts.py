@@ -33,7 +33,7 @@ class Part(Protocol):
 PARTS = {
     "accelerator": ("dovetail.runtime.accelerator.part", "AcceleratorPart"),
     "cpu": ("dovetail.runtime.native.part", "CpuPart"),
-    "model": ("dovetail.runtime.native.part", "ModelPart"),
+    "model": ("dovetail.runtime.native.model", "ModelPart"),
 }
 """Kind to module and class; imported when a file has one."""
 

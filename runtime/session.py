@@ -4,11 +4,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from numpy.typing import NDArray
 
-from .device import Device
 from .devices import DEVICES, HOST, default_device, open_device
 from .errors import DeviceError, InputError
 from .inputs import check_inputs, name_inputs
@@ -16,13 +15,16 @@ from .module import Module
 from .parts import Part, target_kind
 from .result import RunResult, join_results
 
+if TYPE_CHECKING:
+    from .device import Device
+
 __all__ = ["Session", "choose_device", "run", "values_before"]
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Any] | Any
 """Arrays by name, or the only one: NumPy's, or of any library that speaks DLPack, in the CPU's
 memory; they are not copied."""
-Asked = str | Device
+Asked: TypeAlias = "str | Device"
 """A device, or its name."""
 
 
@@ -33,7 +35,7 @@ class Session:
     """
 
     def __init__(
-        self, module: Module | Path | str, device: Asked | Sequence[Asked] | None = None
+        self, module: Module | Path | str, device: "Asked | Sequence[Asked] | None" = None
     ) -> None:
         """module: or the path of its file.
 
@@ -50,6 +52,7 @@ class Session:
         self._parts = [
             each.prepare(part) for part, each in zip(self.module.parts, devices, strict=True)
         ]
+        self._is_one = [part.outputs for part in self.module.parts] == [self.outputs]
 
     @overload
     def run(self, inputs: Inputs, /) -> RunResult: ...
@@ -96,10 +99,10 @@ class Session:
         begin = time.perf_counter()
         values = name_inputs(self.inputs, inputs)
         check_inputs(self.inputs, values)
-        if len(self._parts) == 1:
-            return self._parts[0].run(values)
         if not self._parts:
             raise DeviceError("the session is closed; open another one")
+        if self._is_one:
+            return self._parts[0].run(values)
         results = []
         for ready in self._parts:
             results.append(ready.run(values))
@@ -108,7 +111,9 @@ class Session:
         return join_results(results, outputs, self.device, time.perf_counter() - begin)
 
 
-def run(module: Module, inputs: Inputs, device: Asked | Sequence[Asked] | None = None) -> RunResult:
+def run(
+    module: Module, inputs: Inputs, device: "Asked | Sequence[Asked] | None" = None
+) -> RunResult:
     """Run ``module`` once; a ``Session`` is faster for many runs.
 
     Raises as ``Session`` and its ``run``.
@@ -130,12 +135,12 @@ def values_before(module: Module, part: Part, inputs: Inputs) -> dict[str, Array
     return values
 
 
-def _opened(device: Asked | Sequence[Asked] | None) -> tuple[Device, ...]:
+def _opened(device: "Asked | Sequence[Asked] | None") -> "tuple[Device, ...]":
     several = device if isinstance(device, list | tuple) else () if device is None else (device,)
     return tuple(open_device(each) if isinstance(each, str) else each for each in several)
 
 
-def choose_device(module: Module, part: Part, asked: Sequence[Device] = ()) -> Device:
+def choose_device(module: Module, part: Part, asked: "Sequence[Device]" = ()) -> "Device":
     """The device for ``part``: the first of those asked for that is for its target, this CPU beside
     them, or the default if none was asked for.
 
@@ -145,14 +150,12 @@ def choose_device(module: Module, part: Part, asked: Sequence[Device] = ()) -> D
     for device in asked:
         if device.target_kind == kind:
             return device
-    wanted = {each.target_kind for each in asked}
-    if not asked:
-        name = default_device(kind)
-    elif DEVICES[HOST].target_kind == kind:
+    if asked:
+        wanted = {each.target_kind for each in asked}
         others = any(target_kind(each.target) in wanted for each in module.parts)
-        name = HOST if others else None
+        name = HOST if others and DEVICES[HOST].target_kind == kind else None
     else:
-        name = None
+        name = default_device(kind)
     if name is None:
         where = f" on {', '.join(repr(each.name) for each in asked)}" if asked else ""
         suited = [name for name, each in DEVICES.items() if each.target_kind == kind]

@@ -54,7 +54,7 @@ def compile_command(
     as_json: bool,
 ) -> None:
     """Compile MODEL, an ONNX file, to a module."""
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
     from dovetail.runtime.accelerator.part import AcceleratorPart
 
@@ -75,7 +75,7 @@ def compile_command(
     if all(part.target == "cpu" for part in module.parts):
         _report_cpu(module, output, as_json)
         return
-    placement = [asdict(each) for each in module.placement]
+    placement = [each._asdict() for each in module.placement]
     if placement and not as_json:
         rows = [tuple(each.values()) for each in placement]
         human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))

@@ -9,22 +9,21 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
-from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
 
-from ..front.onnx.integer.onnx import import_onnx, load_onnx
+from ..errors import UnsupportedOperatorError
+from ..front.onnx.source import SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.target import DEFAULT_CONFIG, Target
-from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
+from ..targets.target import Target
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
 from .space import Design
 
 __all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]
@@ -83,7 +82,9 @@ def read_model(path: Path) -> ModelFile:
 
     Raises ModelError, UnsupportedOperatorError.
     """
-    require_acceleratable(load_onnx(path), find_config(DEFAULT_CONFIG).block)
+    refusal = refuse(SourceModel.load(path).to_integer_graph())
+    if refusal is not None:
+        raise UnsupportedOperatorError(refusal.reason)
     return ModelFile(path.stem, path.read_bytes())
 
 
@@ -122,9 +123,9 @@ def _evaluate(task: Task) -> Performance:
 
 @lru_cache(maxsize=16)
 def _graph(content: bytes, lanes: int) -> Graph:
-    """The model as the backend takes it in blocks of ``lanes``, prepared once in a process."""
-    model = onnx.load_model_from_string(content)
-    return prepare_graph(import_onnx(model), Trace(CompileOptions()), lanes)
+    """The model as the backend takes it, prepared once in a process."""
+    layers = SourceModel.from_bytes(content).to_integer_graph()
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=lanes)
 
 
 @lru_cache(maxsize=1)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.session import Session
 
 from ..driver import compile_model
+from ..front.onnx.source import SourceModel
 from ..options import CompileOptions, CpuOptions
 from ..targets.record_files import write_entries
 from .kernel import Setting
@@ -68,7 +68,7 @@ class WholeJob:
                 cpu=CpuOptions(self.setting.level, self.setting.threads, winograd=self.winograd),
                 records=(file,),
             )
-            model = onnx.load_model_from_string(self.model)
+            model = SourceModel.from_bytes(self.model)
             return Session(compile_model(model, "cpu", options, self.dims), "cpu")
 
 

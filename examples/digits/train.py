@@ -17,7 +17,7 @@ from data import Digits, load
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.runtime import run
 
 OUTPUT = Path(__file__).parent / "digits_int8.onnx"

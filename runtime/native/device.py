@@ -4,17 +4,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..device import Ready
 from ..errors import DeviceError, InputError
-from ..parts import Part
 from ..result import RunResult
 from .content import array_type, load_program
-from .part import CpuPart, ModelPart
+from .part import CpuPart
+
+if TYPE_CHECKING:
+    from ..device import Ready
+    from ..parts import Part
 
 __all__ = ["CpuDevice"]
 
@@ -32,7 +34,7 @@ class CpuDevice:
     def __init__(self) -> None:
         self._loaded: OrderedDict[int, tuple[Part, Ready]] = OrderedDict()
 
-    def prepare(self, part: Part) -> Ready:
+    def prepare(self, part: "Part") -> "Ready":
         """The part ready to run: from the last time, or loaded.
 
         Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run it.
@@ -49,15 +51,13 @@ class CpuDevice:
         """There is nothing that others could not use at the same time."""
 
 
-def _load(part: Part) -> Ready:
-    match part:
-        case CpuPart():
-            return _Code(part)
-        case ModelPart():
-            compiler = import_module("dovetail.compiler.targets.cpu.native")
-            return _Model(compiler.load_specialising(part))
-        case _:
-            raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
+def _load(part: "Part") -> "Ready":
+    if isinstance(part, CpuPart):
+        return _Code(part)
+    if part.kind == "model":
+        compiler = import_module("dovetail.compiler.targets.cpu.native")
+        return _Model(compiler.load_specialising(part))
+    raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
 
 
 class _Code:
@@ -83,24 +83,17 @@ class _Code:
         return RunResult(results, "cpu", seconds, 0.0, seconds)
 
 
-class Specialising(Protocol):
-    """A model that is compiled for what it is given."""
-
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name."""
-        ...
-
-
 class _Model:
     """A model, with the compiler that runs it."""
 
-    def __init__(self, program: Specialising) -> None:
-        self._program = program
+    def __init__(self, executor: Any) -> None:
+        """executor: the compiler's."""
+        self._executor = executor
 
     def run(self, inputs: Mapping[str, Array]) -> RunResult:
         """Raises what compiling raises, and WorkLimitError when a loop does not end."""
         begin = time.perf_counter()
-        outputs = self._program.run(inputs)
+        outputs = self._executor.run(inputs)
         seconds = time.perf_counter() - begin
         return RunResult(outputs, "cpu", seconds, 0.0, seconds)
 

@@ -7,8 +7,8 @@ loads it writes their addresses there.  All else in it is code and constants, ne
 import ctypes
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ..errors import ModuleError
 
@@ -17,15 +17,14 @@ __all__ = ["IMPORT_BYTES", "Image", "LoadedImage"]
 IMPORT_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """symbols: offsets in ``code``.  imports: functions of the C library, in the table's order."""
 
     code: bytes | memoryview
     symbols: Mapping[str, int]
     imports: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raises ModuleError for symbols and imports outside the code."""
         size = len(self.code)
         for name, offset in self.symbols.items():

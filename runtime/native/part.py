@@ -1,21 +1,20 @@
-"""Parts of modules that this CPU runs: machine code, and models that are compiled as they run."""
+"""Parts of modules that are machine code for a CPU."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ..errors import ModuleError
 from ..manifest import Content
 from ..tensors import TensorSignature
 from .program import ProgramCode
 
-__all__ = ["Constant", "CpuPart", "ModelPart"]
+__all__ = ["Constant", "CpuPart"]
 
 WIDTHS = {"bool": 1, "bfloat16": 2}
 """Bytes of the element types whose name does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """An array in the constants' bytes: element type, shape, and first byte."""
 
     dtype: str
@@ -30,12 +29,6 @@ class Constant:
             count *= size
         bits = "".join(each for each in self.dtype if each.isdigit())
         return count * (WIDTHS.get(self.dtype) or int(bits) // 8)
-
-    def __post_init__(self) -> None:
-        """Raises ModuleError for an element type, a shape or a place that there is not."""
-        TensorSignature("constant", self.shape, self.dtype)
-        if min((*self.shape, self.offset)) < 0:
-            raise ModuleError(f"a constant of shape {list(self.shape)} at {self.offset}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,8 @@ class CpuPart:
     def __post_init__(self) -> None:
         """Raises ModuleError for constants outside their bytes, and inputs that there are not."""
         for each in self.constants:
-            if each.offset + each.bytes > len(self.data):
+            TensorSignature("constant", each.shape, each.dtype)
+            if min((*each.shape, each.offset)) < 0 or each.offset + each.bytes > len(self.data):
                 raise ModuleError(
                     f"a constant of {each.bytes} bytes at {each.offset} of {len(self.data)}"
                 )
@@ -74,21 +68,3 @@ class CpuPart:
         for tensor in (*self.inputs, *self.outputs):
             if min(tensor.shape, default=0) < 0:
                 raise ModuleError(f"machine code for tensor {tensor}")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPart:
-    """An ONNX model that is compiled for the shapes and values it is given.
-
-    options, records: the compiler's options of code for CPUs and its records of schedules, as JSON
-    values, which the compiler reads.
-    """
-
-    kind: ClassVar[str] = "model"
-    target: ClassVar[str] = "cpu"
-
-    inputs: tuple[TensorSignature, ...]
-    outputs: tuple[TensorSignature, ...]
-    model: Content
-    options: object
-    records: object

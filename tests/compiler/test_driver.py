@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +22,14 @@ from dovetail.compiler.errors import (
 from dovetail.compiler.options import CompileOptions as Options
 from dovetail.compiler.targets.target import parse_target
 from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.runtime import Module, run
 from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.errors import DeviceError
 from tests.end_to_end.models import Network, random_network
 
 STEPS = (
-    *("import", "fold_constants", "convert_layout", "split_transposed", "fold_pads"),
-    *("fold_lookups", "eliminate_dead", "dense_to_conv", "split_groups", "own_parts"),
+    *("import", "integer_layers", "fold_constants", "convert_layout", "split_transposed"),
+    *("fold_pads", "fold_lookups", "eliminate_dead", "dense_to_conv", "split_groups", "own_parts"),
     *("eliminate_dead", "fuse", "lower"),
     *("schedule", "place", "operations", "order", "tokens", "check"),
 )
@@ -54,6 +57,20 @@ def test_a_module_says_what_it_is_for(model: onnx.ModelProto, config: str) -> No
     (signature,) = module.inputs
     assert (signature.name, signature.shape, signature.dtype) == ("x", (1, 3, 8, 8), "int8")
     assert module.outputs[0].shape == (1, 4)
+
+
+def test_a_configuration_of_ones_own_is_a_target(model: onnx.ModelProto) -> None:
+    config = replace(find_config("tiny"), name="mine", acc_depth=256, bus_bytes=4, queue_depth=8)
+    module = Module.from_bytes(compile(model, config).to_bytes())
+    assert module.target == "vta:mine"
+    assert accelerator_part(module).configuration == config
+    x = np.random.default_rng(0).integers(-128, 128, (1, 3, 8, 8), np.int8)
+    found = run(module, x, "sim:mine")
+    (wanted,) = run(compile(model, "cpu"), x).outputs.values()
+    np.testing.assert_array_equal(next(iter(found.outputs.values())), wanted)
+    assert found.cycles == accelerator_part(module).expected_cycles
+    with pytest.raises(DeviceError, match="compiled for 'vta:mine' cannot run on 'sim:tiny'"):
+        run(module, x, "sim:tiny")
 
 
 def test_the_default_target_is_the_benchmark_configuration(model: onnx.ModelProto) -> None:
@@ -84,7 +101,7 @@ def test_every_step_is_dumped_in_order(model: onnx.ModelProto, tmp_path: Path) -
     compile(model, "vta:tiny", CompileOptions(dump=tmp_path / "dump", verify=True))
     names = sorted(path.name for path in (tmp_path / "dump").iterdir())
     assert names == [f"{number:02d}_{step}.txt" for number, step in enumerate(STEPS)]
-    assert (tmp_path / "dump" / "16_order.txt").read_text().startswith("load")
+    assert (tmp_path / "dump" / "17_order.txt").read_text().startswith("load")
 
 
 @pytest.mark.parametrize("verify", [False, True])

@@ -13,7 +13,7 @@ import click
 import onnxruntime
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 

@@ -7,9 +7,8 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.onnx import load_onnx
 from dovetail.runtime import run
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check, reference
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check, reference
 
 MODEL = "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx"
 MOST_CYCLES = 190_000
@@ -66,7 +65,7 @@ def test_a_real_model_gives_the_bytes_of_onnxruntime(shared_models: Path) -> Non
     path = shared_models / MODEL
     if not path.is_file():
         pytest.skip(f"no ../shared/models/{MODEL}")
-    model = load_onnx(path)
+    model = onnx.load(path)
     module, code = compile(model, "vta:zynq7020"), compile(model, "cpu")
     (signature,) = module.inputs
     rng = np.random.default_rng(5)

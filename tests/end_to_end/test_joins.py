@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import UnsupportedOperatorError
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.layers.activation import plan_activations
 from dovetail.compiler.targets.vta.passes.fuse import fuse
@@ -130,6 +130,6 @@ def test_a_result_with_gaps_is_refused_by_name() -> None:
     net = Network(np.random.default_rng(1))
     x = net.conv(net.input(3, 5, 5), 16)
     model = net.model(net.concat(net.conv(x, 10, (1, 1)), net.conv(x, 6, (1, 1))))
-    graph = OwnParts().run(simplify(import_onnx(model)))
-    with pytest.raises(UnsupportedOperatorError, match=r"the result .* no multiple of 16"):
+    graph = OwnParts().run(simplify(SourceModel.of(model).to_integer_graph()))
+    with pytest.raises(UnsupportedOperatorError, match=r"the result .* not a multiple of 16"):
         plan_activations(graph, fuse(graph), LANES)

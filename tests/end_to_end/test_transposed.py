@@ -9,7 +9,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
 
 TARGETS = ["cpu", "vta:tiny", "vta:zynq7020"]
 Network = Callable[[ModelBuilder, str], str]

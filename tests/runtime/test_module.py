@@ -1,6 +1,5 @@
 """The module file: what is written is read, and what is damaged is refused."""
 
-import hashlib
 import json
 import os
 import zlib
@@ -19,7 +18,8 @@ from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.files import write_whole
 from dovetail.runtime.module import Module, Placement
 from dovetail.runtime.native.image import Image
-from dovetail.runtime.native.part import Constant, CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import Constant, CpuPart
 from dovetail.runtime.native.program import ProgramCode
 from dovetail.runtime.tensors import TensorSignature
 
@@ -35,7 +35,8 @@ JSON_VALUES = st.recursive(
 
 
 def with_checksum(body: bytes) -> bytes:
-    return body + hashlib.sha256(zlib.crc32(body).to_bytes(4, "little")).digest()
+    inner = zlib.crc32(body).to_bytes(4, "little")
+    return body + zlib.crc32(inner).to_bytes(4, "little")
 
 
 def manifest_of(file: bytes) -> Any:
@@ -45,7 +46,7 @@ def manifest_of(file: bytes) -> Any:
 def with_manifest(manifest: object, file: bytes = FILE) -> bytes:
     """The file with another manifest, and the right checksum."""
     text = json.dumps(manifest).encode()
-    sections = file[16 + int.from_bytes(file[8:16], "little") : -32]
+    sections = file[16 + int.from_bytes(file[8:16], "little") : -4]
     return with_checksum(file[:8] + len(text).to_bytes(8, "little") + text + sections)
 
 
@@ -77,7 +78,7 @@ def test_a_truncated_file_is_refused(length: int) -> None:
         Module.from_bytes(FILE[:length])
 
 
-@pytest.mark.parametrize("length", [0, 1, 7, 8, 15, 16, 17, 47, 48, len(FILE) - 32, len(FILE) - 1])
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 15, 16, 17, 47, 48, len(FILE) - 4, len(FILE) - 1])
 def test_a_file_cut_at_a_boundary_is_refused(length: int) -> None:
     with pytest.raises(ModuleError, match=r"is damaged|is not a dovetail module"):
         Module.from_bytes(FILE[:length])
@@ -87,7 +88,7 @@ def test_a_file_cut_at_a_boundary_is_refused(length: int) -> None:
 def test_a_flipped_bit_is_found(bit: int) -> None:
     data = bytearray(FILE)
     data[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(ModuleError, match=r"is damaged|is not a dovetail module"):
+    with pytest.raises(ModuleError, match=r"is damaged|is not a dovetail module|of format"):
         Module.from_bytes(bytes(data))
 
 
@@ -107,7 +108,7 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
     ("change", "message"),
     [
         ({"format": 2}, "m is a module of format 2; this version reads format 3: compile"),
-        ({"format": None}, "field format: found None, required an integer"),
+        ({"format": None}, "required are the entries format, target, inputs"),
         ({"inputs": [{"name": "x"}]}, r"field inputs\[0\]: no entry 'shape'"),
         ({"inputs": 3}, "field inputs: found 3, required a list"),
         ({"inputs": []}, "part 0: no tensor 'x'; there are: "),
@@ -117,8 +118,8 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
         ({"sections": [191]}, "m has 256 bytes of sections, the manifest lists 192"),
         ({"sections": [256, 1]}, "m has 256 bytes of sections, the manifest lists 320"),
         ({"sections": [-1]}, "m has a section of -1 bytes"),
-        ({"parts": [{"kind": "gpu", "content": {}}]}, "a part of an unknown kind 'gpu'; there are"),
-        ({"sparts": []}, "an entry 'sparts', which there is not"),
+        ({"parts": [["gpu", {}]]}, "a part of an unknown kind 'gpu'; there are"),
+        ({"sparts": []}, "required are the entries format, target, inputs"),
     ],
 )
 def test_a_wrong_manifest_with_a_right_checksum_is_refused(
@@ -173,6 +174,13 @@ def test_every_field_that_is_damaged_is_refused_by_its_name_or_harmless() -> Non
 def test_a_manifest_of_any_bytes_with_a_right_checksum_is_refused(rest: bytes) -> None:
     with pytest.raises(ModuleError):
         Module.from_bytes(with_checksum(FILE[:8] + rest + bytes(8)))
+
+
+def test_a_file_of_an_older_version_is_told_from_a_damaged_one() -> None:
+    """Its checksum was another one."""
+    older = with_manifest({**MANIFEST, "format": 2})[:-4] + bytes(range(32))
+    with pytest.raises(ModuleError, match="m is a module of format 2; this version reads format 3"):
+        Module.from_bytes(older, "m")
 
 
 def test_the_error_names_the_file(tmp_path: Path) -> None:

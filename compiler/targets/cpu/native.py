@@ -6,29 +6,22 @@ module as they are: the device compiles them for the shapes and values it is giv
 
 from collections.abc import Mapping
 
-import onnx
-
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.manifest import read_value, write_value
 from dovetail.runtime.module import Module
 from dovetail.runtime.native.content import pack_constants
-from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.tensors import TensorSignature
 
-from ...errors import CompilerError, ModelError, UnsupportedOperatorError
-from ...front.onnx.context import NeedsValueError, Tensor
-from ...front.onnx.element_types import type_name
-from ...front.onnx.integer.onnx import import_onnx
-from ...front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
-from ...front.onnx.model import import_model
-from ...front.onnx.signatures import InputSignature, bind_dimensions, input_signatures
-from ...graph.ir import Graph, GraphBuilder
+from ...front.onnx.context import NeedsValueError
+from ...front.onnx.source import Imported, SourceModel
+from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
+from ...graph.passes.integer_layers.recognition import is_quantized, recognise
 from ...graph.passes.simplify import simplify
-from ...graph.slices import slice_graph
 from ...graph.text import to_text
-from ...graph.types import TensorType
 from ...graph.verify import verify
 from ...options import CompileOptions, CpuOptions
 from ...pipeline.passes import Pass, Pipeline
@@ -43,8 +36,8 @@ from .segment import EXACT_PASSES, float_passes, lower_graph
 
 __all__ = [
     "compile_graph",
+    "compile_imported",
     "compile_native",
-    "is_integer",
     "load_specialising",
     "prepared_graph",
     "signature_of",
@@ -52,7 +45,7 @@ __all__ = [
 
 
 def compile_native(
-    model: onnx.ModelProto,
+    model: SourceModel,
     dims: Mapping[str, int],
     trace: Trace,
     options: LlvmOptions | None = None,
@@ -60,25 +53,42 @@ def compile_native(
 ) -> Module:
     """Compile a model for CPUs.
 
-    dims: sizes of symbolic dimensions.  passes: over the imported graph; a model that is compiled
-    as it runs has none.
+    dims: sizes of symbolic dimensions.  passes: the user's; a model that is compiled as it runs
+    has none.
     Raises ModelError for a malformed model or a dimension that it does not have,
     UnsupportedOperatorError for what there is no code for.
     """
     options = options or LlvmOptions()
-    model = bind_dimensions(model, dims)
-    signatures = input_signatures(model)
-    if any(None in each.shape for each in signatures):
-        return _specialising(model, signatures, options)
+    model = model.bind(dims)
     try:
-        graph = _imported(model, signatures)
+        imported = _imported(model)
     except NeedsValueError:
-        return _specialising(model, signatures, options)
-    trace.step("import", lambda: to_text(graph))
+        imported = None
+    if imported is None:
+        return _specialising(model, options)
+    return compile_imported(imported, trace, options, passes)
+
+
+def compile_imported(
+    imported: Imported,
+    trace: Trace,
+    options: LlvmOptions | None = None,
+    passes: tuple[Pass[Graph], ...] = (),
+) -> Module:
+    """Compile a graph for CPUs: by exact integer layers if they compute all of it."""
+    options = options or LlvmOptions()
+    trace.step("import", lambda: to_text(imported.graph))
+    layers = _integer_layers(imported)
+    if layers is None:
+        own, graph = float_passes(options.winograd, options.records), imported.graph
+    else:
+        trace.step("integer_layers", lambda: to_text(layers))
+        verify(layers)
+        own, graph = EXACT_PASSES, simplify(layers, trace.observers)
     if passes:
         graph = Pipeline(passes, trace.observers).run(graph)
-        verify(graph)
-    return compile_graph(graph, float_passes(options.winograd, options.records), trace, options)
+    verify(graph)
+    return compile_graph(graph, own, trace, options)
 
 
 def compile_graph(
@@ -106,28 +116,16 @@ def load_specialising(part: ModelPart) -> Executor:
     cpu = read_value(CpuOptions, part.options, "module", path="options")
     records = read_value(Records, part.records, "module", path="records")
     try:
-        model = onnx.load_model_from_string(bytes(part.model))
-    except Exception as error:
-        # The reader raises classes of its own.
+        model = SourceModel.from_bytes(bytes(part.model))
+    except ValueError as error:
         raise ModuleError(f"the module's model cannot be read: {error}") from None
     verify = CompileOptions.from_environment().verify
     options = LlvmOptions.of(cpu, cache=cache_directory(), records=records, verify=verify)
     return Executor(model, options)
 
 
-def is_integer(model: onnx.ModelProto) -> bool:
-    """Whether a model can be imported as a graph of integer operators."""
-    if not any(node.op_type in QUANTIZED_OPERATORS for node in model.graph.node):
-        return False
-    try:
-        import_onnx(model)
-    except CompilerError:
-        return False
-    return True
-
-
 def prepared_graph(
-    model: onnx.ModelProto, dims: Mapping[str, int], winograd: bool = True
+    model: SourceModel, dims: Mapping[str, int], winograd: bool = True
 ) -> tuple[Graph, Pipeline[Graph]]:
     """The graph of a model for CPUs, and the passes it goes through.
 
@@ -135,18 +133,20 @@ def prepared_graph(
 
     Raises ModelError for a model whose shapes stay open.
     """
-    if not dims and is_integer(model):
-        return simplify(import_onnx(model), ()), EXACT_PASSES
-    bound = bind_dimensions(model, dims)
-    signatures = input_signatures(bound)
-    for each in signatures:
-        if None in each.shape:
-            sizes = ["any" if size is None else size for size in each.shape]
-            raise ModelError(f"input {each.name!r} has shape {sizes}; bind its sizes (--dim)")
-    return _imported(bound, signatures), float_passes(winograd)
+    bound = model.bind(dims)
+    imported = _imported(bound) or bound.to_graph()
+    return prepared(imported, winograd)
 
 
-def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
+def prepared(imported: Imported, winograd: bool = True) -> tuple[Graph, Pipeline[Graph]]:
+    """As ``prepared_graph``, of a model that is imported."""
+    layers = _integer_layers(imported)
+    if layers is not None:
+        return simplify(layers, ()), EXACT_PASSES
+    return imported.graph, float_passes(winograd)
+
+
+def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
     """The inputs of the graph that ``prepared_graph`` gives."""
     graph, _ = prepared_graph(model, dims)
     return tuple(
@@ -155,55 +155,41 @@ def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[Tenso
     )
 
 
-def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Graph:
-    builder = GraphBuilder()
-    values = {}
-    for each in signatures:
-        kind = TensorType(tuple(size or 0 for size in each.shape), each.dtype)
-        values[each.name] = Tensor(builder.input(each.name, kind), kind)
-    outputs = import_model(model, values, builder)
-    for name, value in outputs:
-        if not isinstance(value, Tensor) or value.narrow is not None:
-            raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
-    names = []
-    exported: dict[str, str] = {}
-    for name, value in outputs:
-        assert isinstance(value, Tensor)
-        if value.name in builder.constants:
-            names.append(builder.constant(name, builder.constants[value.name]))
-        else:
-            names.append(builder.export(exported.get(value.name, value.name), name))
-            exported[value.name] = name
-    found = slice_graph(builder, names)
-    return Graph(
-        tuple(each.name for each in signatures), found.outputs, found.nodes, found.constants,
-        {**found.types, **{each.name: builder.types[each.name] for each in signatures}},
-    )  # fmt: skip
+def _imported(model: SourceModel) -> Imported | None:
+    """The model's graph; None when its shapes are open.
+
+    An open batch is 1 where that makes all of it integer layers, whose operators have that batch.
+    """
+    opened = model.open_sizes()
+    if not opened:
+        return model.to_graph()
+    if not model.quantizes or any(None in each.shape[1:] for each in opened):
+        return None
+    imported = model.to_graph(batch=1)
+    return imported if _integer_layers(imported) else None
 
 
-def _specialising(
-    model: onnx.ModelProto, signatures: tuple[InputSignature, ...], options: LlvmOptions
-) -> Module:
-    outputs = []
-    for value in model.graph.output:
-        tensor = value.type.tensor_type
-        if not value.type.HasField("tensor_type"):
-            raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
-        shape = tuple(dim.dim_value or -1 for dim in tensor.shape.dim)
-        try:
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        except KeyError:
-            found = type_name(tensor.elem_type)
-            raise ModelError(f"output {value.name!r} has elements of type {found}") from None
-        outputs.append(TensorSignature(value.name, shape, str(dtype)))
-    inputs = tuple(
-        TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
-        for each in signatures
+def _integer_layers(imported: Imported) -> Graph | None:
+    """The graph of integer operators, if integer layers are all that the model consists of."""
+    if not is_quantized(imported.graph):
+        return None
+    return recognise(imported.graph, imported.kinds).graph
+
+
+def _specialising(model: SourceModel, options: LlvmOptions) -> Module:
+    inputs, outputs = (
+        tuple(
+            TensorSignature(
+                each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype
+            )
+            for each in signatures
+        )
+        for signatures in (model.inputs, model.outputs)
     )
     part = ModelPart(
         inputs,
-        tuple(outputs),
-        model.SerializeToString(),
+        outputs,
+        model.to_bytes(),
         write_value(options.cpu, []),
         write_value(options.records, []),
     )

@@ -1,7 +1,5 @@
 """From a quantised model to a module for the accelerator, top to bottom."""
 
-import onnx
-
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
@@ -19,8 +17,8 @@ from dovetail.runtime.result import Timeline, TimelineEntry
 from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import ModelError
-from ...front.onnx.integer.onnx import import_onnx
 from ...graph.ir import Graph
+from ...graph.partition import Refusal
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
@@ -31,6 +29,7 @@ from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
 from ..record_files import read_plan_entries
 from ..target import Target
+from .capabilities import refusal
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
 from .layers.activation import Activation
@@ -42,32 +41,34 @@ from .plan_files import read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
-__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
+
+LANES = 16
+"""Channels of a block, where no configuration is known yet."""
 
 
 def compile_accelerated(
-    model: onnx.ModelProto,
+    layers: Graph,
     target: Target,
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
     timing: Timing,
 ) -> Module:
-    """Compile a model all of which the accelerator runs, but for a chain of host steps at both
-    ends.
+    """Compile a graph of integer operators all of which the accelerator runs, but for a chain of
+    host steps at both ends.
 
     timing: tells when instructions start and end.
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
     """
-    imported = import_onnx(model)
-    trace.step("import", lambda: to_text(imported))
-    verify(imported)
-    graph = prepare_graph(imported, trace, config.block, options.passes)
+    trace.step("integer_layers", lambda: to_text(layers))
+    verify(layers)
+    graph = prepare_graph(layers, trace, options.passes, config.block)
     return accelerate_graph(graph, target, config, options, trace, timing)
 
 
 def prepare_graph(
-    imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
+    imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = (), lanes: int = LANES
 ) -> Graph:
     """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
 
@@ -108,15 +109,9 @@ def accelerate_graph(
     return _accelerator_module(graph, partition, program, target, config)
 
 
-def require_acceleratable(model: onnx.ModelProto, lanes: int) -> None:
-    """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator.
-
-    lanes: of the accelerator.
-    """
-    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()), lanes)
-    partition = fuse(graph)
-    host_steps(partition.prefix, graph.inputs[0])
-    host_steps(partition.suffix, partition.result)
+def refuse(layers: Graph) -> Refusal | None:
+    """Why the accelerator does not run a graph of integer operators; None if it does."""
+    return refusal(prepare_graph(layers, Trace(CompileOptions())))
 
 
 def _partition_text(partition: Partition) -> str:

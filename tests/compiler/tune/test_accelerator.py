@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.front.onnx.integer.onnx import load_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.record_files import read_plan_entries
 from dovetail.compiler.targets.target import parse_target
@@ -25,7 +25,7 @@ TARGET = "vta:tiny"
 
 @pytest.fixture(scope="module")
 def subject(digits_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(load_onnx(digits_model), parse_target(TARGET))
+    return accelerator_subject(SourceModel.load(digits_model), parse_target(TARGET))
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:

@@ -33,7 +33,8 @@ from dovetail.compiler.tune.workers import LocalWorkers, Request
 from dovetail.runtime import run
 from dovetail.runtime.manifest import read_value
 from dovetail.runtime.module import Module
-from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 
 from .models import small_model
 

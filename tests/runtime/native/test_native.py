@@ -23,7 +23,8 @@ from dovetail.runtime.native import pool
 from dovetail.runtime.native.content import load_program
 from dovetail.runtime.native.device import CpuDevice
 from dovetail.runtime.native.host import host_flags, require_flags
-from dovetail.runtime.native.part import CpuPart, ModelPart
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.parts import Part
 from dovetail.runtime.result import RunResult
 

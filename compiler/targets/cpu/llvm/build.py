@@ -9,13 +9,13 @@ from typing import Any
 
 from ....loops.ir import Function
 from ....options import CpuOptions
+from ....processes.shared_work import build_with_workers
 from ....schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
 from .optimize import to_object
 from .target import CpuTarget
-from .workers import build_with_workers
 
 __all__ = ["LlvmOptions", "build_function", "build_functions"]
 

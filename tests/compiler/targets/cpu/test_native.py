@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,6 +18,7 @@ from dovetail.compiler.targets.cpu.segment import float_passes
 from dovetail.runtime import run
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
+from dovetail.runtime.native.model import ModelPart
 from dovetail.runtime.native.part import CpuPart
 
 FLOAT = TensorProto.FLOAT
@@ -87,6 +89,23 @@ def test_open_dimensions_are_specialised_as_the_module_runs() -> None:
         check(module, proto, batch)
     with pytest.raises(InputError, match=r"float32\[2, 9\]; required float32\[any, 8\]"):
         run(module, {"x": np.zeros((2, 9), np.float32)}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": {"level": "native"}}, "field options: no entry 'threads'"),
+        ({"options": 3}, "field options: found 3"),
+        ({"records": {"kernels": {"k": 1}, "tiles": {}}}, r"field records\.kernels\.k: found 1"),
+        ({"model": b"\xff"}, "the module's model cannot be read"),
+    ],
+)
+def test_a_model_with_damaged_options_is_refused(change: dict[str, Any], message: str) -> None:
+    module = compile(model("N"), "cpu")
+    (part,) = module.parts
+    assert isinstance(part, ModelPart)
+    with pytest.raises(ModuleError, match=message):
+        run(replace(module, parts=(replace(part, **change),)), np.zeros((2, 8), np.float32))
 
 
 def test_a_bound_dimension_is_compiled() -> None:
