@@ -14,21 +14,14 @@ from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
+from ..source import Imported, InputSignature
 from .context import Value
 from .element_types import ELEMENT_TYPES, type_name
 from .model import ImportRecord, import_model
 from .node import is_quantized_kind
-from .signatures import InputSignature, bind_dimensions, input_signatures
+from .signatures import bind_dimensions, input_signatures
 
-__all__ = ["Imported", "ModelSource", "SourceModel"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Imported:
-    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes."""
-
-    graph: Graph
-    kinds: Mapping[str, str]
+__all__ = ["ModelSource", "SourceModel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
