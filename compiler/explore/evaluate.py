@@ -14,7 +14,6 @@ import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
-from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import UnsupportedOperatorError
@@ -22,7 +21,6 @@ from ..front.onnx.source import SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.target import Target
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
 from .space import Design
 
@@ -105,10 +103,8 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.content)
-    target = Target(f"vta:{config.name}", config)
-    module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
-    part = accelerator_part(module)
+    graph = _graph(task.model.content, config.block)
+    part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
     return Performance(
@@ -122,10 +118,10 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(content: bytes) -> Graph:
+def _graph(content: bytes, lanes: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
     layers = SourceModel.from_bytes(content).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()))
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=lanes)
 
 
 @lru_cache(maxsize=1)

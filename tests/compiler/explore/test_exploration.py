@@ -26,9 +26,9 @@ from dovetail.compiler.explore.store import ResultFile
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
-from dovetail.compiler.targets.target import Target
 from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
 from dovetail.runtime import run
+from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
 
 CONTENT = {
@@ -79,9 +79,10 @@ def test_every_design_has_the_cycles_of_a_whole_run(
     assert len(found.results) == 4
     for result in found.results[::2]:
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
-        graph = prepare_graph(SourceModel.load(digits_model).to_integer_graph(), Trace(options))
-        target = Target("vta:here", config)
-        compiled = accelerate_graph(graph, target, config, options, Trace(options), time_program)
+        imported = SourceModel.load(digits_model).to_integer_graph()
+        graph = prepare_graph(imported, Trace(options), lanes=config.block)
+        part = accelerate_graph(graph, config, options, Trace(options), time_program)
+        compiled = Module.of_part(part)
         image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}
         # The runtime knows devices of named configurations only.
         from dovetail.isa import configs
