@@ -11,7 +11,8 @@ from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
-from .reductions import REDUCTIONS
+from .recurrent import RECURRENT
+from .reductions import ORDERED, REDUCTIONS
 from .rows import ROWS
 from .selection import SELECTION
 from .sorting import SORTING
@@ -23,10 +24,11 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
-    Kind.CONTRACTION: CONTRACTIONS,
+    Kind.CONTRACTION: {**CONTRACTIONS, **REDUCTIONS},
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,
-    Kind.ORDERED: {**DETERMINANTS, **REDUCTIONS, **SELECTION},
+    Kind.ORDERED: {**DETERMINANTS, **ORDERED, **SELECTION},
+    Kind.RECURRENT: RECURRENT,
     Kind.ROWS: ROWS,
     Kind.SORTING: SORTING,
     Kind.WINDOWS: WINDOWS,

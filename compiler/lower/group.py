@@ -8,15 +8,13 @@ from ..define.definition import Definition, Kind
 from ..define.group import GroupWriter
 from ..define.table import ANCHORS as DEFINED
 from ..graph.ir import Graph, Node
-from ..graph.operators.movement import Concatenate
 from ..loops.expressions import Buffer, Constant
-from ..loops.ir import Function, LoopKind, Stmt, loops
+from ..loops.ir import Function, Stmt
 from ..schedule.rules.cpu.machine import Machine
 from .borders import border
 from .decisions import Decisions
 from .scope import Scope
 from .table import ANCHORS
-from .transposed import tile_transposed
 
 __all__ = ["Lowered", "lower_group"]
 
@@ -59,22 +57,6 @@ def lower_group(
 @dataclass(slots=True)
 class _Lowering(GroupWriter):
     scope: Scope
-
-    def along(self, nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt:
-        """Cut into tiles where rows are read across.
-
-        Where an element comes from one of several tensors, the lanes of a block are one vector:
-        left to itself, LLVM chooses for each element.
-        """
-        tiled = tile_transposed(nest, body)
-        if tiled is not None:
-            return tiled
-        joined = any(isinstance(node.operator, Concatenate) for node in self.nodes)
-        if joined and len(nest) > 1:
-            sizes = {nest[-1][1] * each.dtype.bytes for each in self.outputs.values()}
-            if sizes == {self.scope.machine.vector_bytes}:
-                return loops(tuple(nest[:-1]), loops((nest[-1],), body, LoopKind.VECTOR))
-        return loops(tuple(nest), body)
 
     def surround(self, buffer: Buffer, pads: Sequence[tuple[int, int]], value: Constant) -> Stmt:
         """In vectors, and for threads."""

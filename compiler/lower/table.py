@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .recurrent import RECURRENT
-from .reductions import REDUCTIONS
 from .scope import Anchor
 from .winograd import WINOGRAD
 
 __all__ = ["ANCHORS"]
 
 ANCHORS: Mapping[type[Any], Anchor] = {
-    **RECURRENT,
-    **REDUCTIONS,
     **WINOGRAD,
 }
 """Operators with loops of their own."""

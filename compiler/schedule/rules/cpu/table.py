@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ....define.definition import Kind
 from .contraction import schedule_contraction
 from .elements import schedule_elements
+from .recurrent import schedule_recurrent
 from .rows import schedule_rows
 from .rule import Rule, as_it_is
 from .sorting import schedule_sorting
@@ -18,6 +19,7 @@ RULES: Mapping[Kind, Rule] = {
     Kind.ELEMENTS: schedule_elements,
     Kind.INDEXING: as_it_is,
     Kind.ORDERED: as_it_is,
+    Kind.RECURRENT: schedule_recurrent,
     Kind.ROWS: schedule_rows,
     Kind.SORTING: schedule_sorting,
     Kind.WINDOWS: schedule_windows,
