@@ -29,6 +29,8 @@ class Kind(StrEnum):
     """Comparisons of keys in blocks, and merges."""
     WINDOWS = "windows"
     """Reductions over windows that slide."""
+    WINOGRAD = "winograd"
+    """A transform of tiles, sums of products, and a transform back."""
 
 
 @dataclass(frozen=True, slots=True)

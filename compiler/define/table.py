@@ -17,6 +17,7 @@ from .rows import ROWS
 from .selection import SELECTION
 from .sorting import SORTING
 from .windows import WINDOWS
+from .winograd import WINOGRAD
 
 __all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
 
@@ -32,6 +33,7 @@ FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
     Kind.ROWS: ROWS,
     Kind.SORTING: SORTING,
     Kind.WINDOWS: WINDOWS,
+    Kind.WINOGRAD: WINOGRAD,
 }
 """Operators with loops of their own."""
 

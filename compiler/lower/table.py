@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .scope import Anchor
-from .winograd import WINOGRAD
 
 __all__ = ["ANCHORS"]
 
-ANCHORS: Mapping[type[Any], Anchor] = {
-    **WINOGRAD,
-}
+ANCHORS: Mapping[type[Any], Anchor] = {}
 """Operators with loops of their own."""

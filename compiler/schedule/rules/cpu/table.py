@@ -10,6 +10,7 @@ from .rows import schedule_rows
 from .rule import Rule, as_it_is
 from .sorting import schedule_sorting
 from .windows import schedule_windows
+from .winograd import schedule_winograd
 
 __all__ = ["RULES"]
 
@@ -23,4 +24,5 @@ RULES: Mapping[Kind, Rule] = {
     Kind.ROWS: schedule_rows,
     Kind.SORTING: schedule_sorting,
     Kind.WINDOWS: schedule_windows,
+    Kind.WINOGRAD: schedule_winograd,
 }
