@@ -1,17 +1,14 @@
 """Which changes of order keep the meaning of a program."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 from .accesses import Access, accesses
-from .affine import Linear
 from .bounds import Bounds
 from .dependence import Order, may_meet, pairs
-from .expressions import Expr, Load, Variable
 from .intrinsic import Intrinsic
 from .ir import For, LoopKind, Stmt
+from .places import places
 from .text import statement_to_text
-from .traverse import expressions, variables
 
 __all__ = [
     "carried",
@@ -43,48 +40,20 @@ def carried(
 
     Updates by one function may change theirs, unless ``reductions``.
     """
+    touched = places(loop.body)
+    open_ = {
+        name
+        for name, own in touched.by_buffer.items()
+        if any(each.writes for each in own) and not touched.apart(name, loop.variable)
+    }
+    if not open_:
+        return None
     later = {loop.variable: Order.LATER}
-    found: dict[str, list[Access]] = {}
-    for access in accesses(loop, bounds, intrinsics):
-        found.setdefault(access.buffer.name, []).append(access)
-    for group in found.values():
-        if not any(access.writes for access in group) or _apart(group, loop.variable):
-            continue
-        for first, second in pairs(group, reductions=reductions):
-            if first.loops and second.loops and may_meet(first, second, later):
-                return first, second
+    found = [each for each in accesses(loop, bounds, intrinsics) if each.buffer.name in open_]
+    for first, second in pairs(found, reductions=reductions):
+        if first.loops and second.loops and may_meet(first, second, later):
+            return first, second
     return None
-
-
-def _apart(group: Sequence[Access], name: str) -> bool:
-    """Whether one dimension alone shows that iterations of loop ``name`` touch other elements of a
-    buffer: all accesses move in it by the same step, and differ by less within an iteration.
-    """
-    return any(_differs(group, axis, name) for axis in range(len(group[0].index)))
-
-
-def _differs(group: Sequence[Access], axis: int, name: str) -> bool:
-    steps, around = set(), []
-    low, high = math.inf, -math.inf
-    for access in group:
-        inner = {loop.variable for loop in access.loops} | access.within | access.lets
-        form = access.index[axis]
-        steps.add(form.coefficient(name))
-        fixed, moving = dict[Expr, int](), dict[Expr, int]()
-        for atom, factor in form.terms.items():
-            if atom == Variable(name):
-                continue
-            used = variables(atom)
-            if name in used or any(isinstance(node, Load) for node in expressions(atom)):
-                return False
-            (moving if used & inner else fixed)[atom] = factor
-        around.append(fixed)
-        rest = Linear(form.constant, moving)
-        low = min(low, access.bounds.lower(rest))
-        high = max(high, access.bounds.upper(rest))
-    (step, *others) = steps
-    same = not others and all(each == around[0] for each in around)
-    return same and high - low < abs(step)
 
 
 def race(

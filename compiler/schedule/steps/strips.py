@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError
-from ...loops.accesses import Access, accesses
-from ...loops.affine import Linear
+from ...loops.affine import Linear, linear
 from ...loops.bounds import Bounds
 from ...loops.expressions import Buffer, Constant, Expr, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Stmt, block, loops
 from ...loops.legality import carried, describe
+from ...loops.places import Place, places
 from ...loops.rewrite import map_buffers, map_statement, substitute, substitute_expr
 from ...loops.traverse import loads, walk, written
 from .guards import decided
@@ -150,9 +150,10 @@ class _Nests:
         self.check(buffers)
         found: dict[str, set[int]] = {each.name: set() for each in buffers}
         for stmt, loop in zip(self.block.statements, self.loops, strict=True):
-            for access in accesses(stmt, self.bounds, self.intrinsics):
-                if access.buffer.name in found:
-                    found[access.buffer.name].add(self.axis(access, loop, count))
+            touched = places(stmt)
+            for name in found.keys() & touched.by_buffer.keys():
+                for place in touched.by_buffer[name]:
+                    found[name].add(self.axis(place, touched.extents, loop, count))
         if any(len(each) != 1 for each in found.values()):
             raise ScheduleError(f"{self.what}: a buffer is not gone through in one dimension")
         return {name: axis for name, (axis,) in found.items()}
@@ -180,18 +181,22 @@ class _Nests:
         found = {each.buffer.name for each in walk(self.block) if isinstance(each, Allocate)}
         return found - own
 
-    def axis(self, access: Access, loop: For, count: int) -> int:
-        """The dimension that ``loop`` moves an access in, by equal parts of it."""
+    def axis(self, place: Place, extents: Mapping[str, int], loop: For, count: int) -> int:
+        """The dimension that ``loop`` moves a place in, by equal parts of it."""
         scale = constant_extent(loop, self.what) // count
-        for axis, form in enumerate(access.index):
+        for axis, form in enumerate(map(linear, place.index)):
             step = form.coefficient(loop.variable)
             if step == 0:
                 continue
             rest = form - Linear(0, {Variable(loop.variable): step})
-            inside = access.bounds.lower(rest) >= 0 and access.bounds.upper(rest) < step
-            if inside and step * scale * count == access.buffer.shape[axis]:
+            if any(
+                not isinstance(each, Variable) or each.name not in extents for each in rest.terms
+            ):
+                break
+            least, most = rest.limits(extents)
+            if 0 <= least <= most < step and step * scale * count == place.buffer.shape[axis]:
                 return axis
-        raise ScheduleError(f"{self.what}: {access.buffer.name} is not gone through part by part")
+        raise ScheduleError(f"{self.what}: {place.buffer.name} is not gone through part by part")
 
 
 def _block(function: Function, names: Sequence[str], what: str) -> Site:
