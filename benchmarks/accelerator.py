@@ -24,6 +24,8 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Unit
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult
@@ -91,7 +93,7 @@ def measure(name: str, path: Path, config: HardwareConfig) -> Network:
     try:
         module = compile(path, f"vta:{config.name}")
         compile_seconds = time.perf_counter() - begin
-        result = module.run(random_inputs(module))
+        result = run(module, random_inputs(module))
     except DovetailError as error:
         return Network(name, error=str(error))
     assert result.cycles is not None
@@ -112,13 +114,14 @@ def measure(name: str, path: Path, config: HardwareConfig) -> Network:
 def _layers(
     module: Module, result: RunResult, config: HardwareConfig, published: dict[str, float]
 ) -> list[Layer]:
-    busy = {unit: [0] * len(module.details["layers"]) for unit in ("GEMM", "VECTOR")}
+    known = accelerator_part(module).layers
+    busy = {unit: [0] * len(known) for unit in ("GEMM", "VECTOR")}
     latency = compute_latency(config)
     for entry in result.timeline:
         if entry.unit in busy:
             busy[entry.unit][entry.layer] += entry.end - entry.start - latency[Unit[entry.unit]]
     layers = []
-    figures = profile_layers(result, module.details["layers"], config)
+    figures = profile_layers(result, known, config)
     for each, gemm, vector in zip(figures, busy["GEMM"], busy["VECTOR"], strict=True):
         dram = -(-each.dram_bytes // config.bus_bytes)
         bounds = {"gemm": gemm, "vector": vector, "dram": dram}

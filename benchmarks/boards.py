@@ -20,6 +20,7 @@ from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.isa.errors import DovetailError
+from dovetail.runtime import run
 
 NETWORKS = ("ic_resnet8", "vww_mbv1", "kws_dscnn", "ad01")
 
@@ -66,7 +67,7 @@ def measure(network: str, path: Path) -> list[Figure]:
         about = (network, board.name, config.name, config.clock_hz)
         try:
             module = compile(path, f"vta:{config.name}")
-            result = module.run(random_inputs(module), device="sim")
+            result = run(module, random_inputs(module), device="sim")
         except DovetailError as error:
             found[config.name] = Figure(*about, error=str(error))
             continue

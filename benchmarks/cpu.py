@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dovetail.compiler
-from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.options import CompileOptions, CpuOptions
 
 SLOW = {"tvm": ("squeezenet",)}
 """Networks that an engine runs which takes up to a hundred times as long as the others."""
@@ -82,7 +82,7 @@ class Benchmark:
 
     def measure(self, network: str) -> list[Measured]:
         """All engines on one network, in turn."""
-        path, threads = model_file(network, self.folder), self.options.threads
+        path, threads = model_file(network, self.folder), self.options.cpu.threads
         inputs = random_inputs(onnx.load(path))
         given = self.folder / "inputs.npz"
         np.savez(given, **inputs)
@@ -197,11 +197,11 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         place = folder or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
-        options = CompileOptions(winograd=not no_winograd, records=records)
+        options = CompileOptions(cpu=CpuOptions(winograd=not no_winograd), records=records)
         for name in networks or (INTEGER if int8 else FLOAT):
             own = [each for each in engines if name in SLOW.get(each, (name,))]
             for count in threads:
-                chosen = replace(options, threads=count)
+                chosen = replace(options, cpu=replace(options.cpu, threads=count))
                 measured += Benchmark(place, own, rounds, runs, chosen).measure(name)
                 console.print(table(measured[-len(own) :]))
     console.print(table(measured))

@@ -4,13 +4,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from transformer import bert
+from wide import to_float64
 
-from dovetail.compiler.quantize import QuantizeOptions, quantize_model
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
@@ -35,11 +37,13 @@ def model_file(name: str, folder: Path) -> Path:
     """A real model, a file, or a network that is built in ``folder``, with random weights.
 
     ``NETWORK_uint8`` is a network of ``examples/networks``, quantised.
+    Raises UsageError for a name that is none of these, and for a file that is missing.
     """
-    if name in REAL:
-        return SHARED / REAL[name]
-    if name.endswith(".onnx"):
-        return Path(name)
+    if name in REAL or name.endswith(".onnx"):
+        path = SHARED / REAL[name] if name in REAL else Path(name)
+        if not path.is_file():
+            raise click.UsageError(f"no model file {path}")
+        return path
     path = folder / f"{name}.onnx"
     if not path.is_file():
         onnx.save(_built(name), path)
@@ -50,8 +54,14 @@ def _built(name: str) -> onnx.ModelProto:
     if name == "bert":
         return bert()
     sys.path.append(str(ROOT / "examples"))
-    from networks import Options, build, calibration_images
+    from networks import NETWORKS, Options, build, calibration_images
 
+    if name.removesuffix(UINT8) not in NETWORKS:
+        known = ", ".join((*REAL, "bert", *NETWORKS))
+        raise click.UsageError(
+            f"no network is called {name!r}; known are {known}, those of examples/networks also "
+            f"with {UINT8}, and files that end in .onnx"
+        )
     if not name.endswith(UINT8):
         return build(name, Options())
     images = calibration_images(SAMPLES, Options().size)
@@ -78,22 +88,10 @@ def random_inputs(model: onnx.ModelProto) -> Arrays:
 
 
 def exact_outputs(model: onnx.ModelProto, inputs: Arrays, cache: Path) -> list[NDArray[Any]]:
-    """What the model gives when all of its floats are float64; it is changed."""
-    graph = model.graph
-    for each in graph.initializer:
-        if each.data_type == TensorProto.FLOAT:
-            wide = numpy_helper.to_array(each).astype(np.float64)
-            each.CopyFrom(numpy_helper.from_array(wide, each.name))
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for node in graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.i == TensorProto.FLOAT:
-                attribute.i = TensorProto.DOUBLE
+    """What the model gives when all of its floats are float64."""
     wide_inputs = {
         name: array.astype(np.float64) if array.dtype == np.float32 else array
         for name, array in inputs.items()
     }
-    executor = Executor(model, LlvmOptions(cache=cache, winograd=False))
+    executor = Executor(to_float64(model), LlvmOptions(cache=cache, winograd=False))
     return [np.asarray(each) for each in executor.run(wide_inputs).values()]

@@ -28,10 +28,10 @@ Run = Callable[[Arrays], list[NDArray[Any]]]
 
 def dovetail(path: Path, threads: int) -> Run:
     """This project's module, compiled before."""
-    from dovetail.runtime.module import Module
+    from dovetail.runtime import Session
 
-    module = Module.load(path)
-    return lambda inputs: list(module.run(inputs, device="cpu").outputs.values())
+    session = Session(path, "cpu")
+    return lambda inputs: session.run(None, inputs)
 
 
 def onnxruntime(path: Path, threads: int) -> Run:

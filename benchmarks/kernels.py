@@ -32,9 +32,11 @@ from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.compiler.targets.cpu.native import prepared_graph
 from dovetail.compiler.targets.cpu.segment import lower_graph
 from dovetail.isa.cache import cache_directory
-from dovetail.runtime.module import Module, TensorSignature
-from dovetail.runtime.native.content import load_program, to_content
+from dovetail.runtime.module import Module
+from dovetail.runtime.native.content import load_program, pack_constants
+from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.native.program import ProgramCode
+from dovetail.runtime.tensors import TensorSignature
 
 WARMUP = 3
 CALL = re.compile(r"^  call void @(?!dovetail_pool)", re.MULTILINE)
@@ -57,14 +59,16 @@ def timed(path: Path, threads: int) -> Timed:
     program = lower_graph(passes.run(graph), options)
     code, count = _code(program, options)
     target = CpuTarget.at_level(options.level)
-    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
+    constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
     names = [f"{call.function} {', '.join(call.origins)}" for call in all_calls(program.calls)]
     assert len(names) == count, (names, count)
-    return Timed(Module("cpu", inputs, outputs, content, sections), names)
+    flags = tuple(target.flags)
+    part = CpuPart(inputs, outputs, code, constants, data, target.cpu, flags, (), ())
+    return Timed(Module("cpu", inputs, outputs, (part,)), names)
 
 
 def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
@@ -85,10 +89,10 @@ def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
     objects = [*(each.code for each in built), to_object(text, target, Effort.LIGHT)]
     symbols = [main]
     if options.threads > 1:
-        objects, symbols = [*objects, pool_object()], [*symbols, *POOL_SYMBOLS]
+        objects, symbols = [*objects, pool_object(target.arch)], [*symbols, *POOL_SYMBOLS]
     size = memory + 8 * (count + 1)
-    pool = pool_code(options.threads)
-    image = link(objects, symbols)
+    pool = pool_code(target.arch, options.threads)
+    image = link(target.arch, objects, symbols)
     return ProgramCode(
         image, main, size, options.threads, pool, program.most_work, program.stops
     ), count
@@ -102,10 +106,13 @@ def _stamp(number: int, memory: int) -> str:
     )
 
 
-def measure(module: Module, inputs: dict[str, NDArray[Any]], runs: int) -> NDArray[np.int64]:
-    """Ticks of each call in each run: int64[runs, calls]."""
-    program = load_program(module)
-    count = int(module.details["calls"])
+def measure(
+    module: Module, inputs: dict[str, NDArray[Any]], count: int, runs: int
+) -> NDArray[np.int64]:
+    """Ticks of each of ``count`` calls in each run: int64[runs, calls]."""
+    (part,) = module.parts
+    assert isinstance(part, CpuPart)
+    program = load_program(part)
     given = [inputs[each.name] for each in module.inputs]
     results = [np.empty(each.shape, each.dtype) for each in module.outputs]
     start = program._memory_address + program.code.memory_bytes - 8 * (count + 1)
@@ -125,8 +132,8 @@ def _ticks() -> float:
     return 1e3
 
 
-def _child(module: str, inputs: str, outputs: str, runs: int) -> None:
-    np.save(outputs, measure(Module.load(Path(module)), dict(np.load(inputs)), runs))
+def _child(module: str, inputs: str, outputs: str, count: int, runs: int) -> None:
+    np.save(outputs, measure(Module.load(Path(module)), dict(np.load(inputs)), count, runs))
 
 
 @click.command()
@@ -156,13 +163,13 @@ def main(
         for count in threads:
             found = timed(path, count)
             names = found.names
-            found.module.details["calls"] = len(names)
             found.module.save(place / f"{count}.dvt")
         ticks: dict[int, list[NDArray[np.int64]]] = {count: [] for count in threads}
         for _ in range(rounds):
             for count in threads:
-                given = [place / f"{count}.dvt", place / "inputs.npz", place / "ticks.npy", runs]
-                command = [sys.executable, __file__, "--child", *map(str, given)]
+                given = [place / f"{count}.dvt", place / "inputs.npz", place / "ticks.npy"]
+                command = [sys.executable, __file__, "--child"]
+                command += map(str, (*given, len(names), runs))
                 subprocess.run(command, check=True)
                 ticks[count].append(np.load(place / "ticks.npy"))
     rate = _ticks()
@@ -182,6 +189,6 @@ def main(
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        _child(*sys.argv[2:5], int(sys.argv[5]))
+        _child(*sys.argv[2:5], *map(int, sys.argv[5:7]))
     else:
         main()

@@ -17,6 +17,7 @@ from rich.table import Table
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.runtime import run
 
 DEFAULT = ("resnet18", "ic_resnet8", "vww_mbv1", "mobilenet_v2_int8")
 
@@ -34,7 +35,7 @@ class Figures:
 def measure(name: str, path: Path, target: str, overlap: Overlap) -> Figures:
     """Compile and run once, on random input."""
     module = compile(path, target=target, options=CompileOptions(overlap=overlap))
-    result = module.run(random_inputs(module), device="sim")
+    result = run(module, random_inputs(module), device="sim")
     assert result.cycles is not None
     return Figures(name, overlap.value, result.cycles, result.gemm_utilization or 0.0)
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import onnx
 
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.isa.cache import cache_directory
 
 __all__ = ["ModelFile", "models"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"
-SOURCES = (ROOT / "examples" / "networks", ROOT / "compiler" / "quantize")
+SOURCES = (ROOT / "examples" / "networks", ROOT / "compiler" / "front" / "onnx" / "quantize")
 """What a quantised network depends on."""
 SAMPLES = 4
 

@@ -17,8 +17,9 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.launch import Launch, LaunchResult
-from dovetail.runtime.executor import prepare_launch
-from dovetail.runtime.targets import open_device
+from dovetail.runtime.accelerator.device import prepare_launch
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.devices import open_launcher
 from dovetail.vta_hw.build import build_harness
 
 
@@ -44,7 +45,8 @@ def differences(sim: LaunchResult, rtl: LaunchResult) -> list[str]:
 def prepare(model: ModelFile, config: HardwareConfig) -> Launch:
     """One inference of a network on a random input; all of DRAM is compared afterwards."""
     module = compile(model.path(), f"vta:{config.name}")
-    return dataclasses.replace(prepare_launch(module, config, random_inputs(module)), reads=None)
+    launch = prepare_launch(accelerator_part(module), random_inputs(module))
+    return dataclasses.replace(launch, reads=None)
 
 
 @click.command()
@@ -67,7 +69,7 @@ def main(names: tuple[str, ...], config_name: str) -> None:
         results = {}
         for device in ("sim", "rtl"):
             with console.status(f"{name} on {device}"):
-                results[device] = open_device(device).run(launch)
+                results[device] = open_launcher(device).run(launch)
         sim, rtl = results["sim"], results["rtl"]
         wrong = differences(sim, rtl)
         failed |= bool(wrong)

@@ -27,8 +27,9 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import find_config
 from dovetail.isa.launch import Launch
-from dovetail.runtime.executor import prepare_launch
-from dovetail.runtime.targets import open_device
+from dovetail.runtime.accelerator.device import prepare_launch
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.devices import open_launcher
 from dovetail.vta_hw.build import build_harness
 from dovetail.vta_sim.timing import time_program
 
@@ -69,7 +70,7 @@ class Measured:
 
 def measure(name: str, launch: Launch, repetitions: int) -> Measured:
     """Run ``launch`` on both, in turn; DRAM, counters and cycles must be equal."""
-    sim_device, rtl_device = open_device("sim"), open_device("rtl")
+    sim_device, rtl_device = open_launcher("sim"), open_launcher("rtl")
     simulator, clock, rtl = [], [], []
     for _ in range(repetitions):
         sim = sim_device.run(launch)
@@ -99,7 +100,7 @@ def time_clock(launch: Launch) -> tuple[float, dict[str, int]]:
 def network_launch(path: Path) -> Launch:
     """One inference of a model on a random input; all of DRAM is compared."""
     module = compile(path, target=f"vta:{CONFIG.name}")
-    launch = prepare_launch(module, CONFIG, random_inputs(module))
+    launch = prepare_launch(accelerator_part(module), random_inputs(module))
     return Launch(CONFIG, launch.dram, launch.program_address, launch.program_count)
 
 
@@ -143,7 +144,7 @@ def main(names: tuple[str, ...], repetitions: int, json_path: Path | None) -> No
     console, known = Console(highlight=False, width=width), models()
     layer = convolution_launch(CONFIG, 56, 64).launch
     with console.status("compiling the simulator and building the RTL in an empty cache"):
-        first_seconds = time_empty(lambda: open_device("sim").run(layer))
+        first_seconds = time_empty(lambda: open_launcher("sim").run(layer))
         build_seconds = time_empty(lambda: build_harness(CONFIG))
     results = []
     for name in (LAYER, *(names or NETWORKS)):

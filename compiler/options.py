@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .graph.ir import Graph
     from .pipeline.passes import Pass
 
-__all__ = ["MOST_WORK", "CompileOptions", "Overlap"]
+__all__ = ["MOST_WORK", "CompileOptions", "CpuOptions", "Overlap"]
 
 MOST_WORK = 10**15
 """Elements that a run of machine code may read and write, unless the user says otherwise: vector
@@ -32,6 +32,22 @@ class Overlap(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class CpuOptions:
+    """What code for CPUs is made for.
+
+    level: the CPU: ``native``, or a level of ``targets/cpu/arch``.  threads: that it runs on.
+    most_work: elements that a run of it may read and write in its loops.
+    winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
+    less exact (docs/cpu.md).
+    """
+
+    level: str = "native"
+    threads: int = 1
+    most_work: int = MOST_WORK
+    winograd: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class CompileOptions:
     """dump: folder that gets the text of every intermediate form; None for none.
 
@@ -41,11 +57,7 @@ class CompileOptions:
     overlap: how far the accelerator's program hides latency.
     plans: file of plans for the accelerator: those that are there are used again, new ones added.
     passes: of one's own, over the graph, after it was imported and simplified.
-    threads: that code for CPUs runs on.
-    cpu_level: the CPU it is for: native, x86-64, avx2, avx512 or avx512vnni.
-    most_work: elements that a run of it may read and write in its loops.
-    winograd: whether it may compute float convolutions by Winograd's tiles, which is faster and
-    less exact (docs/cpu.md).
+    cpu: what code for CPUs is made for.
     records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
     ones the last file's.
     """
@@ -56,10 +68,7 @@ class CompileOptions:
     overlap: Overlap = Overlap.LAYERS
     plans: Path | None = None
     passes: "tuple[Pass[Graph], ...]" = ()
-    threads: int = 1
-    cpu_level: str = "native"
-    most_work: int = MOST_WORK
-    winograd: bool = True
+    cpu: CpuOptions = CpuOptions()
     records: tuple[Path, ...] = ()
 
     @classmethod
@@ -74,6 +83,8 @@ class CompileOptions:
             verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
             time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
             overlap=Overlap(os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS),
-            most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
-            winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
+            cpu=CpuOptions(
+                most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
+                winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
+            ),
         )

@@ -152,6 +152,8 @@ class HardwareConfig:
                 "the matrix core has a clock of its own only between the registers of deep "
                 "pipelines: set deep_pipelines, or core_clock_ratio = 1"
             )
+        if self.clock_hz < 1:
+            raise ConfigError(f"{self.name}: clock_hz = {self.clock_hz}; required at least 1")
         if self.block % self.bus_bytes:
             raise ConfigError(
                 f"{self.name}: bus_bytes = {self.bus_bytes} does not divide block = {self.block}; "

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +36,7 @@ def replace_file(path: Path, parts: Sequence[Content], mode: int = 0o666) -> Non
         kind = KINDS[stat.S_IFMT(present.st_mode)]
         raise OSError(0, f"it is {kind}; required a file, or a name that is free")
     place = Path(os.path.realpath(path))
-    beside = place.parent / f".{secrets.token_hex(8)}"
+    beside = place.parent / f".{os.urandom(8).hex()}"
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as file:

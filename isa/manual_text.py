@@ -1,5 +1,7 @@
 """Prose and pseudo-code of the manual; ``document`` puts them between the generated tables."""
 
+from .instruction_formats import VECTOR_LEVELS
+from .instructions import Finish, Fold
 from .memories import Memory
 
 __all__ = [
@@ -76,24 +78,30 @@ Bank locks keep the machine's timing simple; **they are no substitute for tokens
 units gets a bank first depends on memory's timing.
 """
 
-RULES = """
+RULES = f"""
 ## Rules for programs
 
 The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION):
 
 - the opcode is not 1 to 4, or a reserved bit is 1;
 - `wait` or `post` names the instruction's own unit;
-- LOAD: `memory` is above 5; `count_z`, the rows or the columns of the padded block are 0;
+- LOAD: `memory` is above {len(Memory) - 1}; `count_z`, the rows or the columns of the padded block
+  are 0;
 - STORE: a count is 0;
-- LOAD and STORE: `dram_address`, `dram_stride_y` or `dram_stride_z` is not a multiple of the bytes
-  of a word;
+- STORE, and LOAD without a `step`: `dram_address`, `dram_stride_y` or `dram_stride_z` is not a
+  multiple of the bytes of a word;
+- LOAD with a `step`: `memory` is not ACT, `pad_x_before` or `pad_x_after` is not 0, `step` is less
+  than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
+  (`dram_address` may be any);
 - GEMM and VECTOR: an extent is 0;
-- VECTOR: `fold` is above 4, `multiplier` or `finish` above 2, `rounding` not 0, `reduction_levels`
-  not 1 to 5, `lookup` is 1 with destination ACC, `tab_address` is not a multiple of 256, or `low`
-  is above `high`. These rules hold whether or not the instruction uses the field.
+- VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)}, `rounding` not 0,
+  `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is
+  not a multiple of 256, or `low` is above `high`. These rules hold whether or not the
+  instruction uses the field.
 
-What follows has no defined result, and `dovetail assemble` refuses what can be seen in one
-instruction (the second, third and fourth):
+What follows has no defined result: the simulator and the hardware may leave different memory.
+`dovetail assemble` refuses what can be seen in one instruction (the second, third and fourth), the
+compiler's checker all but the last two:
 
 - two instructions of different units touch one word, at least one writes it, and no chain of tokens
   orders them;

@@ -92,6 +92,15 @@ class SdramTiming:
     power_up: int
     io_delay: int = 0
 
+    def __post_init__(self) -> None:
+        chip = self.chip
+        times = (self.rcd, self.rp, self.ras, self.rfc, self.wr, self.cas, self.refresh)
+        sizes = (chip.banks, chip.rows, chip.columns)
+        if min(*times, *sizes, self.power_up, self.io_delay + 1) < 1:
+            raise ConfigError(f"{chip.name}: sizes {sizes}, times {times}; required at least 1")
+        if any(size & (size - 1) for size in sizes):
+            raise ConfigError(f"{chip.name}: sizes {sizes}; required powers of two")
+
     @property
     def read_latency(self) -> int:
         """From a READ that is decided to the cycle of its beat on the bus, if it is the last."""

@@ -1,15 +1,60 @@
-"""What a device that runs accelerator programs does."""
+"""What a device does: it makes a part of a module ready, and runs it."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dovetail.isa.launch import Launch, LaunchResult
+from numpy.typing import NDArray
 
-__all__ = ["Device"]
+from .parts import Part
+from .result import RunResult
+
+if TYPE_CHECKING:
+    from dovetail.isa.launch import Launch, LaunchResult
+
+__all__ = ["Device", "Launcher", "Ready"]
+
+
+class Ready(Protocol):
+    """A part that is ready to run, as often as wanted."""
+
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> RunResult:
+        """One run.
+
+        inputs: the part's by name, of its signatures; perhaps others beside them.
+        Raises InputError for values that the model cannot take, DeviceError when the device stops
+        with an error.
+        """
+        ...
 
 
 class Device(Protocol):
-    """Runs accelerator programs; satisfied structurally."""
+    """Runs parts of modules; satisfied structurally."""
 
-    def run(self, launch: Launch) -> LaunchResult:
+    @property
+    def name(self) -> str:
+        """As the user calls it: "sim", "sim:tiny", "board:ulx3s@/dev/ttyUSB0"."""
+        ...
+
+    @property
+    def target_kind(self) -> str:
+        """The kind of targets whose parts it runs: "vta", "cpu"."""
+        ...
+
+    def prepare(self, part: Part) -> Ready:
+        """``part``, ready to run.
+
+        Raises DeviceError when the device cannot run it, ModuleError when it is damaged.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what others may want, a port for instance; the next run takes it again."""
+        ...
+
+
+class Launcher(Protocol):
+    """Runs programs of an accelerator: what simulator, RTL and boards do below ``Device``."""
+
+    def run(self, launch: "Launch") -> "LaunchResult":
         """Run to the end, or to an error; the launch is not changed."""
         ...

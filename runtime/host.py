@@ -1,22 +1,21 @@
-"""What the host computes around a launch: a NumPy function for each step, and their serial form.
+"""What the host computes around a launch: a NumPy function for each step.
 
 The graph interpreter of the compiler uses the same functions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ModuleError
+from .errors import InputError
 
 __all__ = [
     "dequantize",
     "pack",
     "pack_rows",
     "quantize",
-    "run_steps",
     "shift128",
     "softmax",
     "unpack",
@@ -91,30 +90,3 @@ def unpack(x: Array, shape: Sequence[int]) -> Array:
     blocks, height, width, lanes = x.shape
     image = x.transpose(1, 2, 0, 3).reshape(height, width, blocks * lanes)
     return np.ascontiguousarray(image[:, :, : shape[-1]]).reshape(shape)
-
-
-STEPS: dict[str, Callable[..., Array]] = {
-    "quantize": quantize,
-    "dequantize": dequantize,
-    "softmax": softmax,
-    "shift128": shift128,
-    "reshape": lambda x, shape: x.reshape(shape),
-    "transpose": lambda x, permutation: np.ascontiguousarray(x.transpose(permutation)),
-}
-
-
-def run_steps(steps: Sequence[Mapping[str, Any]], x: Array) -> Array:
-    """Apply ``steps`` one after the other: each names a function of this module and its parameters.
-
-    Raises ModuleError for a step that is unknown or lacks a parameter.
-    """
-    for step in steps:
-        parameters = dict(step)
-        function = STEPS.get(str(parameters.pop("step", "")))
-        if function is None:
-            raise ModuleError(f"host step {dict(step)} is unknown; there are: {', '.join(STEPS)}")
-        try:
-            x = function(x, **parameters)
-        except TypeError as error:
-            raise ModuleError(f"host step {dict(step)} cannot be run: {error}") from None
-    return x

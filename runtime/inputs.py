@@ -1,15 +1,15 @@
 """Input tensors as the user gives them: taken as arrays, and held to a module's signatures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .module import Module
+from .tensors import TensorSignature
 
-__all__ = ["as_array", "check_inputs"]
+__all__ = ["as_array", "check_inputs", "name_inputs"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -27,27 +27,36 @@ def as_array(name: str, value: Any) -> Any:
         ) from None
 
 
-def check_inputs(module: Module, inputs: Arrays) -> None:
-    """Raises InputError unless these are the inputs of ``module``, of its shapes and types."""
-    wanted = {tensor.name: tensor for tensor in module.inputs}
+def name_inputs(signatures: Sequence[TensorSignature], inputs: Any) -> dict[str, Any]:
+    """Inputs by name; an array by itself is the only input.
+
+    Raises InputError for an array by itself where there are other than one, and for a tensor that
+    NumPy cannot read.
+    """
+    if not isinstance(inputs, Mapping):
+        if len(signatures) != 1:
+            names = ", ".join(tensor.name for tensor in signatures)
+            raise InputError(f"one array for the inputs {names}; required a mapping by name")
+        inputs = {signatures[0].name: inputs}
+    return {name: as_array(name, value) for name, value in inputs.items()}
+
+
+def check_inputs(signatures: Sequence[TensorSignature], inputs: Arrays) -> None:
+    """Raises InputError unless these are the inputs with ``signatures``."""
+    wanted = {tensor.name: tensor for tensor in signatures}
     for name in inputs:
         if name not in wanted:
             raise InputError(
                 f"the model has no input {name!r}; its inputs are: {', '.join(wanted)}"
             )
     for name, tensor in wanted.items():
-        sizes = ", ".join("any" if size < 0 else str(size) for size in tensor.shape)
-        required = f"{tensor.dtype}[{sizes}]"
         if name not in inputs:
-            raise InputError(f"input {name!r} is missing; required {required}")
+            raise InputError(f"input {name!r} is missing; required {tensor.kind}")
         found = inputs[name]
         if not isinstance(found, np.ndarray):
             kind = type(found).__name__
-            raise InputError(f"input {name!r} is a {kind}; required an array, {required}")
-        fits = len(found.shape) == len(tensor.shape) and all(
-            wanted in (size, -1) for size, wanted in zip(found.shape, tensor.shape, strict=True)
-        )
-        if not fits or found.dtype != np.dtype(tensor.dtype):
+            raise InputError(f"input {name!r} is a {kind}; required an array, {tensor.kind}")
+        if not tensor.fits(found):
             raise InputError(
-                f"input {name!r} is {found.dtype}{list(found.shape)}; required {required}"
+                f"input {name!r} is {found.dtype}{list(found.shape)}; required {tensor.kind}"
             )

@@ -2,164 +2,122 @@
 
 A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian),
 the manifest (JSON, UTF-8), the sections, one after the other, and the digest of everything before
-it (``files.py``).  The manifest lists each section's name and length; blanks at its end let the
-sections begin at a multiple of 64 bytes.
+it (``files.py``).  The manifest lists the length of each section; each begins at a multiple of 64
+bytes, with blanks before the first and zeros before the others.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ModuleError
 from .files import DIGEST_BYTES, digest, read_file, write_whole
-from .result import RunResult
+from .manifest import Content, read_value, write_value
+from .parts import PARTS, Part, part_class
+from .tensors import TensorSignature
 
-__all__ = ["FORMAT_VERSION", "Module", "TensorSignature"]
+__all__ = ["FORMAT_VERSION", "Module", "Placement"]
 
 MAGIC = b"DOVETAIL"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 ALIGNMENT = 64
-"""Of the first section; what needs it in a later one sees to the lengths before it."""
+"""Of every section."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSignature:
-    """Name, shape and element type (a NumPy name) of an input or output; -1 is any size."""
+class Placement(NamedTuple):
+    """Where a node of the model runs, and why there."""
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        sizes = ", ".join("any" if size < 0 else str(size) for size in self.shape)
-        return f"{self.name}: {self.dtype}[{sizes}]"
+    node: str
+    operator: str
+    where: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A compiled model.
+    """A compiled model: parts that run in order and pass tensors to each other by name.
 
     target: as given to the compiler, completed ("vta:zynq7020", "cpu").
-    details: what the target needs besides bytes; JSON values only.
-    sections: bytes by name; of a module for CPUs that was read, parts of the file's content.
+    placement: where each node of the model runs, if that is not all in one part.
     """
 
     target: str
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
-    details: Mapping[str, Any]
-    sections: Mapping[str, Any]
+    parts: tuple[Part, ...]
+    placement: tuple[Placement, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError when a part or the module lacks a tensor, or has two of one name."""
+        known = _named(self.inputs, "the inputs")
+        for number, part in enumerate(self.parts):
+            for tensor in part.inputs:
+                _require(known, tensor, f"part {number}")
+            known |= _named(part.outputs, f"part {number}")
+        for tensor in _named(self.outputs, "the outputs").values():
+            _require(known, tensor, "the outputs")
 
     def __repr__(self) -> str:
         given, found = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
-        size = sum(map(len, self.sections.values()))
+        sections: list[Content] = []
+        write_value(self.parts, sections)
+        size = sum(map(len, sections))
         return f"<Module {self.target}: ({given}) -> ({found}), {size:,} bytes>"
 
     def _repr_html_(self) -> str:
         from .html import table
 
-        layers = self.details.get("layers", ())
-        rows = [(each["name"], each["kind"], each["macs"], each["dram_bytes"]) for each in layers]
+        layers = [layer for part in self.parts for layer in getattr(part, "layers", ())]
+        rows = [(each.name, each.kind, each.macs, each.dram_bytes) for each in layers]
         return table(repr(self), ("layer", "operators", "MACs", "DRAM bytes"), rows)
-
-    def run(self, inputs: Mapping[str, Any], device: str = "sim") -> RunResult:
-        """Run on the device called ``device``.
-
-        inputs: NumPy arrays, or tensors of any other library that speaks DLPack (PyTorch, JAX, ...)
-        in the CPU's memory; they are not copied.
-        Raises InputError for a wrong name, shape or type, DeviceError when the device is unknown,
-        is for something else, or stops with an error.
-        """
-        if self.target == "cpu":
-            from .native.execute import execute_native
-
-            return execute_native(self, inputs, device)
-        from .executor import execute
-
-        return execute(self, inputs, device)
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
         return b"".join(self._content())
 
-    def _content(self) -> list[bytes]:
-        """The content of the file, in parts."""
-        manifest = {
+    def _content(self) -> list[Content]:
+        """The content of the file, in pieces."""
+        sections: list[Content] = []
+        parts = [(part.kind, write_value(part, sections)) for part in self.parts]
+        values = {
             "format": FORMAT_VERSION,
             "target": self.target,
-            "inputs": [_to_json(tensor) for tensor in self.inputs],
-            "outputs": [_to_json(tensor) for tensor in self.outputs],
-            "details": dict(self.details),
-            "sections": [[name, len(data)] for name, data in self.sections.items()],
+            "inputs": write_value(self.inputs, sections),
+            "outputs": write_value(self.outputs, sections),
+            "parts": parts,
+            "placement": self.placement,
+            "sections": [len(each) for each in sections],
         }
-        text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+        text = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
         text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNMENT)
-        head = MAGIC + len(text).to_bytes(8, "little") + text
-        parts = [head, *self.sections.values()]
-        return [*parts, digest(*parts)]
+        pieces: list[Content] = [MAGIC + len(text).to_bytes(8, "little") + text]
+        for each in sections:
+            pieces += [each, bytes(-len(each) % ALIGNMENT)]
+        return [*pieces, digest(*pieces)]
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         write_whole(path, self._content())
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview, where: str = "module") -> "Module":
+    def from_bytes(
+        cls,
+        data: bytes | memoryview,
+        where: str = "module",
+        kinds: Mapping[str, type[Part]] | None = None,
+    ) -> "Module":
         """Read the content of a file; ``where`` names it in errors.
 
+        kinds: of parts, beside those of ``PARTS``.
         Raises ModuleError when it is not a module, is damaged, or is of another format version.
         """
-        return cls._read(memoryview(data), digest(memoryview(data)[:-DIGEST_BYTES]), where)
+        view = memoryview(data)
+        return cls._read(view, digest(view[:-DIGEST_BYTES]), where, kinds or {})
 
     @classmethod
-    def _read(cls, data: memoryview, found: bytes, where: str) -> "Module":
-        """found: the digest of what is before the one in ``data``."""
-        smallest = len(MAGIC) + 8 + DIGEST_BYTES
-        if len(data) < smallest or data[: len(MAGIC)] != MAGIC:
-            raise ModuleError(
-                f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
-                f"{bytes(data[:8])!r}); make one with: dovetail compile"
-            )
-        body = data[:-DIGEST_BYTES]
-        if found != data[-DIGEST_BYTES:]:
-            raise ModuleError(
-                f"{where} is damaged: its content does not match its checksum (truncated, or bits "
-                "changed), or it is of an older version; compile it again"
-            )
-        start = len(MAGIC) + 8
-        length = int.from_bytes(data[len(MAGIC) : start], "little")
-        try:
-            manifest = json.loads(bytes(body[start : start + length]))
-            return cls._parse(manifest, body[start + length :])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            problem = f"no entry {error}" if isinstance(error, KeyError) else error
-            raise ModuleError(f"{where} has a manifest that cannot be read: {problem}") from None
-
-    @classmethod
-    def _parse(cls, manifest: dict[str, Any], rest: memoryview) -> "Module":
-        if manifest["format"] != FORMAT_VERSION:
-            raise ValueError(f"format {manifest['format']}; required {FORMAT_VERSION}")
-        sections: dict[str, bytes | memoryview] = {}
-        place = 0
-        for name, size in manifest["sections"]:
-            if name in sections or size < 0:
-                raise ValueError(f"section {name!r} twice, or of a size below 0")
-            part = rest[place : place + size]
-            sections[name] = part if manifest["target"] == "cpu" else bytes(part)
-            place += size
-        if place != len(rest):
-            raise ValueError(f"{len(rest)} bytes of sections; the manifest lists {place}")
-        return cls(
-            manifest["target"],
-            tuple(_from_json(tensor) for tensor in manifest["inputs"]),
-            tuple(_from_json(tensor) for tensor in manifest["outputs"]),
-            manifest["details"],
-            sections,
-        )
-
-    @classmethod
-    def load(cls, path: Path) -> "Module":
+    def load(cls, path: Path, kinds: Mapping[str, type[Part]] | None = None) -> "Module":
         """Read a file.
 
         Raises ModuleError as ``from_bytes`` does, and when there is no such file.
@@ -168,12 +126,111 @@ class Module:
             data, found = read_file(path)
         except OSError as error:
             raise ModuleError(f"cannot read module {path}: {error.strerror}") from None
-        return cls._read(data, found, str(path))
+        return cls._read(data, found, str(path), kinds or {})
+
+    @classmethod
+    def _read(
+        cls, data: memoryview, found: bytes, where: str, kinds: Mapping[str, type[Part]]
+    ) -> "Module":
+        """found: the digest of what is before the one in ``data``."""
+        smallest = len(MAGIC) + 8 + DIGEST_BYTES
+        if len(data) < smallest or data[: len(MAGIC)] != MAGIC:
+            raise ModuleError(
+                f"{where} is not a dovetail module (found {len(data)} bytes, beginning "
+                f"{bytes(data[:8])!r}); make one with: dovetail compile"
+            )
+        start = len(MAGIC) + 8
+        end = start + int.from_bytes(data[len(MAGIC) : start], "little")
+        manifest = _manifest(data[start:end], found == data[-DIGEST_BYTES:], where)
+        read: dict[str, Any] = {
+            name: read_value(kind, manifest[name], where, path=name)
+            for name, kind in ENTRIES.items()
+        }
+        sections = _cut(read["sections"], data[end:-DIGEST_BYTES], where)
+        parts = []
+        for number, (kind, content) in enumerate(read["parts"]):
+            if kind not in PARTS and kind not in kinds:
+                raise ModuleError(
+                    f"{where} has a part of an unknown kind {kind!r}; there are: "
+                    f"{', '.join((*PARTS, *kinds))}"
+                )
+            chosen = kinds[kind] if kind in kinds else part_class(kind)
+            parts.append(read_value(chosen, content, where, sections, f"parts[{number}]"))
+        try:
+            return cls(
+                read["target"], read["inputs"], read["outputs"], tuple(parts), read["placement"]
+            )
+        except ModuleError as error:
+            raise ModuleError(f"{where}: {error}; compile it again") from None
 
 
-def _to_json(tensor: TensorSignature) -> dict[str, Any]:
-    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+ENTRIES: dict[str, Any] = {
+    "format": int,
+    "target": str,
+    "inputs": tuple[TensorSignature, ...],
+    "outputs": tuple[TensorSignature, ...],
+    "parts": tuple[tuple[str, object], ...],
+    "placement": tuple[Placement, ...],
+    "sections": tuple[int, ...],
+}
+"""Of the manifest; a part is its kind and its fields, a section its length."""
 
 
-def _from_json(values: dict[str, Any]) -> TensorSignature:
-    return TensorSignature(values["name"], tuple(values["shape"]), values["dtype"])
+def _named(tensors: tuple[TensorSignature, ...], where: str) -> dict[str, TensorSignature]:
+    """By name.  Raises ModuleError for two of one name."""
+    found = {tensor.name: tensor for tensor in tensors}
+    if len(found) < len(tensors):
+        raise ModuleError(f"{where}: two tensors of one name among {', '.join(found)}")
+    return found
+
+
+def _require(known: Mapping[str, TensorSignature], tensor: TensorSignature, where: str) -> None:
+    found = known.get(tensor.name)
+    if found is None:
+        raise ModuleError(f"{where}: no tensor {tensor.name!r}; there are: {', '.join(known)}")
+    fits = len(found.shape) == len(tensor.shape) and all(
+        mine == other or -1 in (mine, other)
+        for mine, other in zip(found.shape, tensor.shape, strict=True)
+    )
+    if not fits or found.dtype != tensor.dtype:
+        raise ModuleError(f"{where}: found tensor {found}, required {tensor}")
+
+
+def _manifest(text: memoryview, is_whole: bool, where: str) -> dict[str, object]:
+    """The manifest of a file of this format, whose digest is right if it ``is_whole``."""
+    try:
+        found = json.loads(bytes(text))
+        problem = f"required are the entries {', '.join(ENTRIES)}"
+    except (ValueError, RecursionError) as error:
+        found, problem = None, str(error)
+    version = found.get("format") if isinstance(found, dict) else None
+    if type(version) is int and version != FORMAT_VERSION:
+        raise ModuleError(
+            f"{where} is a module of format {version}; this version reads format "
+            f"{FORMAT_VERSION}: compile the model again"
+        )
+    if not is_whole:
+        raise ModuleError(
+            f"{where} is damaged: its content does not match its checksum (truncated, or bits "
+            "changed); compile it again"
+        )
+    if not isinstance(found, dict) or type(version) is not int or {*found} != {*ENTRIES}:
+        raise ModuleError(f"{where} has a manifest that cannot be read: {problem}")
+    return found
+
+
+def _cut(lengths: tuple[int, ...], rest: memoryview, where: str) -> list[memoryview]:
+    """The sections of these lengths."""
+    found = []
+    place = 0
+    for length in lengths:
+        if length < 0:
+            raise ModuleError(f"{where} has a section of {length} bytes; compile it again")
+        found.append(rest[place : place + length])
+        place += length + -length % ALIGNMENT
+    if place != len(rest):
+        raise ModuleError(
+            f"{where} has {len(rest)} bytes of sections, the manifest lists {place}; "
+            "compile it again"
+        )
+    return found

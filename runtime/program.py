@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.launch import Launch
 
+from .accelerator.launch import account, find_launcher, run_launch
 from .errors import InputError
-from .launch import account, find_device, run_launch
 from .result import RunResult
 
 __all__ = ["run_program"]
@@ -33,7 +33,7 @@ def run_program(
         raise InputError(
             f"a program of {len(code)} bytes; required a multiple of {INSTRUCTION_BYTES}, not 0"
         )
-    device = find_device(device_name, config)
+    device = find_launcher(device_name, config)
     address = -(-dram.size // INSTRUCTION_BYTES) * INSTRUCTION_BYTES
     image = np.zeros(address + len(code), np.uint8)
     image[: dram.size] = dram

@@ -1,12 +1,12 @@
 """What running a module gives."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["RunResult", "Timeline", "TimelineEntry"]
+__all__ = ["RunResult", "Timeline", "TimelineEntry", "join_results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +75,46 @@ class RunResult:
         )
         found = {name: getattr(self, name) for name in names}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def join_results(
+    results: Sequence[RunResult],
+    outputs: Mapping[str, NDArray[Any]],
+    device: str,
+    wall_seconds: float,
+) -> RunResult:
+    """What running parts in order gave: figures of accelerators added up, the time of other parts
+    as the host's.
+
+    The timeline is that of a single accelerator; those of several have no common clock.
+    """
+    counted = [each for each in results if each.cycles is not None]
+    if not counted:
+        return RunResult(outputs, device, wall_seconds, 0.0, sum(r.device_seconds for r in results))
+    others = sum(each.wall_seconds for each in results if each.cycles is None)
+    if len(counted) == 1:
+        host = counted[0].host_seconds + others
+        return replace(
+            counted[0], outputs=outputs, device=device, wall_seconds=wall_seconds, host_seconds=host
+        )
+
+    def total(name: str) -> Any:
+        return sum(getattr(each, name) for each in counted)
+
+    possible = sum((r.macs or 0) / r.gemm_utilization for r in counted if r.gemm_utilization)
+    return RunResult(
+        outputs=outputs,
+        device=device,
+        wall_seconds=wall_seconds,
+        host_seconds=total("host_seconds") + others,
+        device_seconds=total("device_seconds"),
+        cycles=total("cycles"),
+        macs=total("macs"),
+        gemm_busy_cycles=total("gemm_busy_cycles"),
+        gemm_utilization=total("macs") / possible if possible else 0.0,
+        dram_bytes_read=total("dram_bytes_read"),
+        dram_bytes_written=total("dram_bytes_written"),
+        counters={
+            name: sum(each.counters[name] for each in counted) for name in counted[0].counters
+        },
+    )

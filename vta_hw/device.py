@@ -1,4 +1,4 @@
-"""The RTL as a device of the runtime; it satisfies ``dovetail.runtime.device`` structurally."""
+"""The RTL as a device of the runtime; it satisfies ``Launcher`` of ``dovetail.runtime.device``."""
 
 from collections.abc import Sequence
 from dataclasses import replace

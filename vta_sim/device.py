@@ -1,4 +1,4 @@
-"""The simulator behind the runtime's device protocol."""
+"""The simulator as a launcher of the runtime."""
 
 import time
 

@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from ..front.onnx.source import ModelSource, SourceModel
 from ..graph.interpreter import run
+from ..graph.ir import Graph
+from ..pipeline.passes import Pipeline
 from ..program.ir import Call
 from ..targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from ..targets.cpu.native import prepared_graph
 from ..targets.cpu.segment import Segment, compile_segment
 
-__all__ = ["Difference", "ModelCheck", "check_model", "compare"]
+__all__ = ["Difference", "ModelCheck", "check_graph", "check_model", "compare"]
 
 Array = NDArray[Any]
 
@@ -55,7 +57,7 @@ class ModelCheck:
 
 
 def check_model(
-    model: onnx.ModelProto,
+    model: ModelSource,
     inputs: Mapping[str, Array],
     dims: Mapping[str, int] | None = None,
     options: LlvmOptions | None = None,
@@ -66,7 +68,19 @@ def check_model(
     importing raises.
     """
     options = options or LlvmOptions()
-    graph, passes = prepared_graph(model, dims or {}, options.winograd)
+    return check_graph(
+        *prepared_graph(SourceModel.of(model), dims or {}, options.winograd), inputs, options
+    )
+
+
+def check_graph(
+    graph: Graph,
+    passes: Pipeline[Graph],
+    inputs: Mapping[str, Array],
+    options: LlvmOptions | None = None,
+) -> ModelCheck:
+    """As ``check_model``, of a graph that goes through ``passes``."""
+    options = options or LlvmOptions()
     for name in graph.inputs:
         if name not in inputs:
             raise ModelError(f"input {name!r} is missing; required {graph.types[name]}")

@@ -4,25 +4,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import onnx
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.runtime.session import run
 
-from ..errors import ModelError, UnsupportedOperatorError
-from ..front.onnx.integer.onnx import import_onnx
-from ..front.onnx.integer.onnx_nodes import CONVERTERS
-from ..front.onnx.partition import cut_model, model_inputs
+from ..front.onnx.source import Imported, ModelSource, SourceModel
 from ..graph.interpreter import run as interpret
+from ..graph.ir import Graph
+from ..graph.partition import plan_parts
 from ..graph.passes.eliminate_dead import EliminateDead
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.cpu.native import prepared_graph
+from ..targets.cpu.native import prepared
 from ..targets.target import Target, parse_target
-from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
 from ..targets.vta.passes.fuse import fuse
 from ..targets.vta.timing import Timing
-from .kernels import Difference, check_model, compare
+from .kernels import Difference, ModelCheck, check_graph, check_model, compare
 
 __all__ = ["LayerCheck", "check_layers"]
 
@@ -52,7 +51,7 @@ class LayerCheck:
 
 
 def check_layers(
-    model: onnx.ModelProto, target: str, device: str, inputs: Arrays, timing: Timing
+    model: ModelSource, target: str, device: str, inputs: Arrays, timing: Timing
 ) -> Iterator[LayerCheck]:
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 
@@ -64,46 +63,32 @@ def check_layers(
     """
     chosen = parse_target(target)
     if chosen.config is None:
-        yield from _check_cpu(model, inputs)
+        yield from _check_cpu(SourceModel.of(model), inputs)
         return
-    try:
-        require_acceleratable(model)
-    except (ModelError, UnsupportedOperatorError) as problem:
-        found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
-        if found is None:
-            raise problem from None
-    else:
-        yield from _check_accelerated(model, chosen, chosen.config, device, inputs, timing)
-        return
+    imported = SourceModel.of(model).to_graph(batch=1)
     values = dict(inputs)
-    for part in found[0]:
-        given = {name: values[name] for name in model_inputs(part.model)}
-        where = target if part.on_accelerator else "cpu"
-        yield from check_layers(part.model, where, device, given, timing)
-        graph, _ = prepared_graph(part.model, _dimensions(part.model, given))
+    for part in plan_parts(imported.graph, imported.kinds, refuse).parts:
+        given = {name: values[name] for name in part.graph.inputs}
+        graph, passes = prepared(Imported(part.graph, imported.kinds))
+        if part.layers is None:
+            yield from _layer_checks(check_graph(graph, passes, given))
+        else:
+            config = chosen.config
+            yield from _check_accelerated(part.layers, chosen, config, device, given, timing)
         values |= interpret(graph, given)
 
 
-def _check_cpu(model: onnx.ModelProto, inputs: Arrays) -> Iterator[LayerCheck]:
-    done = check_model(model, inputs, _dimensions(model, inputs))
+def _check_cpu(model: SourceModel, inputs: Arrays) -> Iterator[LayerCheck]:
+    return _layer_checks(check_model(model, inputs, model.dimensions(inputs)))
+
+
+def _layer_checks(done: ModelCheck) -> Iterator[LayerCheck]:
     for each in (*done.kernels, *done.outputs):
         yield LayerCheck(", ".join(each.origins) or f"output {each.tensor}", "cpu", each)
 
 
-def _dimensions(model: onnx.ModelProto, inputs: Arrays) -> dict[str, int]:
-    """The sizes of symbolic dimensions, by those of the inputs."""
-    sizes = {}
-    for value in model.graph.input:
-        if value.name in inputs:
-            dims = value.type.tensor_type.shape.dim
-            for dim, size in zip(dims, inputs[value.name].shape, strict=False):
-                if dim.dim_param:
-                    sizes[dim.dim_param] = size
-    return sizes
-
-
 def _check_accelerated(
-    model: onnx.ModelProto,
+    layers: Graph,
     target: Target,
     config: HardwareConfig,
     device: str,
@@ -113,13 +98,12 @@ def _check_accelerated(
     """Programs that end after the first layer, the second, and so on; and the whole."""
     options = CompileOptions()
     trace = Trace(options)
-    graph = prepare_graph(import_onnx(model), trace, (), config.block)
+    graph = prepare_graph(layers, trace, (), config.block)
     expected = interpret(graph, inputs)
-    layers = fuse(graph).layers
-    names = {layer.output: layer.name for layer in layers}
+    names = {layer.output: layer.name for layer in fuse(graph).layers}
     for name in dict.fromkeys((*names, *graph.outputs)):
         shorter = EliminateDead().run(replace(graph, outputs=(name,)))
         module = accelerate_graph(shorter, target, config, options, trace, timing)
-        found = module.run(dict(inputs), device=device).outputs[name]
+        found = run(module, inputs, device).outputs[name]
         layer = names.get(name, f"output {name}")
         yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.runtime.errors import InputError, ModuleError
-from dovetail.runtime.module import Module, TensorSignature, write_whole
+from dovetail.runtime.files import write_whole
+from dovetail.runtime.module import Module
+from dovetail.runtime.tensors import TensorSignature
 
 __all__ = [
     "random_arrays",

@@ -17,7 +17,7 @@ def disassemble(file: Path, output: Path | None) -> None:
     """Print the program of FILE (.dvt, or the bytes of instructions) as assembly."""
     from dovetail.isa.assembly import disassemble as to_text
     from dovetail.isa.program import program_from_bytes
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     from .programs import read_code
 
@@ -37,7 +37,7 @@ def assemble(file: Path, config_name: str, output: Path) -> None:
     """Assemble FILE to the bytes of its instructions."""
     from dovetail.isa.config import INSTRUCTION_BYTES
     from dovetail.isa.configs import find_config
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     from .programs import assemble_file
 

@@ -51,7 +51,7 @@ def bitstream(
         )
     from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, make_archive
     from dovetail.bitstreams.zynq_record import count_cells
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     if board_name in ZYNQ_BOARDS:
         if program:
@@ -92,7 +92,7 @@ def _bitstream(
     from dovetail.bitstreams import flow
     from dovetail.bitstreams.boards import find_board
     from dovetail.bitstreams.record import make_record, portable_report
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     board = find_board(name)
     first = board.seed if first is None else first

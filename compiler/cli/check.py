@@ -38,14 +38,14 @@ def check(
 
     from ..checking.kernels import check_model
     from ..errors import CompilerError
-    from ..front.onnx.integer.onnx import load_onnx
+    from ..front.onnx.source import SourceModel
     from ..targets.cpu.llvm.compile import LlvmOptions
     from ..targets.cpu.native import signature_of
 
     sizes = read_dimensions(dims)
     options = LlvmOptions(cpu_level, threads, cache=cache_directory())
     with progress(f"checking {model.name}"):
-        loaded = load_onnx(model)
+        loaded = SourceModel.load(model)
         arrays = read_inputs(inputs) or random_arrays(signature_of(loaded, sizes))
         done = check_model(loaded, arrays, sizes, options)
     if as_json:

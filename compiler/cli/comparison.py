@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from ..quantize.compare import Comparison
+from ..front.onnx.quantize.compare import Comparison
 from .output import table
 
 __all__ = ["comparison_table"]

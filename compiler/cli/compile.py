@@ -56,37 +56,41 @@ def compile_command(
     """Compile MODEL, an ONNX file, to a module."""
     from dataclasses import replace
 
+    from dovetail.runtime.accelerator.part import AcceleratorPart
+
     from ..driver import compile_model
     from ..options import CompileOptions
 
     require_folder(output)
     with progress(f"compiling {model.name}"):
-        options = replace(CompileOptions.from_environment(), threads=threads, cpu_level=cpu_level)
+        options = CompileOptions.from_environment()
+        cpu = replace(options.cpu, threads=threads, level=cpu_level)
+        cpu = replace(cpu, most_work=int(most_work)) if most_work else cpu
+        options = replace(options, cpu=replace(cpu, winograd=False) if no_winograd else cpu)
         options = replace(options, dump=dump) if dump else options
         options = replace(options, plans=plans) if plans else options
-        options = replace(options, most_work=int(most_work)) if most_work else options
-        options = replace(options, winograd=False) if no_winograd else options
         options = replace(options, records=record_paths(records))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
-    if module.target == "cpu":
+    if all(part.target == "cpu" for part in module.parts):
         _report_cpu(module, output, as_json)
         return
-    placement = module.details.get("placement", [])
+    placement = [each._asdict() for each in module.placement]
     if placement and not as_json:
         rows = [tuple(each.values()) for each in placement]
         human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))
-    layers = module.details.get("layers", [])
+    parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
+    layers = [layer for part in parts for layer in part.layers]
     figures = {
         "output": str(output),
         "target": module.target,
         "layers": len(layers),
-        "instructions": module.details.get("program_bytes", 0) // 64,
-        "macs": sum(layer["macs"] for layer in layers),
+        "instructions": sum(part.instruction_count for part in parts),
+        "macs": sum(part.macs for part in parts),
         "bytes": output.stat().st_size,
         **({"placement": placement} if placement else {}),
     }
-    inexact = sum(layer["inexact_pairs"] for layer in layers)
+    inexact = sum(layer.inexact_pairs for layer in layers)
     if inexact:
         human.print(f"note: {inexact} operand pairs of residual adds differ from the float formula")
     if as_json:
@@ -99,21 +103,22 @@ def compile_command(
 
 
 def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
-    """What a module for CPUs holds: machine code, a model to specialise, or an integer graph."""
+    """What a module for CPUs holds: machine code, or a model that is compiled as it runs."""
+    from dovetail.runtime.native.part import CpuPart
+
+    (part,) = module.parts
     size = output.stat().st_size
     figures: dict[str, object] = {"output": str(output), "target": module.target, "bytes": size}
-    if "code" in module.sections:
+    if isinstance(part, CpuPart):
         figures |= {
             "holds": "machine code",
-            "kernels": len(module.details["kernels"]),
-            "memory_bytes": module.details["memory_bytes"],
-            "cpu": module.details["cpu"],
+            "kernels": len(part.kernels),
+            "memory_bytes": part.program.memory_bytes,
+            "cpu": part.cpu,
         }
         said = f"{figures['kernels']} kernels for {figures['cpu']}"
-    elif "model" in module.sections:
-        figures["holds"] = said = "a model that is compiled for each shape as it runs"
     else:
-        figures["holds"] = said = "an integer graph"
+        figures["holds"] = said = "a model that is compiled for each shape as it runs"
     if as_json:
         print_json(figures)
     else:

@@ -27,9 +27,9 @@ __all__ = ["devices"]
 def devices(ports: tuple[str, ...], as_json: bool) -> None:
     """List devices, configurations, and the boards that are plugged in."""
     from dovetail.isa.configs import CONFIGS
-    from dovetail.runtime.targets import DEVICES
+    from dovetail.runtime.devices import DEVICES
 
-    listed = {name: text for name, (_, _, text) in DEVICES.items()}
+    listed = {name: each.text for name, each in DEVICES.items()}
     configs = {
         name: {
             "macs_per_cycle": config.macs_per_cycle,

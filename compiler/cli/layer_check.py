@@ -34,10 +34,10 @@ def check_layers(
     from dovetail.vta_sim.timing import time_program
 
     from ..checking.layers import check_layers as check
-    from ..front.onnx.integer.onnx import load_onnx
+    from ..front.onnx.source import SourceModel
 
     with progress(f"checking {model.name}"):
-        found = list(check(load_onnx(model), module.target, device, inputs, time_program))
+        found = list(check(SourceModel.load(model), module.target, device, inputs, time_program))
     rows: list[tuple[object, ...]] = [
         (
             each.layer if len(each.layer) <= 40 else f"…{each.layer[-39:]}",

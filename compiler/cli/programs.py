@@ -10,9 +10,9 @@ from dovetail.isa.assembly import assemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.program import check_program, program_to_bytes
-from dovetail.runtime.errors import InputError, ModuleError
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
-from dovetail.runtime.parts import accelerator_part
 from dovetail.runtime.program import run_program
 from dovetail.runtime.result import RunResult
 
@@ -62,11 +62,11 @@ def read_code(path: Path) -> bytes:
             return path.read_bytes()
         except OSError as error:
             raise ModuleError(f"cannot read {path}: {error.strerror}") from None
-    module = accelerator_part(Module.load(path))
-    if "dram" not in module.sections:
-        raise ModuleError(f"{path} is a module for {module.target!r}; it has no program")
-    start, size = module.details["program_address"], module.details["program_bytes"]
-    return module.sections["dram"][start : start + size]
+    module = Module.load(path)
+    try:
+        return accelerator_part(module).code
+    except DeviceError:
+        raise ModuleError(f"{path} is a module for {module.target!r}; it has no program") from None
 
 
 def run_file(

@@ -52,12 +52,12 @@ def quantize(
     from dataclasses import asdict
     from itertools import islice
 
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
-    from ..front.onnx.integer.onnx import load_onnx
-    from ..quantize import Method, QuantizeOptions, compare, quantize_model
-    from ..quantize.data import read_samples
-    from ..quantize.model import signatures
+    from ..front.onnx.quantize import Method, QuantizeOptions, compare, quantize_model
+    from ..front.onnx.quantize.data import read_samples
+    from ..front.onnx.quantize.model import signatures
+    from ..front.onnx.source import SourceModel
     from .comparison import comparison_table
 
     if not 50 < percentile <= 100:
@@ -65,7 +65,7 @@ def quantize(
     require_folder(output)
     options = QuantizeOptions(Method(method), percentile, unsigned, not per_tensor, samples)
     with progress(f"quantising {model.name}"):
-        loaded = load_onnx(model)
+        loaded = SourceModel.load(model).proto
         quantized = quantize_model(loaded, read_samples(data, signatures(loaded)), options)
         write_whole(output, quantized.model.SerializeToString())
     figures: dict[str, object] = {

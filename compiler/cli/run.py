@@ -51,6 +51,8 @@ def run(
     that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
     what the program left there.
     """
+    from dovetail.runtime.session import run as run_module
+
     from .programs import open_module, run_file
 
     arrays = read_inputs(inputs)
@@ -59,7 +61,7 @@ def run(
             result = run_file(module, config_name, arrays, device)
         else:
             loaded = open_module(module, target, record_paths(records))
-            result = loaded.run(arrays, device=device)
+            result = run_module(loaded, arrays, device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if checked and config_name:
         raise click.UsageError("--check compares the layers of a model; a program has none")

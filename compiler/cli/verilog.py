@@ -16,7 +16,7 @@ __all__ = ["verilog"]
 def verilog(config_name: str, output: Path) -> None:
     """Write the accelerator as Verilog."""
     from dovetail.isa.configs import find_config
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
     from dovetail.vta_hw.verilog import emit_verilog
 
     require_folder(output)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.debug.compare import (
@@ -21,6 +20,7 @@ from dovetail.runtime.debug.session import Session
 from dovetail.runtime.errors import InputError
 from dovetail.runtime.module import Module
 
+from ..front.onnx.source import ModelSource
 from ..targets.vta.check import CheckError
 from ..targets.vta.check import check as prove
 from .expected import Reference, reference
@@ -62,7 +62,7 @@ class Debugger(Session):
         module: Module,
         inputs: Mapping[str, NDArray[Any]],
         device: str = "sim",
-        model: onnx.ModelProto | None = None,
+        model: ModelSource | None = None,
         *,
         opened: Any = None,
     ) -> None:

@@ -4,19 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import onnx
 from numpy.typing import NDArray
 
-from ..errors import ModelError, UnsupportedOperatorError
-from ..front.onnx.integer.onnx import import_onnx
-from ..front.onnx.integer.onnx_nodes import CONVERTERS
-from ..front.onnx.partition import cut_model, model_inputs
+from ..errors import ModelError
+from ..front.onnx.source import Imported, ModelSource, SourceModel
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
+from ..graph.partition import plan_parts
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.cpu.native import prepared_graph
-from ..targets.vta.accelerate import prepare_graph, require_acceleratable
+from ..targets.cpu.native import prepared
+from ..targets.vta.accelerate import prepare_graph, refuse
 from ..targets.vta.passes.fuse import Partition, fuse
 
 __all__ = ["Reference", "reference"]
@@ -33,30 +31,19 @@ class Reference:
     values: Mapping[str, Array]
 
 
-def reference(model: onnx.ModelProto, inputs: Mapping[str, Array], lanes: int) -> Reference:
+def reference(model: ModelSource, inputs: Mapping[str, Array], lanes: int) -> Reference:
     """Interpret ``model``, as far as the end of the accelerator's part, in blocks of ``lanes``.
 
     Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
     GraphError for inputs that are not the model's.
     """
-    try:
-        require_acceleratable(model)
-    except (ModelError, UnsupportedOperatorError) as problem:
-        found = cut_model(model, frozenset(CONVERTERS), require_acceleratable)
-        if found is None:
-            raise problem from None
-    else:
-        return _interpreted(model, inputs, lanes)
+    imported = SourceModel.of(model).to_graph(batch=1)
     values = dict(inputs)
-    for part in found[0]:
-        given = {name: values[name] for name in model_inputs(part.model)}
-        if part.on_accelerator:
-            return _interpreted(part.model, given, lanes)
-        graph, _ = prepared_graph(part.model, {})
+    for part in plan_parts(imported.graph, imported.kinds, refuse).parts:
+        given = {name: values[name] for name in part.graph.inputs if name in values}
+        if part.layers is not None:
+            graph = prepare_graph(part.layers, Trace(CompileOptions()), lanes=lanes)
+            return Reference(graph, fuse(graph), interpret(graph, given))
+        graph, _ = prepared(Imported(part.graph, imported.kinds))
         values |= interpret(graph, given)
     raise ModelError("no part of the model is for the accelerator")
-
-
-def _interpreted(model: onnx.ModelProto, inputs: Mapping[str, Array], lanes: int) -> Reference:
-    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()), lanes=lanes)
-    return Reference(graph, fuse(graph), interpret(graph, inputs))

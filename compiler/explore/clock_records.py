@@ -18,7 +18,7 @@ import numpy as np
 from dovetail.bitstreams.boards import Board, find_board
 from dovetail.isa.configs import ECP5_25, ECP5_85_8X8
 from dovetail.isa.errors import DovetailError
-from dovetail.runtime.module import write_whole
+from dovetail.runtime.files import write_whole
 
 from .area import hardware_text
 from .area_records import configuration_text

@@ -9,20 +9,21 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
 
-from ..front.onnx.integer.onnx import import_onnx, load_onnx
+from ..errors import UnsupportedOperatorError
+from ..front.onnx.source import SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.target import Target
-from ..targets.vta.accelerate import accelerate_graph, prepare_graph, require_acceleratable
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
 from .space import Design
 
 __all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]
@@ -81,7 +82,9 @@ def read_model(path: Path) -> ModelFile:
 
     Raises ModelError, UnsupportedOperatorError.
     """
-    require_acceleratable(load_onnx(path))
+    refusal = refuse(SourceModel.load(path).to_integer_graph())
+    if refusal is not None:
+        raise UnsupportedOperatorError(refusal.reason)
     return ModelFile(path.stem, path.read_bytes())
 
 
@@ -105,15 +108,14 @@ def _evaluate(task: Task) -> Performance:
     graph = _graph(task.model.content)
     target = Target(f"vta:{config.name}", config)
     module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
-    image = np.frombuffer(module.sections["dram"], np.uint8)
-    first, size = module.details["program_address"], module.details["program_bytes"]
-    words = image[first : first + size].reshape(-1, INSTRUCTION_BYTES)
-    result = time_program(words, config, first)
+    part = accelerator_part(module)
+    words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
+    result = time_program(words, config, part.program_address)
     return Performance(
         cycles=result.counters["cycles"],
-        macs=sum(layer["macs"] for layer in module.details["layers"]),
+        macs=part.macs,
         instructions=len(words),
-        dram_bytes=image.size,
+        dram_bytes=len(part.dram),
         counters=dict(result.counters),
         seconds=round(time.process_time() - begin, 3),
     )
@@ -122,15 +124,15 @@ def _evaluate(task: Task) -> Performance:
 @lru_cache(maxsize=16)
 def _graph(content: bytes) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
-    model = onnx.load_model_from_string(content)
-    return prepare_graph(import_onnx(model), Trace(CompileOptions()))
+    layers = SourceModel.from_bytes(content).to_integer_graph()
+    return prepare_graph(layers, Trace(CompileOptions()))
 
 
 @lru_cache(maxsize=1)
 def program_hash() -> str:
     """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
-    outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
+    outside = {"cli", "quantize", "executor", "explore", "define", "rules", "llvm"}
     files = [Path(__file__)]
     for package in (dovetail.isa, dovetail.vta_sim):
         files += Path(str(package.__file__)).parent.rglob("*.py")

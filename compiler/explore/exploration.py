@@ -12,7 +12,7 @@ from .clock import load_clock_model
 from .evaluate import Failure, ModelFile, Performance, Task, program_hash, read_model
 from .figures import DesignResult, Models, evaluated
 from .known import KnownResults
-from .pools import LocalPool, Pool
+from .pools import ClusterPool, LocalPool, Pool
 from .search import Everything, Search, Strategy
 from .space import Design, Space, load_space
 from .store import ResultFile, result_key
@@ -129,8 +129,6 @@ def _about(space: Space, files: Sequence[ModelFile]) -> dict[str, str]:
 
 def _pool(options: Options) -> Pool:
     if options.scheduler:
-        from .cluster import ClusterPool
-
         return ClusterPool(options.scheduler)
     return LocalPool(options.workers)
 

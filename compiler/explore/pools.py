@@ -1,30 +1,19 @@
-"""Running tasks in several processes of this machine, even when some of them die."""
+"""Evaluating tasks in several processes, even when some of them die."""
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import ExploreError
+from ..processes.child_process import Raised
+from ..processes.pool import Lost, ProcessPool
 from .evaluate import Failure, Performance, Task, attempt
 
-__all__ = ["Finished", "LocalPool", "Pool"]
+__all__ = ["ClusterPool", "Finished", "LocalPool", "Pool"]
 
 Finished = tuple[Task, Performance | Failure]
 
-DIED = Failure("WorkerDied", "the process that worked on it alone died twice; out of memory?")
-
-HOPELESS = 3
-"""Tasks that failed like that, and none that did not."""
-NO_WORKERS = (
-    "every process that was started died; is there memory for it? A script that explores must do "
-    "so under if __name__ == '__main__', because each process imports it"
-)
+DIED = Failure("WorkerDied", "the process that worked on it died twice; out of memory?")
 
 
 class Pool(Protocol):
@@ -39,10 +28,7 @@ class Pool(Protocol):
 
 
 class LocalPool:
-    """Processes of this machine.
-
-    When one dies, all tasks that were under way are done again, one at a time; one with which a
-    process then dies twice has failed.
+    """Processes of this machine; a task with which two have died has failed.
 
     Raises ExploreError when no process lives long enough to do anything.
     """
@@ -51,68 +37,55 @@ class LocalPool:
         self._workers = workers
 
     def run(self, tasks: Iterator[Task]) -> Iterator[Finished]:
-        executor = self._start()
-        running: dict[Future[Performance | Failure], Task] = {}
-        suspects: deque[Task] = deque()
+        pool: ProcessPool[Task, Task] = ProcessPool(attempt, self._workers, ExploreError)
+        again: deque[Task] = deque()
         seen_dying: set[Task] = set()
-        ended, failed = 0, 0
-        try:
-            while True:
-                alone = bool(suspects) and not running
-                died: list[Task] = []
-                while not died and len(running) < (1 if alone else 2 * self._workers):
-                    if suspects and not alone:
-                        break
-                    task = suspects.popleft() if alone else next(tasks, None)
-                    if task is None:
-                        break
-                    try:
-                        running[executor.submit(attempt, task)] = task
-                    except BrokenProcessPool:
-                        died.append(task)
-                if not running and not died:
-                    return
-                done = wait(running, return_when=FIRST_COMPLETED).done if not died else set()
-                for future in done:
-                    task = running.pop(future)
-                    try:
-                        outcome = future.result()
-                    except BrokenProcessPool:
-                        died.append(task)
-                    else:
-                        ended += 1
-                        yield task, outcome
-                if not died:
-                    continue
-                died += running.values()
-                running.clear()
-                executor.shutdown(wait=False)
-                executor = self._start()
-                if alone and died[0] in seen_dying:
-                    failed += 1
-                    if failed == HOPELESS and not ended:
-                        raise ExploreError(NO_WORKERS)
-                    yield died[0], DIED
-                else:
-                    seen_dying |= set(died) if alone else set()
-                    suspects.extend(died)
-        finally:
-            executor.shutdown(cancel_futures=True)
 
-    def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self._workers, multiprocessing.get_context("spawn"), initializer=_begin_worker
+        def request() -> tuple[Task, Task] | None:
+            task = again.popleft() if again else next(tasks, None)
+            return None if task is None else (task, task)
+
+        running = pool.run(request)
+        try:
+            for task, answer in running:
+                if not isinstance(answer, Lost):
+                    yield task, _read(answer)
+                elif task in seen_dying:
+                    yield task, DIED
+                else:
+                    seen_dying.add(task)
+                    again.append(task)
+        finally:
+            running.close()
+            pool.close()
+
+
+class ClusterPool:
+    """The workers of a Dask scheduler.
+
+    Raises ExploreError when the scheduler cannot be reached, has no workers, or is lost.
+    """
+
+    def __init__(self, address: str) -> None:
+        from ..processes.cluster import Cluster
+
+        self._cluster: Cluster[Task, Task] = Cluster(
+            attempt, address, ExploreError, lambda threads: 2 * sum(threads.values())
         )
 
+    def run(self, tasks: Iterator[Task]) -> Iterator[Finished]:
+        given = ((task, task) for task in tasks)
+        try:
+            for task, answer in self._cluster.run(lambda: next(given, None)):
+                yield task, _read(answer)
+        finally:
+            self._cluster.close()
 
-def _begin_worker() -> None:
-    """Leave interrupts to the parent, and end when it does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
-
-def _end_with(parent: "multiprocessing.process.BaseProcess") -> None:
-    parent.join()
-    os._exit(1)
+def _read(answer: Any | Raised | Lost) -> Performance | Failure:
+    if isinstance(answer, Lost):
+        return Failure("WorkerDied", answer.how)
+    if isinstance(answer, Raised):
+        return Failure(answer.kind, answer.message)
+    assert isinstance(answer, Performance | Failure)
+    return answer

@@ -189,9 +189,7 @@ class GraphBuilder:
         if name != wanted:
             if wanted in self.inputs or wanted in self.constants or wanted in self.exported:
                 raise GraphError(f"output {wanted!r} is defined twice")
-            if wanted in self.types:
-                self._rename(wanted, self._fresh(wanted))
-            self._rename(name, wanted)
+            self.rename({name: wanted})
         self.exported.add(wanted)
         return wanted
 
@@ -205,14 +203,21 @@ class GraphBuilder:
             MappingProxyType(dict(self.types)),
         )
 
-    def _rename(self, old: str, new: str) -> None:
-        self.types[new] = self.types.pop(old)
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Call tensors that are no inputs otherwise; what is in the way gets another name."""
+        names = {old: new for old, new in names.items() if old != new and old not in self.inputs}
+        names = {old: new for old, new in names.items() if new not in self.inputs}
+        for taken in set(names.values()) & self.types.keys() - names.keys():
+            names[taken] = self._fresh(taken)
+            self.types[names[taken]] = self.types[taken]
+        self.types = {names.get(name, name): kind for name, kind in self.types.items()}
+        self.constants = {names.get(name, name): each for name, each in self.constants.items()}
         self.nodes = [
             replace(
                 node,
-                inputs=tuple(new if name == old else name for name in node.inputs),
-                output=new if node.output == old else node.output,
-                extra_outputs=tuple(new if name == old else name for name in node.extra_outputs),
+                inputs=tuple(names.get(name, name) for name in node.inputs),
+                output=names.get(node.output, node.output),
+                extra_outputs=tuple(names.get(name, name) for name in node.extra_outputs),
             )
             for node in self.nodes
         ]

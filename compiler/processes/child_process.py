@@ -4,44 +4,63 @@ A fork of a process with threads hangs when one of them just then multiplies mat
 and copies locks that others hold (llvmlite's).
 """
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-__all__ = ["ChildProcess", "serve_parent"]
+__all__ = ["ChildProcess", "Raised", "Ready", "serve_parent"]
 
+WORKER = f"{__package__}.worker"
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """The first answer of a process: it has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The answer to an argument that could not be read, or for which the function raised."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A process, and the socket to it, which takes and gives objects."""
+    """A process that calls a function, and the socket to it: arguments go in, results come out."""
 
     process: "subprocess.Popen[bytes]"
     socket: "Connection[Any, Any]"
 
     @classmethod
-    def start(cls, module: str) -> "ChildProcess":
-        """Run ``python -m module SOCKET``, without input and output, NumPy on one thread.
+    def start(cls, function: Callable[[Any], Any]) -> "ChildProcess":
+        """Start it, without input and output, NumPy on one thread.
 
+        function: of a module, by whose name the process finds it.
         It ends at the latest with the thread that starts it.
         """
         own, child = Pipe()
         single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         with child:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, str(child.fileno())],
+                [sys.executable, "-m", WORKER, str(child.fileno())],
                 pass_fds=(child.fileno(),),
                 env={**os.environ, **single},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
+        with contextlib.suppress(OSError):
+            own.send(function)
         return cls(process, own)
 
     def end(self) -> None:

@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-__all__ = ["NO_RECORDS", "KernelRecord", "Records", "from_details", "to_details"]
+__all__ = ["NO_RECORDS", "KernelRecord", "Records"]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``).
-
-    decisions: for groups that have no rule yet, what was decided before the steps.
-    """
+    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``)."""
 
     steps: tuple[Mapping[str, object], ...] = ()
-    decisions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +27,3 @@ class Records:
 
 
 NO_RECORDS = Records()
-
-
-def to_details(records: Records) -> dict[str, Any]:
-    """As JSON values, for a module that is compiled as it runs."""
-    kernels = {
-        key: {"decisions": dict(own.decisions), "steps": [dict(step) for step in own.steps]}
-        for key, own in records.kernels.items()
-    }
-    return {"kernels": kernels, "tiles": dict(records.tiles)} if records else {}
-
-
-def from_details(values: Mapping[str, Any]) -> Records:
-    """What ``to_details`` gave."""
-    kernels = {
-        key: KernelRecord(tuple(own["steps"]), own["decisions"])
-        for key, own in values.get("kernels", {}).items()
-    }
-    return Records(kernels, dict(values.get("tiles", {})))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dovetail.runtime.module import write_whole
+from dovetail.runtime.files import write_whole
 
 from ..errors import ScheduleError
 from ..schedule.records import KernelRecord, Records
@@ -96,9 +96,7 @@ def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:
             if entry.get("cpu") != cpu or entry.get("threads") != threads:
                 continue
             if entry["kind"] == "kernel":
-                kernels[entry["key"]] = KernelRecord(
-                    tuple(entry["steps"]), entry.get("decisions", {})
-                )
+                kernels[entry["key"]] = KernelRecord(tuple(entry["steps"]))
             else:
                 tiles[entry["key"]] = entry["tile"]
     return Records(kernels, tiles)

@@ -21,11 +21,13 @@ class Target:
     config: HardwareConfig | None
 
 
-def parse_target(text: str) -> Target:
-    """The target called ``vta``, ``vta:CONFIG`` or ``cpu``.
+def parse_target(text: str | HardwareConfig) -> Target:
+    """The target called ``vta``, ``vta:CONFIG`` or ``cpu``, or that of a configuration.
 
     Raises TargetError when there is none.
     """
+    if isinstance(text, HardwareConfig):
+        return Target(f"vta:{text.name}", text)
     if text == "cpu":
         return Target("cpu", None)
     kind, _, name = text.partition(":")

@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from dovetail.runtime.module import Module
+from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import CompilerError, ModelError
-from ..front.onnx.integer.onnx import import_onnx
+from ..front.onnx.source import ModelSource, SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
@@ -65,8 +65,8 @@ class PlanJob:
 @lru_cache(maxsize=2)
 def _graph(model: bytes, target: Target) -> Graph:
     assert target.config is not None
-    imported = import_onnx(onnx.load_model_from_string(model))
-    return prepare_graph(imported, Trace(CompileOptions()), lanes=target.config.block)
+    layers = SourceModel.from_bytes(model).to_integer_graph()
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=target.config.block)
 
 
 @lru_cache(maxsize=2)
@@ -91,7 +91,7 @@ def _run(module: Module) -> tuple[int, Mapping[str, NDArray[Any]]]:
         else:
             info = np.iinfo(each.dtype)
             inputs[each.name] = rng.integers(info.min, info.max, each.shape, each.dtype, True)
-    result = module.run(inputs, device="sim")
+    result = run(module, inputs, device="sim")
     assert result.cycles is not None
     return result.cycles, result.outputs
 
@@ -242,7 +242,7 @@ class AcceleratorSubject:
         return [found]
 
 
-def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSubject:
+def accelerator_subject(model: ModelSource, target: Target) -> AcceleratorSubject:
     """The plan of a model that can run on the accelerator as a whole.
 
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError as compilation does.
@@ -250,7 +250,8 @@ def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSu
     config = target.config
     if config is None:
         raise ModelError(f"target {target.name} has no plans; required vta or vta:CONFIG")
-    content = model.SerializeToString()
+    source = SourceModel.of(model)
+    content = source.to_bytes()
     options = CompileOptions()
     graph = _graph(content, target)
     partition = fuse(graph)
@@ -262,6 +263,6 @@ def accelerator_subject(model: onnx.ModelProto, target: Target) -> AcceleratorSu
     ((key, record),) = plans.items()
     known = Candidate.of({**record, "cycles": 0})
     digest = hashlib.sha256(content).hexdigest()[:12]
-    title = f"{model.graph.name or 'network'} on {target.name}"
+    title = f"{source.name or 'network'} on {target.name}"
     problem = PlanProblem(planner, key, title, content, target, known)
     return AcceleratorSubject(problem, f"{target.name}, model {digest}")

@@ -50,7 +50,7 @@ class Setting:
     @property
     def machine(self) -> Machine:
         """As the lowering sees it."""
-        return Machine.of_vectors(CpuTarget.at_level(self.level).vector_bytes, self.threads)
+        return CpuTarget.at_level(self.level).machine(self.threads)
 
 
 @cache
@@ -59,7 +59,6 @@ def _compiler_digest() -> str:
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
     for folder in (
         "define",
-        "lower",
         "loops",
         "schedule/steps",
         "schedule/rules/cpu",

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import onnx
-
+from ..front.onnx.source import SourceModel
 from .experience import Experience, shipped_experience
 from .kernel import Setting
 from .kernel_space import KernelProblem, record_of
@@ -179,12 +178,12 @@ class CpuSubject:
 
 
 def cpu_subject(
-    model: onnx.ModelProto, dims: Mapping[str, int], setting: Setting, winograd: bool
+    model: SourceModel, dims: Mapping[str, int], setting: Setting, winograd: bool
 ) -> CpuSubject:
     """The kernels of a model of fixed shapes, once ``dims`` are bound.
 
     Raises ModelError for one whose shapes stay open, and what importing raises.
     """
     layers = layers_of(model, dims, winograd)
-    network = WholeJob(model.SerializeToString(), dims, setting, winograd)
+    network = WholeJob(model.to_bytes(), dims, setting, winograd)
     return CpuSubject(layers, replace(setting, constant_bytes=layers.constant_bytes), network)

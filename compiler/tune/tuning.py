@@ -16,7 +16,7 @@ from .search import RandomSearch, Search
 from .selection import Selection
 from .subject import Entry, Subject
 from .trials import Trial, TrialFile
-from .workers import LocalWorkers, Workers
+from .workers import ClusterWorkers, LocalWorkers, Workers
 
 __all__ = ["RECORDS", "Options", "Progress", "Tuned", "tune"]
 
@@ -194,8 +194,6 @@ class _Tuning:
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:
-            from .cluster import ClusterWorkers
-
             return ClusterWorkers(self.options.scheduler, JOB_SECONDS)
         return LocalWorkers(self.options.workers, JOB_SECONDS)
 

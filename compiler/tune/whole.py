@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
-from dovetail.runtime.module import Module
+from dovetail.runtime.session import Session
 
 from ..driver import compile_model
-from ..options import CompileOptions
+from ..front.onnx.source import SourceModel
+from ..options import CompileOptions, CpuOptions
 from ..targets.record_files import write_entries
 from .kernel import Setting
 from .problem import Measured
@@ -47,7 +47,7 @@ class WholeJob:
 
     def run(self) -> Measured:
         """Seconds of one run."""
-        default, tuned = self._module(self.before), self._module(self.after)
+        default, tuned = self._session(self.before), self._session(self.after)
         inputs = _inputs(default)
         error = _difference(_outputs(tuned, inputs), _outputs(default, inputs))
         if not error <= ERROR:
@@ -55,40 +55,38 @@ class WholeJob:
         times: tuple[list[float], list[float]] = ([], [])
         until = time.perf_counter() + SECONDS
         while len(times[0]) < LEAST_BLOCKS or time.perf_counter() < until:
-            for module, own in zip((tuned, default), times, strict=True):
-                own.append(min(_seconds(module, inputs) for _ in range(BLOCK)))
+            for session, own in zip((tuned, default), times, strict=True):
+                own.append(min(_seconds(session, inputs) for _ in range(BLOCK)))
         cost, baseline = (float(np.quantile(own, QUANTILE)) for own in times)
         return Measured(cost, baseline)
 
-    def _module(self, entries: Sequence[Mapping[str, object]]) -> Module:
+    def _session(self, entries: Sequence[Mapping[str, object]]) -> Session:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "records.json"
             write_entries(file, entries)
             options = CompileOptions(
-                threads=self.setting.threads,
-                cpu_level=self.setting.level,
-                winograd=self.winograd,
+                cpu=CpuOptions(self.setting.level, self.setting.threads, winograd=self.winograd),
                 records=(file,),
             )
-            model = onnx.load_model_from_string(self.model)
-            return compile_model(model, "cpu", options, self.dims)
+            model = SourceModel.from_bytes(self.model)
+            return Session(compile_model(model, "cpu", options, self.dims), "cpu")
 
 
-def _seconds(module: Module, inputs: Mapping[str, NDArray[Any]]) -> float:
+def _seconds(session: Session, inputs: Mapping[str, NDArray[Any]]) -> float:
     start = time.perf_counter()
-    module.run(inputs, device="cpu")
+    session.run(inputs)
     return time.perf_counter() - start
 
 
-def _outputs(module: Module, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    return module.run(inputs, device="cpu").outputs
+def _outputs(session: Session, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    return session.run(inputs).outputs
 
 
-def _inputs(module: Module) -> dict[str, NDArray[Any]]:
+def _inputs(session: Session) -> dict[str, NDArray[Any]]:
     """Normal numbers, or 0 and 1."""
     rng = np.random.default_rng(0)
     found: dict[str, NDArray[Any]] = {}
-    for each in module.inputs:
+    for each in session.inputs:
         values = rng.standard_normal(each.shape)
         if np.dtype(each.dtype).kind in "iub":
             values = (values > 0).astype(np.float64)

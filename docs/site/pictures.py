@@ -18,6 +18,7 @@ from playwright.sync_api import sync_playwright
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.cli.profile.page import profile_page
+from dovetail.runtime import run
 from dovetail.runtime.profile.profile import make_profile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ def main() -> None:
     from models import models
 
     module = compile(models()["resnet18"].path(), "vta:zynq7020")
-    result = module.run(random_inputs(module), device="sim")
+    result = run(module, random_inputs(module), device="sim")
     begin = time.monotonic()
     text = profile_page(make_profile("ResNet-18", module, result))
     print(f"written in {time.monotonic() - begin:.2f} s, {len(text.encode()):,} bytes")

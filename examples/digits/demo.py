@@ -20,8 +20,10 @@ from dovetail import compiler
 from dovetail.compiler.cli.report import layer_table, unit_table
 from dovetail.compiler.cli.timeline import timeline_svg
 from dovetail.isa.errors import DovetailError
-from dovetail.runtime.executor import config_of
-from dovetail.runtime.module import Module, write_whole
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.files import write_whole
+from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult
 
@@ -35,7 +37,7 @@ screen = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 def classify(module: Module, images: NDArray[np.float32], device: str) -> list[RunResult]:
     """One run for each image, float32[N, 1, 8, 8]."""
     shown = track(images, f"{len(images)} images on {device}", console=screen, transient=True)
-    return [module.run({"image": image[None]}, device=device) for image in shown]
+    return [run(module, {"image": image[None]}, device=device) for image in shown]
 
 
 def logits(results: list[RunResult]) -> NDArray[np.float32]:
@@ -50,11 +52,12 @@ def cycles(results: list[RunResult]) -> set[int | None]:
 
 def show(module: Module, result: RunResult) -> None:
     """Tables of layers and units, and the picture."""
-    config, layers = config_of(module), module.details["layers"]
-    screen.print(layer_table(profile_layers(result, layers, config), result))
+    part = accelerator_part(module)
+    profile = profile_layers(result, part.layers, part.configuration)
+    screen.print(layer_table(profile, result))
     screen.print(unit_table(result))
     (ROOT / TIMELINE).parent.mkdir(parents=True, exist_ok=True)
-    names = [layer["name"] for layer in layers]
+    names = [layer.name for layer in part.layers]
     picture = timeline_svg(result.timeline, names, result.cycles or 0)
     write_whole(ROOT / TIMELINE, picture.encode())
 
@@ -73,7 +76,7 @@ def demonstrate(config: str, rtl_images: int) -> bool:
     simulated = classify(module, images, "sim")
     reference = classify(compiler.compile(MODEL, target="cpu"), images, "cpu")
     with screen.status("building the RTL simulation, the first time"):
-        module.run({"image": images[:1]}, device="rtl")
+        run(module, {"image": images[:1]}, device="rtl")
     hardware = classify(module, images[:rtl_images], "rtl")
 
     show(module, simulated[0])
@@ -82,7 +85,7 @@ def demonstrate(config: str, rtl_images: int) -> bool:
     same = int((found == logits(reference)).all(axis=1).sum())
     same_rtl = int((found[:rtl_images] == logits(hardware)).all(axis=1).sum())
     first = simulated[0]
-    milliseconds = 1e3 * (first.cycles or 0) / config_of(module).clock_hz
+    milliseconds = 1e3 * (first.cycles or 0) / accelerator_part(module).configuration.clock_hz
     lines = (
         f"accuracy on the test split: {right / len(images):.2%} ({right} of {len(images)})",
         f"equal to the graph interpreter: {same} of {len(images)} on the simulator",

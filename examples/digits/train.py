@@ -17,7 +17,8 @@ from data import Digits, load
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.runtime import run
 
 OUTPUT = Path(__file__).parent / "digits_int8.onnx"
 EPOCHS = 120
@@ -185,7 +186,7 @@ def accuracy(model: onnx.ModelProto, digits: Digits) -> float:
     """Share of the test split that the integer model gets right."""
     module = compile(model, "cpu")
     images = np.ascontiguousarray(digits.test_images.transpose(0, 3, 1, 2))
-    results = [module.run({"image": image[None]}, "cpu") for image in images]
+    results = [run(module, {"image": image[None]}, "cpu") for image in images]
     logits = np.concatenate([result.outputs["logits"] for result in results])
     return float((logits.argmax(axis=1) == digits.test_labels).mean())
 

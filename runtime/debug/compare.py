@@ -180,7 +180,7 @@ def _outside(session: Session, index: int, address: int, value: int, size: int) 
 
 def _result_difference(session: Session, expected: Expected) -> Finding | None:
     """What the host is going to read, were it not all written."""
-    place = session.module.details["output_address"]
+    place = session.part.results[0].address
     stores = [n for n, each in enumerate(session.program) if each.unit is Unit.STORE]
     roots = (t for t in session.record.tensors if t.root == t.name and not t.addend)
     layout = next((each for each in roots if each.address == place), None)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
 
-from ..targets import open_device
+from ..devices import open_launcher
 from .machines import SETTLED, SnapshotDevice
 from .moments import Event
 from .session import InstructionInfo, Session
@@ -49,7 +49,7 @@ class Fault:
 
 def first_late(session: Session) -> str | None:
     """What the machine does first in another cycle than the simulator; None when all agree."""
-    wanted = open_device("sim").run(session.launch)
+    wanted = open_launcher("sim").run(session.launch)
     columns = (("queued", "dispatched"), ("started", "accepted"), ("ended", "ended"))
     found = []
     for word, name in columns:

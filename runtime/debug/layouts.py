@@ -1,44 +1,19 @@
 """Which element of which tensor a word of ACT or DRAM holds, as the module remembers it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accelerator.layouts import TensorPlace
+from ..accelerator.part import AcceleratorPart
 from ..errors import ModuleError
-from ..module import Module
 
-__all__ = ["Elements", "Frame", "ImageLayout", "Record", "TensorLayout", "read_record"]
+__all__ = ["Elements", "Frame", "Record", "TensorLayout", "read_record"]
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class ImageLayout:
-    """Rows of an image's bytes, ``pitch`` apart, of which words are windows.
-
-    Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
-    byte.  transposed: rows are columns of the tensor.
-    """
-
-    step: int
-    lead: int
-    row_bytes: int
-    pitch: int
-    transposed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GridLayout:
-    """Pixels of an image of ``height`` x ``width`` from ``start`` on, ``steps`` apart."""
-
-    height: int
-    width: int
-    start: tuple[int, int]
-    steps: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +31,9 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class TensorLayout:
-    """A tensor int8[1, H, W, C] or int8[1, C] of the model's graph, and how it lies.
+class TensorLayout(TensorPlace):
+    """A tensor's place, and which of its elements each word holds; ``lanes`` of a block."""
 
-    root: the tensor it is part of, perhaps itself; its blocks are those of the root.
-    addend: another tensor takes its place.  halo: top, left, bottom, right; fill: its value.
-    places: lane of each channel, counted over blocks.  grid: of a part with some of the root's
-    pixels, which.  address: of its root in DRAM, where it has
-    no halo; None when it never is there.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    root: str
-    addend: bool
-    first_block: int
-    blocks: int
-    channels: int
-    height: int
-    width: int
-    halo: tuple[int, int, int, int]
-    fill: int | None
-    places: tuple[int, ...] | None
-    grid: GridLayout | None
-    address: int | None
-    image: ImageLayout | None
     lanes: int
 
     @property
@@ -197,40 +150,33 @@ class Record:
 EMPTY = Record((), {}, {}, ())
 
 
-def read_record(module: Module, lanes: int) -> Record:
-    """What ``module`` remembers; nothing, if an older version made it.
+def read_record(part: AcceleratorPart) -> Record:
+    """What ``part`` remembers; nothing, if nothing was recorded.
 
-    Raises ModuleError when it cannot be read.
+    Raises ModuleError for tensors and instructions that there are not.
     """
-    found = module.details.get("record")
+    found, lanes = part.memories, part.configuration.block
     if found is None:
         return EMPTY
-    try:
-        return Record(
-            tuple(_tensor(each, lanes) for each in found["tensors"]),
-            {
-                index: Frame(n, word, rows, blocks, (b, r, c))
-                for index, n, word, rows, blocks, b, r, c in found["frames"]
-            },
-            {index: (name, tuple(place)) for index, name, place in found["constants"]},
-            tuple(None if shape is None else tuple(shape) for shape in found["weights"]),
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    instructions = (*(row[0] for row in found.frames), *(row[0] for row in found.constants))
+    if (
+        not all(0 <= number < part.instruction_count for number in instructions)
+        or not all(0 <= row[1] < len(found.tensors) for row in found.frames)
+        or len(found.weights) != len(part.layers)
+    ):
         raise ModuleError(
-            f"what the module remembers of its tensors cannot be read: {error!r}; compile it again"
-        ) from None
-
-
-def _tensor(values: Mapping[str, Any], lanes: int) -> TensorLayout:
-    given = dict(values)
-    image, places, grid = (given.pop(name) for name in ("image", "places", "grid"))
-    given["shape"], given["halo"] = tuple(given["shape"]), tuple(given["halo"])
-    return TensorLayout(
-        **given,
-        places=None if places is None else tuple(places),
-        image=None if image is None else ImageLayout(**image),
-        grid=None
-        if grid is None
-        else GridLayout(grid["height"], grid["width"], tuple(grid["start"]), tuple(grid["steps"])),
-        lanes=lanes,
+            "what the module remembers of its tensors does not fit its program; compile it again"
+        )
+    names = [field.name for field in fields(TensorPlace)]
+    return Record(
+        tuple(
+            TensorLayout(**{name: getattr(each, name) for name in names}, lanes=lanes)
+            for each in found.tensors
+        ),
+        {
+            index: Frame(number, word, rows, blocks, (block, row, column))
+            for index, number, word, rows, blocks, block, row, column in found.frames
+        },
+        {index: (name, place) for index, name, place in found.constants},
+        found.weights,
     )

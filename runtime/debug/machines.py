@@ -7,8 +7,8 @@ from dovetail.isa.instructions import Instruction
 from dovetail.isa.launch import Launch
 from dovetail.isa.state import MachineState
 
+from ..devices import open_launcher
 from ..errors import DeviceError
-from ..targets import open_device
 from .moments import Moment, steps_of
 
 __all__ = ["Machine", "ReplayedMachine", "SnapshotDevice", "SnapshotMachine"]
@@ -46,7 +46,8 @@ class ReplayedMachine:
         moments: Sequence[Moment],
         on_step: Callable[[int], None] = lambda step: None,
     ) -> None:
-        self._replayer: Any = open_device("sim").replayer(launch)
+        simulator: Any = open_launcher("sim")
+        self._replayer: Any = simulator.replayer(launch)
         self._steps = [steps_of(moment, program[moment.index].unit) for moment in moments]
         self._position = 0
         self._on_step = on_step

@@ -16,12 +16,13 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
 
+from ..accelerator.device import prepare_launch
+from ..accelerator.launch import find_launcher
+from ..accelerator.part import AcceleratorPart, accelerator_part
+from ..devices import split_device
 from ..errors import DeviceError, InputError, ModuleError
-from ..executor import config_of, prepare_launch, reach_accelerator
-from ..launch import find_device
 from ..module import Module
-from ..profile.profile import program_of
-from ..targets import split_device
+from ..session import values_before
 from .layouts import Record, read_record
 from .machines import Machine, ReplayedMachine, SnapshotMachine, snapshot_device
 from .moments import moments_of
@@ -61,7 +62,7 @@ class Writer:
 class Session(Walk):
     """A run of one inference, from before its first cycle on.
 
-    Attributes: ``module``, ``config``, ``program``, ``result`` (of the whole run), ``moments``,
+    Attributes: ``part``, ``config``, ``program``, ``result`` (of the whole run), ``moments``,
     ``record``, ``breakpoints``.
     """
 
@@ -78,24 +79,24 @@ class Session(Walk):
         opened: the device itself, instead of the one called ``device``.
         Raises InputError, ModuleError, or DeviceError for a device that shows nothing of a run.
         """
-        self.module, given = reach_accelerator(module, inputs)
-        self.config: HardwareConfig = config_of(self.module)
+        self.part: AcceleratorPart = accelerator_part(module)
+        self.config: HardwareConfig = self.part.configuration
         self.device = device
-        self.launch: Launch = prepare_launch(self.module, self.config, given)
-        found = opened or find_device(device, self.config)
+        self.launch: Launch = prepare_launch(self.part, values_before(module, self.part, inputs))
+        found = opened or find_launcher(device, self.config)
         replayed = opened is None and split_device(device)[0] == "sim"
         shown = None if replayed else snapshot_device(device, found)
         self._opened: Any = found
-        program = program_of(self.module)
+        program = self.part.program
         self.result: LaunchResult = found.run(self.launch)
-        self.record: Record = read_record(self.module, self.config.block)
+        self.record: Record = read_record(self.part)
         self.footprints = Footprints(program, self.config)
-        self.layer_of = tuple(self.module.details["layer_of"])
+        self.layer_of = self.part.layer_of
         super().__init__(
             Run(
                 program,
                 moments_of(program, self.result),
-                tuple(layer["name"] for layer in self.module.details["layers"]),
+                tuple(layer.name for layer in self.part.layers),
                 self.layer_of,
                 self.footprints,
                 self.config.block,

@@ -1,88 +1,51 @@
-"""What a module for CPUs holds: machine code and constants, and how they are found again."""
+"""What a part for CPUs holds: machine code and constants, and how they are found again."""
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModuleError
-from ..module import Module
+from ..manifest import Content
 from .host import require_flags
-from .image import Image
-from .pool import PoolCode
-from .program import ALIGNMENT, NativeProgram, ProgramCode
+from .part import Constant, CpuPart
+from .program import ALIGNMENT, NativeProgram
 
-__all__ = ["array_type", "load_program", "to_content"]
+__all__ = ["array_type", "load_program", "pack_constants"]
 
 Array = NDArray[Any]
 
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
-def to_content(
-    code: ProgramCode, constants: Sequence[Array], cpu: str, flags: Iterable[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Details and sections; cpu, flags: of the CPU that the code is for."""
+def pack_constants(constants: Sequence[Array]) -> tuple[tuple[Constant, ...], Content]:
+    """Where each array lies, and the bytes of all, each at a multiple of ``ALIGNMENT``."""
     starts = [0]
     for array in constants:
         starts.append(starts[-1] + -(-array.nbytes // ALIGNMENT) * ALIGNMENT)
     size = max(-(-starts[-1] // mmap.PAGESIZE), 1) * mmap.PAGESIZE
     data = np.frombuffer(mmap.mmap(-1, size, PRIVATE), np.uint8)
+    places = []
     for start, array in zip(starts, constants, strict=False):
         data[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
-    places = [
-        [str(array.dtype), list(array.shape), start]
-        for start, array in zip(starts, constants, strict=False)
-    ]
-    details = {
-        "constants": places,
-        "cpu": cpu,
-        "flags": list(flags),
-        "imports": list(code.image.imports),
-        "main": code.main,
-        "memory_bytes": code.memory_bytes,
-        "most_work": code.most_work,
-        "pool": None if code.pool is None else asdict(code.pool),
-        "stops": list(code.stops),
-        "symbols": dict(code.image.symbols),
-        "threads": code.threads,
-    }
-    return details, {"constants": data.data, "code": code.image.code}
+        places.append(Constant(str(array.dtype), array.shape, start))
+    return tuple(places), data.data
 
 
-def load_program(module: Module) -> NativeProgram:
-    """The program of a module, ready to run; its constants stay in the module's memory.
+def load_program(part: CpuPart) -> NativeProgram:
+    """The program of a part, ready to run; its constants stay in the part's memory.
 
-    Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run its code.
+    Raises ModuleError when it cannot be loaded, DeviceError when this CPU cannot run its code.
     """
-    try:
-        details = module.details
-        require_flags(details["flags"], details["cpu"])
-        code = ProgramCode(
-            Image(module.sections["code"], details["symbols"], tuple(details["imports"])),
-            details["main"],
-            details["memory_bytes"],
-            details["threads"],
-            None if details["pool"] is None else PoolCode(**details["pool"]),
-            details["most_work"],
-            tuple(details["stops"]),
-        )
-        return NativeProgram(code, list(_constants(details, module.sections["constants"])))
-    except (KeyError, ValueError, TypeError) as error:
-        problem = f"no entry {error}" if isinstance(error, KeyError) else error
-        raise ModuleError(
-            f"the module's machine code cannot be read: {problem}; compile it again"
-        ) from None
+    require_flags(part.flags, part.cpu)
+    return NativeProgram(part.program, [_array(each, part.data) for each in part.constants])
 
 
-def _constants(details: Mapping[str, Any], data: bytes | memoryview) -> Iterable[Array]:
-    for dtype, shape, offset in details["constants"]:
-        kind = array_type(dtype)
-        count = int(np.prod(shape, dtype=np.int64))
-        yield np.frombuffer(data, kind, count, offset).reshape(shape)
+def _array(place: Constant, data: Content) -> Array:
+    count = int(np.prod(place.shape, dtype=np.int64))
+    kind = array_type(place.dtype)
+    return np.frombuffer(data, kind, count, place.offset).reshape(place.shape)
 
 
 def array_type(name: str) -> np.dtype[Any]:

@@ -1,74 +1,108 @@
-"""The ``cpu`` device: machine code, and models that are specialised as they run."""
+"""The ``cpu`` device: machine code, and models that are compiled as they run."""
 
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from ..module import Module
-from ..targets import open_specialising
+from ..errors import DeviceError, InputError
+from ..result import RunResult
 from .content import array_type, load_program
-from .program import NativeProgram
+from .part import CpuPart
+
+if TYPE_CHECKING:
+    from ..device import Ready
+    from ..parts import Part
 
 __all__ = ["CpuDevice"]
 
 Array = NDArray[Any]
 
 LOADED = 8
-"""Modules that a device keeps ready to run."""
-
-
-class Specialising(Protocol):
-    """A model that is compiled for what it is given."""
-
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name."""
-        ...
+"""Parts that a device keeps ready to run."""
 
 
 class CpuDevice:
-    """Runs modules compiled for ``cpu``."""
+    """Runs parts compiled for ``cpu``."""
+
+    name = target_kind = "cpu"
 
     def __init__(self) -> None:
-        self._loaded: dict[int, tuple[Module, NativeProgram | Specialising]] = {}
+        self._loaded: OrderedDict[int, tuple[Part, Ready]] = OrderedDict()
 
-    def run(self, module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Run the module's code; outputs by name.
+    def prepare(self, part: "Part") -> "Ready":
+        """The part ready to run: from the last time, or loaded.
 
-        inputs: as the module's signatures say.
-        Raises ModuleError when the module cannot be read, DeviceError when this CPU cannot run it,
-        InputError for NaN where the model quantises its input, WorkLimitError when a loop does not
-        end.
+        Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run it.
         """
-        program = self._program(module)
-        if not isinstance(program, NativeProgram):
-            return program.run(inputs)
-        arrays = {name: np.asarray(array, order="C") for name, array in inputs.items()}
-        for name in module.details["numbers_only"]:
-            with np.errstate(invalid="ignore"):
-                least = arrays[name].min(initial=0)
-            if np.isnan(least):
-                missing = int(np.isnan(arrays[name]).sum())
-                raise InputError(
-                    f"input {name!r}: {missing} of {arrays[name].size} values are NaN; required "
-                    "numbers"
-                )
-        results = {
-            each.name: np.empty(each.shape, array_type(each.dtype)) for each in module.outputs
-        }
-        program.run([arrays[each.name] for each in module.inputs], list(results.values()))
-        return results
+        found = self._loaded.get(id(part))
+        if found is None:
+            # Other threads may do the same: each step with what is shared is one of the dictionary.
+            found = self._loaded[id(part)] = part, _load(part)
+            while len(self._loaded) > LOADED:
+                self._loaded.popitem(last=False)
+        return found[1]
 
-    def _program(self, module: Module) -> NativeProgram | Specialising:
-        """The module ready to run: from the last time, or loaded."""
-        if id(module) not in self._loaded:
-            if len(self._loaded) >= LOADED:
-                self._loaded.pop(next(iter(self._loaded)))
-            if "model" in module.sections:
-                program = open_specialising(module)
-            else:
-                program = load_program(module)
-            self._loaded[id(module)] = module, program
-        return self._loaded[id(module)][1]
+    def close(self) -> None:
+        """There is nothing that others could not use at the same time."""
+
+
+def _load(part: "Part") -> "Ready":
+    if isinstance(part, CpuPart):
+        return _Code(part)
+    if part.kind == "model":
+        compiler = import_module("dovetail.compiler.targets.cpu.native")
+        return _Model(compiler.load_specialising(part))
+    raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
+
+
+class _Code:
+    """Machine code."""
+
+    def __init__(self, part: CpuPart) -> None:
+        self._program = load_program(part)
+        self._inputs = tuple(tensor.name for tensor in part.inputs)
+        self._outputs = [(t.name, t.shape, array_type(t.dtype)) for t in part.outputs]
+        self._numbers_only = part.numbers_only
+
+    def run(self, inputs: Mapping[str, Array]) -> RunResult:
+        """Raises InputError for NaN where the model quantises its input, WorkLimitError when a loop
+        does not end.
+        """
+        begin = time.perf_counter()
+        for name in self._numbers_only:
+            _require_numbers(name, inputs[name])
+        given = [np.asarray(inputs[name], order="C") for name in self._inputs]
+        results = {name: np.empty(shape, dtype) for name, shape, dtype in self._outputs}
+        self._program.run(given, list(results.values()))
+        seconds = time.perf_counter() - begin
+        return RunResult(results, "cpu", seconds, 0.0, seconds)
+
+
+class _Model:
+    """A model, with the compiler that runs it."""
+
+    def __init__(self, executor: Any) -> None:
+        """executor: the compiler's."""
+        self._executor = executor
+
+    def run(self, inputs: Mapping[str, Array]) -> RunResult:
+        """Raises what compiling raises, and WorkLimitError when a loop does not end."""
+        begin = time.perf_counter()
+        outputs = self._executor.run(inputs)
+        seconds = time.perf_counter() - begin
+        return RunResult(outputs, "cpu", seconds, 0.0, seconds)
+
+
+def _require_numbers(name: str, array: Array) -> None:
+    with np.errstate(invalid="ignore"):
+        least = array.min(initial=0)
+    if np.isnan(least):
+        missing = int(np.isnan(array).sum())
+        raise InputError(
+            f"input {name!r}: {missing} of {array.size} values are NaN; required numbers"
+        )

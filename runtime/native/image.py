@@ -7,8 +7,8 @@ loads it writes their addresses there.  All else in it is code and constants, ne
 import ctypes
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ..errors import ModuleError
 
@@ -17,13 +17,21 @@ __all__ = ["IMPORT_BYTES", "Image", "LoadedImage"]
 IMPORT_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """symbols: offsets in ``code``.  imports: functions of the C library, in the table's order."""
 
     code: bytes | memoryview
     symbols: Mapping[str, int]
     imports: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raises ModuleError for symbols and imports outside the code."""
+        size = len(self.code)
+        for name, offset in self.symbols.items():
+            if not 0 <= offset < size:
+                raise ModuleError(f"symbol {name!r} at {offset} of {size} bytes of machine code")
+        if IMPORT_BYTES * len(self.imports) > size:
+            raise ModuleError(f"{len(self.imports)} imports in {size} bytes of machine code")
 
 
 class LoadedImage:

@@ -8,15 +8,14 @@ import atexit
 import ctypes
 import os
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .image import LoadedImage
 
 __all__ = ["PoolCode", "pool_address"]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCode:
+class PoolCode(NamedTuple):
     """Where an image has the pool's functions.
 
     start, stop: their symbols.  version: equal where code and layout are.  field_bytes,

@@ -2,14 +2,16 @@
 
 import ctypes
 import mmap
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import WorkLimitError, WorkspaceError
+from ..errors import ModuleError, WorkLimitError, WorkspaceError
 from .image import Image, LoadedImage
 from .pool import PoolCode, pool_address
 
@@ -41,6 +43,18 @@ class ProgramCode:
     most_work: int
     stops: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Raises ModuleError for symbols that there are not, and sizes below 0."""
+        self.image.check()
+        pool = self.pool
+        names = (self.main,) if pool is None else (self.main, pool.start, pool.stop)
+        for name in names:
+            if name not in self.image.symbols:
+                raise ModuleError(f"machine code without its symbol {name!r}")
+        sizes = (self.memory_bytes, self.threads - 1, self.most_work)
+        if min(sizes if pool is None else (*sizes, pool.field_bytes, pool.thread_bytes)) < 0:
+            raise ModuleError(f"machine code for {self.threads} threads and {sizes[0]} bytes")
+
 
 class NativeProgram:
     """A program in this process.  One call at a time uses its memory."""
@@ -58,6 +72,7 @@ class NativeProgram:
         self.constants = list(constants)
         self._constant_pointers = _pointers(self.constants)
         self._lock = threading.Lock()
+        _programs.add(self)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """One call; the arrays are contiguous and of the program's types, in its order.
@@ -78,6 +93,19 @@ class NativeProgram:
                 f"{self.code.most_work:.2g} reads and writes of elements, as many as are allowed; "
                 "allow more (--most-work, DOVETAIL_MOST_WORK) or check its condition"
             )
+
+
+_programs: weakref.WeakSet[NativeProgram] = weakref.WeakSet()
+"""Of this process."""
+
+
+def _forget_calls() -> None:
+    """In a forked process, which has none of the threads whose calls were under way."""
+    for program in _programs:
+        program._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_calls)
 
 
 def workspace(name: str, size: int) -> tuple[object, int]:

@@ -1,11 +1,11 @@
 """Where the cycles of a run went, layer by layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dovetail.isa.config import HardwareConfig
 
+from ..accelerator.part import LayerFigures
 from ..result import RunResult, Timeline
 
 __all__ = ["LayerProfile", "profile_layers", "share_cycles"]
@@ -51,7 +51,7 @@ class LayerProfile:
 
 
 def profile_layers(
-    result: RunResult, layers: Sequence[Mapping[str, Any]], config: HardwareConfig
+    result: RunResult, layers: Sequence[LayerFigures], config: HardwareConfig
 ) -> tuple[LayerProfile, ...]:
     """Figures of every layer; ``layers``: as the module lists them."""
     count = len(layers)
@@ -61,15 +61,15 @@ def profile_layers(
     beat = config.dram.beat_interval_cycles
     return tuple(
         LayerProfile(
-            layer["name"],
-            layer["kind"],
+            layer.name,
+            layer.kind,
             cycles,
-            layer["macs"],
-            layer["macs"] / (cycles * config.macs_per_cycle) if cycles else 0.0,
-            layer["dram_bytes"],
+            layer.macs,
+            layer.macs / (cycles * config.macs_per_cycle) if cycles else 0.0,
+            layer.dram_bytes,
             busy["GEMM"][number],
             busy["VECTOR"][number],
-            -(-layer["dram_bytes"] // config.bus_bytes) * beat,
+            -(-layer.dram_bytes // config.bus_bytes) * beat,
             *waits[number],
         )
         for number, (layer, cycles) in enumerate(zip(layers, shares, strict=True))

@@ -3,18 +3,17 @@
 from dataclasses import dataclass
 
 from dovetail.isa.assembly import disassemble
-from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.program import program_from_bytes
 
+from ..accelerator.part import accelerator_part
 from ..errors import DeviceError
-from ..executor import config_of
 from ..html import table
 from ..module import Module
 from ..result import RunResult, Timeline
 from .layers import LayerProfile, profile_layers
 
-__all__ = ["Profile", "make_profile", "program_of"]
+__all__ = ["Profile", "make_profile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,14 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
 
     Raises DeviceError when it gave none.
     """
-    config = config_of(module)
+    part = accelerator_part(module)
+    config = part.configuration
     if not result.timeline:
         raise DeviceError(
             f"device {result.device!r} does not say when each instruction ran; profile on sim or "
             "rtl, where a board's program takes the same cycles"
         )
-    program = program_of(module)
+    program = part.program
     lines = [line for line in disassemble(program).splitlines() if line and line[0] != "#"]
     return Profile(
         model,
@@ -75,13 +75,5 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
         config,
         program,
         tuple(lines),
-        profile_layers(result, module.details["layers"], config),
+        profile_layers(result, part.layers, config),
     )
-
-
-def program_of(module: Module) -> tuple[Instruction, ...]:
-    """The instructions of an accelerator module."""
-    first = module.details["program_address"]
-    content = module.sections["dram"][first : first + module.details["program_bytes"]]
-    assert len(content) % INSTRUCTION_BYTES == 0
-    return tuple(program_from_bytes(content))

@@ -15,6 +15,7 @@ from dovetail.bitstreams.boards import BOARDS, Board, find_board
 from dovetail.bitstreams.emulator import Emulator
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.runtime import run
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = {
@@ -32,11 +33,11 @@ def compare(network: Path, board: Board) -> str:
     board = replace(board, baud=board.config.clock_hz // CYCLES_A_BIT)
     module = compile(network, f"vta:{board.config.name}")
     inputs = random_inputs(module)
-    expected = module.run(inputs, device="sim")
+    expected = run(module, inputs, device="sim")
     with Emulator(board, garbage=True) as emulator:
         begin = time.perf_counter()
         device = f"board:emulated@{emulator.port},{board.baud}"
-        first, again = (module.run(inputs, device=device) for _ in range(2))
+        first, again = (run(module, inputs, device=device) for _ in range(2))
         seconds = time.perf_counter() - begin
     same = all(
         np.array_equal(found.outputs[name], value)

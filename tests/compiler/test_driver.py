@@ -22,12 +22,14 @@ from dovetail.compiler.errors import (
 from dovetail.compiler.options import CompileOptions as Options
 from dovetail.compiler.targets.target import parse_target
 from dovetail.isa.configs import CONFIGS, find_config
-from dovetail.isa.program import program_from_bytes
+from dovetail.runtime import Module, run
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.errors import DeviceError
 from tests.end_to_end.models import Network, random_network
 
 STEPS = (
-    *("import", "fold_constants", "convert_layout", "split_transposed", "fold_pads"),
-    *("fold_lookups", "eliminate_dead", "dense_to_conv", "split_groups", "own_parts"),
+    *("import", "integer_layers", "fold_constants", "convert_layout", "split_transposed"),
+    *("fold_pads", "fold_lookups", "eliminate_dead", "dense_to_conv", "split_groups", "own_parts"),
     *("eliminate_dead", "fuse", "lower"),
     *("schedule", "place", "operations", "order", "tokens", "check"),
 )
@@ -51,10 +53,24 @@ def float_model() -> onnx.ModelProto:
 def test_a_module_says_what_it_is_for(model: onnx.ModelProto, config: str) -> None:
     module = compile(model, f"vta:{config}")
     assert module.target == f"vta:{config}"
-    assert module.details["fingerprint"] == find_config(config).fingerprint
+    assert accelerator_part(module).configuration == find_config(config)
     (signature,) = module.inputs
     assert (signature.name, signature.shape, signature.dtype) == ("x", (1, 3, 8, 8), "int8")
     assert module.outputs[0].shape == (1, 4)
+
+
+def test_a_configuration_of_ones_own_is_a_target(model: onnx.ModelProto) -> None:
+    config = replace(find_config("tiny"), name="mine", acc_depth=256, bus_bytes=4, queue_depth=8)
+    module = Module.from_bytes(compile(model, config).to_bytes())
+    assert module.target == "vta:mine"
+    assert accelerator_part(module).configuration == config
+    x = np.random.default_rng(0).integers(-128, 128, (1, 3, 8, 8), np.int8)
+    found = run(module, x, "sim:mine")
+    (wanted,) = run(compile(model, "cpu"), x).outputs.values()
+    np.testing.assert_array_equal(next(iter(found.outputs.values())), wanted)
+    assert found.cycles == accelerator_part(module).expected_cycles
+    with pytest.raises(DeviceError, match="compiled for 'vta:mine' cannot run on 'sim:tiny'"):
+        run(module, x, "sim:tiny")
 
 
 def test_the_default_target_is_the_benchmark_configuration(model: onnx.ModelProto) -> None:
@@ -72,23 +88,20 @@ def test_a_path_is_read(model: onnx.ModelProto, tmp_path: Path) -> None:
 
 
 def test_every_instruction_belongs_to_a_layer_and_layers_add_up(model: onnx.ModelProto) -> None:
-    module = compile(model, "vta:tiny")
-    details = module.details
-    start, size = details["program_address"], details["program_bytes"]
-    program = program_from_bytes(module.sections["dram"][start : start + size])
-    assert len(details["layer_of"]) == len(program)
-    assert set(details["layer_of"]) == set(range(len(details["layers"])))
-    assert [layer["kind"] for layer in details["layers"]] == [
+    part = accelerator_part(compile(model, "vta:tiny"))
+    assert len(part.layer_of) == len(part.program)
+    assert set(part.layer_of) == set(range(len(part.layers)))
+    assert [layer.kind for layer in part.layers] == [
         *("Conv2d+Requantize", "AveragePool2d", "Conv2d+Requantize")
     ]
-    assert [layer["macs"] for layer in details["layers"]] == [8 * 8 * 6 * 27, 0, 24]
+    assert [layer.macs for layer in part.layers] == [8 * 8 * 6 * 27, 0, 24]
 
 
 def test_every_step_is_dumped_in_order(model: onnx.ModelProto, tmp_path: Path) -> None:
     compile(model, "vta:tiny", CompileOptions(dump=tmp_path / "dump", verify=True))
     names = sorted(path.name for path in (tmp_path / "dump").iterdir())
     assert names == [f"{number:02d}_{step}.txt" for number, step in enumerate(STEPS)]
-    assert (tmp_path / "dump" / "16_order.txt").read_text().startswith("load")
+    assert (tmp_path / "dump" / "17_order.txt").read_text().startswith("load")
 
 
 @pytest.mark.parametrize("verify", [False, True])
@@ -177,7 +190,7 @@ def test_modules_survive_their_file(seed: int, tmp_path: Path) -> None:
     module.save(tmp_path / "m.dvt")
     loaded = type(module).load(tmp_path / "m.dvt")
     assert loaded.to_bytes() == module.to_bytes()
-    assert replace(loaded, details=module.details).sections == module.sections
+    assert loaded == module
 
 
 RESIDUAL = """

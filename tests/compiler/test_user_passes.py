@@ -14,6 +14,7 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.operators.integer.values import Requantize
+from dovetail.runtime import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def test_the_accelerator_and_the_cpu_run_the_changed_graph(digits_model: Path) -
     for target, device in (("vta:tiny", "sim"), ("cpu", "cpu")):
         plain = compile(digits_model, target=target)
         inputs = dict(random_inputs(plain))
-        before = plain.run(inputs, device=device).outputs["logits"]
-        after = compile(digits_model, target=target, options=options).run(inputs, device=device)
+        before = run(plain, inputs, device=device).outputs["logits"]
+        after = run(compile(digits_model, target=target, options=options), inputs, device=device)
         results.append(after.outputs["logits"])
         assert not np.array_equal(before, results[-1])
     assert np.array_equal(*results)
@@ -75,7 +76,7 @@ def test_a_float_graph_is_changed() -> None:
     module = compile(
         float_model(), target="cpu", options=CompileOptions(passes=(DoubleConstants(),))
     )
-    found = module.run({"x": np.ones((1, 4), np.float32)}, device="cpu").outputs["y"]
+    found = run(module, {"x": np.ones((1, 4), np.float32)}, device="cpu").outputs["y"]
     assert np.array_equal(found, np.full((1, 2), 8, np.float32))
 
 

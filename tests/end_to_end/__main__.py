@@ -13,8 +13,9 @@ import click
 import onnxruntime
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.isa.errors import DovetailError
+from dovetail.runtime import run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SAMPLES = 2
@@ -43,7 +44,7 @@ def verify(name: str, target: str, images: int) -> str:
     compiled = time.perf_counter()
     wrong, total, cycles = 0, 0, 0
     for picture in pictures[SAMPLES:]:
-        result = module.run({"image": picture})
+        result = run(module, {"image": picture})
         (found,) = result.outputs.values()
         wrong += int((found != session.run(None, {"image": picture})[0]).sum())
         total, cycles = total + found.size, result.cycles or 0

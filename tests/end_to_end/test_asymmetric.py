@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.onnx import load_onnx
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check, reference
+from dovetail.runtime import run
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check, reference
 
 MODEL = "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx"
 MOST_CYCLES = 190_000
@@ -45,19 +45,19 @@ def test_asymmetric_weights_give_the_bytes_of_onnxruntime(seed: int, target: str
     x = np.random.default_rng(seed).integers(0, 256, (1, 3, 9, 8)).astype(np.uint8)
     wanted = check(model, {"x": x})
     module = compile(model, target)
-    (found,) = module.run({"x": x}, "sim").outputs.values()
+    (found,) = run(module, {"x": x}, "sim").outputs.values()
     assert np.array_equal(found, wanted)
     if seed == 0 and target == "vta:tiny":
-        result = module.run({"x": x}, "rtl")
+        result = run(module, {"x": x}, "rtl")
         assert np.array_equal(next(iter(result.outputs.values())), wanted)
-        assert result.cycles == module.run({"x": x}, "sim").cycles
+        assert result.cycles == run(module, {"x": x}, "sim").cycles
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_machine_code_gives_the_bytes_of_onnxruntime(seed: int) -> None:
     model = network(seed)
     x = np.random.default_rng(seed).integers(0, 256, (1, 3, 9, 8)).astype(np.uint8)
-    (found,) = compile(model, "cpu").run({"x": x}, "cpu").outputs.values()
+    (found,) = run(compile(model, "cpu"), {"x": x}, "cpu").outputs.values()
     assert np.array_equal(found, check(model, {"x": x}))
 
 
@@ -65,17 +65,17 @@ def test_a_real_model_gives_the_bytes_of_onnxruntime(shared_models: Path) -> Non
     path = shared_models / MODEL
     if not path.is_file():
         pytest.skip(f"no ../shared/models/{MODEL}")
-    model = load_onnx(path)
+    model = onnx.load(path)
     module, code = compile(model, "vta:zynq7020"), compile(model, "cpu")
     (signature,) = module.inputs
     rng = np.random.default_rng(5)
     for _ in range(2):
         x = rng.integers(0, 256, signature.shape).astype(np.uint8)
-        result = module.run({signature.name: x}, "sim")
+        result = run(module, {signature.name: x}, "sim")
         (found,) = result.outputs.values()
         wanted = reference(model, {signature.name: x})
         assert np.array_equal(found, wanted)
-        (found,) = code.run({signature.name: x}, "cpu").outputs.values()
+        (found,) = run(code, {signature.name: x}, "cpu").outputs.values()
         assert np.array_equal(found, wanted)
         assert result.cycles is not None
         assert result.cycles <= MOST_CYCLES

@@ -5,7 +5,9 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
 
 SHAPE = (1, 3, 13, 12)
 
@@ -42,14 +44,14 @@ def test_dilated_convolutions_match_onnx_runtime(
     x = np.random.default_rng(1).integers(-128, 128, SHAPE).astype(np.int8)
     wanted = check(model, {"x": x})
     module = compile(model, target)
-    (found,) = module.run({"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
+    (found,) = run(module, {"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
     assert np.array_equal(found, wanted)
 
 
 def test_gaps_take_no_time() -> None:
     """Multiply-accumulates are those of the taps, as many as without dilation."""
     module = compile(network((2, 2), (1, 1), [2, 2, 2, 2]), "vta:tiny")
-    first, second = (layer["macs"] for layer in module.details["layers"])
+    first, second = (layer.macs for layer in accelerator_part(module).layers)
     assert first == 13 * 12 * 6 * 3 * 9
     assert second == 13 * 14 * 6 * 6
 
@@ -57,7 +59,7 @@ def test_gaps_take_no_time() -> None:
 def test_hardware_runs_them_as_the_simulator_does() -> None:
     module = compile(network((2, 2), (1, 1), [2, 2, 2, 2]), "vta:tiny")
     x = np.random.default_rng(2).integers(-128, 128, SHAPE).astype(np.int8)
-    simulated, real = (module.run({"x": x}, device) for device in ("sim", "rtl"))
+    simulated, real = (run(module, {"x": x}, device) for device in ("sim", "rtl"))
     assert simulated.cycles == real.cycles
     for name, found in simulated.outputs.items():
         assert np.array_equal(found, real.outputs[name])

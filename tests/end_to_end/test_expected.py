@@ -5,6 +5,8 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.profile.layers import share_cycles
 
 from .models import Network
@@ -21,8 +23,9 @@ def test_every_layer_takes_the_cycles_expected(config: str, overlap: Overlap) ->
     x = net.conv(x, 64, strides=(2, 2), pads=(1, 1, 1, 1))
     module = compile(net.model(x), f"vta:{config}", options=CompileOptions(overlap=overlap))
     (tensor,) = module.inputs
-    result = module.run({tensor.name: np.zeros(tensor.shape, tensor.dtype)}, device="sim")
-    assert result.cycles == module.details["expected_cycles"]
-    layers = module.details["layers"]
+    result = run(module, {tensor.name: np.zeros(tensor.shape, tensor.dtype)}, device="sim")
+    part = accelerator_part(module)
+    assert result.cycles == part.expected_cycles
+    layers = part.layers
     found = share_cycles(result.timeline, len(layers), result.cycles)
-    assert [layer["expected_cycles"] for layer in layers] == found
+    assert [layer.expected_cycles for layer in layers] == found

@@ -10,7 +10,7 @@ from networks import NETWORKS, Options, build
 
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 
-from ..compiler.quantize.pictures import read_png
+from ..compiler.front.onnx.quantize.pictures import read_png
 from .models import Array
 
 TOLERANCE = 1e-4
@@ -37,7 +37,7 @@ def reference(model: onnx.ModelProto, inputs: dict[str, Array]) -> list[Array]:
 def check(executor: Executor, inputs: dict[str, Array]) -> list[Array]:
     """The executor's results, which are ONNX Runtime's."""
     results = list(executor.run(inputs).values())
-    for found, expected in zip(results, reference(executor.model, inputs), strict=True):
+    for found, expected in zip(results, reference(executor.source, inputs), strict=True):
         assert found.dtype == expected.dtype
         assert np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max()
     return results

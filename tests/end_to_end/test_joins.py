@@ -7,11 +7,13 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import UnsupportedOperatorError
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.layers.activation import plan_activations
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.compiler.targets.vta.passes.own_parts import OwnParts
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
@@ -99,7 +101,7 @@ def test_joined_networks_match_onnx_runtime(name: str, target: str) -> None:
 def test_no_layer_is_there_only_to_join() -> None:
     net = Network(np.random.default_rng(1))
     module = compile(net.model(_fire(net)), "vta:zynq7020")
-    kinds = [layer["kind"].split("+")[0] for layer in module.details["layers"]]
+    kinds = [layer.kind.split("+")[0] for layer in accelerator_part(module).layers]
     assert kinds == ["Conv2d", "Conv2d", "Conv2d", "MaxPool2d", "Conv2d"]
 
 
@@ -117,7 +119,7 @@ def test_hardware_joins_as_the_simulator_does() -> None:
     net = Network(np.random.default_rng(4))
     model = net.model(_fire(net, 4, 8))
     inputs, module = inputs_of(model, 1), compile(model, "vta:tiny")
-    results = [module.run(inputs, device) for device in ("sim", "rtl")]
+    results = [run(module, inputs, device) for device in ("sim", "rtl")]
     assert results[0].cycles == results[1].cycles
     for result in results:
         (output,) = result.outputs.values()
@@ -128,6 +130,6 @@ def test_a_result_with_gaps_is_refused_by_name() -> None:
     net = Network(np.random.default_rng(1))
     x = net.conv(net.input(3, 5, 5), 16)
     model = net.model(net.concat(net.conv(x, 10, (1, 1)), net.conv(x, 6, (1, 1))))
-    graph = OwnParts().run(simplify(import_onnx(model)))
-    with pytest.raises(UnsupportedOperatorError, match=r"the result .* no multiple of 16"):
+    graph = OwnParts().run(simplify(SourceModel.of(model).to_integer_graph()))
+    with pytest.raises(UnsupportedOperatorError, match=r"the result .* not a multiple of 16"):
         plan_activations(graph, fuse(graph), LANES)

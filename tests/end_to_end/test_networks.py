@@ -7,6 +7,8 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import Rows, accelerator_part
 from dovetail.runtime.module import Module
 
 from .models import Array, Network, Tensor, random_network, reference
@@ -22,7 +24,7 @@ def inputs_of(model: onnx.ModelProto, seed: int) -> dict[str, Array]:
 
 def output_of(module: Module, inputs: dict[str, Array]) -> Array:
     """The only output, on the simulator or the CPU."""
-    (output,) = module.run(inputs, "cpu" if module.target == "cpu" else "sim").outputs.values()
+    (output,) = run(module, inputs, "cpu" if module.target == "cpu" else "sim").outputs.values()
     return output
 
 
@@ -118,8 +120,8 @@ def test_images_are_read_alike_by_simulator_and_hardware(name: str) -> None:
     net = Network(np.random.default_rng(len(name)))
     model = net.model(NETWORKS[name](net))
     inputs, module = inputs_of(model, 1), compile(model, "vta:tiny")
-    assert module.details["input_image"] is not None
-    results = [module.run(inputs, device) for device in ("sim", "rtl")]
+    assert isinstance(accelerator_part(module).sources[0].layout, Rows)
+    results = [run(module, inputs, device) for device in ("sim", "rtl")]
     assert results[0].cycles == results[1].cycles
     for result in results:
         (output,) = result.outputs.values()

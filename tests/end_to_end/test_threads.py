@@ -16,8 +16,9 @@ from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.segment import LlvmOptions, compile_segment
+from dovetail.runtime import run
 from dovetail.runtime.module import Module
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
@@ -41,7 +42,7 @@ def loaded(name: str) -> tuple[Path, dict[str, NDArray[np.float32]]]:
 
 
 def outputs(module: Module, inputs: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-    return list(module.run(inputs, device="cpu").outputs.values())
+    return list(run(module, inputs, device="cpu").outputs.values())
 
 
 @pytest.mark.parametrize(
@@ -49,9 +50,9 @@ def outputs(module: Module, inputs: dict[str, NDArray[np.float32]]) -> list[NDAr
 )
 def test_a_network_gives_the_same_on_any_number_of_threads(name: str) -> None:
     path, inputs = loaded(name)
-    expected = outputs(compile(path, "cpu", CompileOptions(threads=1)), inputs)
+    expected = outputs(compile(path, "cpu", CompileOptions(cpu=CpuOptions(threads=1))), inputs)
     for threads in (2, 5):
-        module = compile(path, "cpu", CompileOptions(threads=threads))
+        module = compile(path, "cpu", CompileOptions(cpu=CpuOptions(threads=threads)))
         for found, each in zip(outputs(module, inputs), expected, strict=True):
             np.testing.assert_array_equal(found, each)
 

@@ -7,7 +7,9 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from tests.compiler.front.onnx.integer.models import F32, ModelBuilder, check
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
 
 TARGETS = ["cpu", "vta:tiny", "vta:zynq7020"]
 Network = Callable[[ModelBuilder, str], str]
@@ -126,7 +128,7 @@ def test_pixels_in_their_places_match_onnx_runtime(name: str, target: str) -> No
     x = np.random.default_rng(1).integers(-128, 128, (1, 3, *size)).astype(np.int8)
     wanted = check(model, {"x": x})
     module = compile(model, target)
-    (found,) = module.run({"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
+    (found,) = run(module, {"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
     assert np.array_equal(found, wanted)
 
 
@@ -135,7 +137,7 @@ def test_pixels_that_do_not_fit_on_chip_are_stored_in_their_places(name: str) ->
     model = build(NETWORKS[name], (24, 60))
     x = np.random.default_rng(1).integers(-128, 128, (1, 3, 24, 60)).astype(np.int8)
     module = compile(model, "vta:tiny")
-    (found,) = module.run({"x": x}).outputs.values()
+    (found,) = run(module, {"x": x}).outputs.values()
     assert np.array_equal(found, check(model, {"x": x}))
 
 
@@ -145,7 +147,7 @@ def test_pixels_that_do_not_fit_on_chip_are_stored_in_their_places(name: str) ->
 def test_hardware_runs_them_as_the_simulator_does(name: str) -> None:
     module = compile(build(NETWORKS[name], (7, 6)), "vta:tiny")
     x = np.random.default_rng(2).integers(-128, 128, (1, 3, 7, 6)).astype(np.int8)
-    simulated, real = (module.run({"x": x}, device) for device in ("sim", "rtl"))
+    simulated, real = (run(module, {"x": x}, device) for device in ("sim", "rtl"))
     assert simulated.cycles == real.cycles
     for each, found in simulated.outputs.items():
         assert np.array_equal(found, real.outputs[each])
@@ -153,13 +155,13 @@ def test_hardware_runs_them_as_the_simulator_does(name: str) -> None:
 
 def test_no_product_is_by_a_zero_between_rows() -> None:
     module = compile(build(NETWORKS["transposed, grown"]), "vta:zynq7020")
-    layers = module.details["layers"]
+    layers = accelerator_part(module).layers
     assert len(layers) == 4
-    assert sum(layer["macs"] for layer in layers) == 9 * 8 * 3 * 6 * 9
+    assert sum(layer.macs for layer in layers) == 9 * 8 * 3 * 6 * 9
 
 
 def test_groups_multiply_only_blocks_with_weights() -> None:
     """16 groups of 4 channels: four of them fill a block; all others of its row are left out."""
     module = compile(build(grouped(64, 64, 16), (8, 8)), "vta:zynq7020")
-    layer = module.details["layers"][1]
-    assert layer["macs"] == 4 * 8 * 64 * 16 * 9
+    layer = accelerator_part(module).layers[1]
+    assert layer.macs == 4 * 8 * 64 * 16 * 9

@@ -8,7 +8,8 @@ import pytest
 from networks import Options, build, calibration_images
 
 from dovetail.compiler import compile
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.runtime import run
 
 MLPERF_TINY = ("ic_resnet8_int8", "vww_mbv1_int8", "kws_dscnn_int8", "ad01_int8")
 MOST_CYCLES = {"resnet18": 7_900_000, "mobilenet_v2": 2_610_000}
@@ -34,7 +35,7 @@ def test_mobilenet_v2_names_photographs_as_onnx_runtime_does(shared_models: Path
         inputs, wanted = arrays["input"], arrays["onnxruntime"]
         files = arrays["names"].tolist()
     for file, x, y in zip(files, inputs, wanted, strict=True):
-        result = module.run({signature.name: x.reshape(signature.shape)})
+        result = run(module, {signature.name: x.reshape(signature.shape)})
         (output,) = result.outputs.values()
         np.testing.assert_array_equal(output.reshape(y.shape), y)
         assert result.cycles is not None
@@ -57,7 +58,7 @@ def test_resnet18_at_full_size_gives_the_bytes_of_onnx_runtime() -> None:
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     x = images[2:]
-    result = compile(model, "vta:zynq7020").run({"image": x})
+    result = run(compile(model, "vta:zynq7020"), {"image": x})
     (output,) = result.outputs.values()
     np.testing.assert_array_equal(output, session.run(None, {"image": x})[0])
     assert result.macs == 1_814_073_344
@@ -73,7 +74,7 @@ def test_mlperf_tiny_runs_on_the_rtl_as_on_the_simulator(shared_models: Path, na
     with np.load(path.with_suffix(".golden.npz")) as arrays:
         x, y = arrays["input"][0], arrays["onnxruntime"][0]
     inputs = {signature.name: x.reshape(signature.shape)}
-    simulated, real = (module.run(inputs, device) for device in ("sim", "rtl"))
+    simulated, real = (run(module, inputs, device) for device in ("sim", "rtl"))
     for result in (simulated, real):
         (output,) = result.outputs.values()
         np.testing.assert_array_equal(output.reshape(y.shape), y)

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 
 from dovetail import compiler
+from dovetail.runtime import run
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "digits"
 
@@ -51,7 +52,7 @@ def test_the_model_reaches_its_accuracy_byte_for_byte_like_onnxruntime(
     )
     expected = np.concatenate([session.run(None, {"image": image[None]})[0] for image in images])
     module = compiler.compile(digits_model, target="cpu")
-    results = [module.run({"image": image[None]}, device="cpu") for image in images]
+    results = [run(module, {"image": image[None]}, device="cpu") for image in images]
     found = np.concatenate([result.outputs["logits"] for result in results])
     np.testing.assert_array_equal(found, expected)
     accuracy = (found.argmax(axis=1) == digits.test_labels).mean()

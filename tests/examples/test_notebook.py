@@ -33,4 +33,4 @@ def test_every_cell_runs_and_shows_itself(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(pages) == 4
     assert "Conv2d" in pages[0]
     assert f"{names['result'].cycles:,}" in pages[2]
-    assert pages[3].count("<tr>") == 1 + len(names["module"].details["layers"])
+    assert pages[3].count("<tr>") == 1 + len(names["module"].parts[0].layers)

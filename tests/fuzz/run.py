@@ -8,7 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dovetail.compiler import compile
-from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
 from dovetail.isa.errors import DovetailError
@@ -54,7 +54,7 @@ def run_mutant(seed: int) -> None:
     try:
         inputs = _inputs(model, seed)
         if inputs is None:
-            compile(model, "cpu", CompileOptions(most_work=MOST_WORK))
+            compile(model, "cpu", CompileOptions(cpu=CpuOptions(most_work=MOST_WORK)))
         else:
             Executor(model, LlvmOptions(most_work=MOST_WORK)).run(inputs)
     except DovetailError:

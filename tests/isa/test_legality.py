@@ -1,5 +1,9 @@
 """What one configuration takes and another refuses."""
 
+from dataclasses import replace
+
+import pytest
+
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Load
 from dovetail.isa.legality import legality_problem
@@ -10,3 +14,22 @@ def test_dram_addresses_are_whole_words_of_the_configuration() -> None:
     load = Load(memory=Memory.ACT, sram_address=0, dram_address=8)
     assert legality_problem(load, find_config("tiny")) is None
     assert "required a multiple of 16" in str(legality_problem(load, find_config("zynq7020")))
+
+
+WINDOWS = Load(memory=Memory.ACT, sram_address=0, dram_address=5, step=17, dram_stride_y=8)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, None),
+        ({"step": 3}, "step = 3; required 0, or 4 and up"),
+        ({"dram_stride_y": 6}, "dram_stride_y = 6; required a multiple of 4 with a step"),
+        ({"dram_stride_z": 2}, "dram_stride_z = 2; required a multiple of 4 with a step"),
+        ({"memory": Memory.WGT}, "step = 17 needs memory act"),
+        ({"pad_x_after": 1}, "step = 17 needs pad_x_before and pad_x_after 0"),
+    ],
+)
+def test_windows_begin_at_any_byte(change: dict[str, int], problem: str | None) -> None:
+    found = legality_problem(replace(WINDOWS, **change), find_config("tiny"))
+    assert found is None if problem is None else problem in str(found)

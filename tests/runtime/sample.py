@@ -5,7 +5,15 @@ import numpy as np
 from dovetail.isa.assembly import assemble
 from dovetail.isa.configs import find_config
 from dovetail.isa.program import program_to_bytes
-from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.accelerator.part import (
+    AcceleratorPart,
+    Blocks,
+    LayerFigures,
+    PartInput,
+    PartOutput,
+)
+from dovetail.runtime.module import Module
+from dovetail.runtime.tensors import TensorSignature
 
 __all__ = ["SHAPE", "copy_module"]
 
@@ -27,24 +35,17 @@ def copy_module(program: str = COPY, *, code: bytes | None = None) -> Module:
     code = program_to_bytes(assemble(program, config)) if code is None else code
     dram = np.zeros(SIZE, np.uint8)
     dram[PROGRAM : PROGRAM + len(code)] = np.frombuffer(code, np.uint8)
-    count = len(code) // 64
-    return Module(
-        target="vta:tiny",
-        inputs=(TensorSignature("x", SHAPE, "int8"),),
-        outputs=(TensorSignature("y", SHAPE, "int8"),),
-        details={
-            "config": "tiny",
-            "fingerprint": config.fingerprint,
-            "program_address": PROGRAM,
-            "program_bytes": len(code),
-            "input_address": INPUT,
-            "output_address": OUTPUT,
-            "output_blocked_shape": [2, 2, 3, 4],
-            "output_shape": list(SHAPE),
-            "prefix": [],
-            "suffix": [],
-            "layers": [{"name": "copy", "kind": "Copy", "macs": 0, "dram_bytes": 96}],
-            "layer_of": [0] * count,
-        },
-        sections={"dram": dram.tobytes()},
+    tensors = [TensorSignature(name, SHAPE, "int8") for name in "xy"]
+    blocks = Blocks(2, 2, 3, 4)
+    part = AcceleratorPart(
+        configuration=config,
+        fingerprint=config.fingerprint,
+        dram=dram.tobytes(),
+        program_address=PROGRAM,
+        program_bytes=len(code),
+        sources=(PartInput(tensors[0], (), INPUT, blocks),),
+        results=(PartOutput(tensors[1], OUTPUT, blocks, SHAPE, ()),),
+        layers=(LayerFigures("copy", "Copy", macs=0, dram_bytes=96),),
+        layer_of=(0,) * (len(code) // 64),
     )
+    return Module("vta:tiny", part.inputs, part.outputs, (part,))

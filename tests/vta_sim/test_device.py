@@ -3,7 +3,7 @@
 import numpy as np
 
 from dovetail.isa.launch import Launch
-from dovetail.runtime.device import Device
+from dovetail.runtime.device import Launcher
 from dovetail.vta_sim.device import SimulatorDevice
 
 from .programs import PROGRAM, TINY, gemm, prepare
@@ -12,7 +12,7 @@ from .programs import PROGRAM, TINY, gemm, prepare
 def test_a_launch_is_run_and_left_as_it_was() -> None:
     dram = prepare([gemm(3), gemm(7)]).dram
     before = dram.copy()
-    device: Device = SimulatorDevice()
+    device: Launcher = SimulatorDevice()
     done = device.run(Launch(TINY, dram, PROGRAM, 2))
     assert done.finished
     assert done.counters["instructions"] == 2

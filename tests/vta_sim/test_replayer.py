@@ -12,7 +12,8 @@ from dovetail.isa.memories import Memory
 from dovetail.isa.program import program_from_bytes
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
-from dovetail.runtime.executor import config_of, prepare_launch
+from dovetail.runtime.accelerator.device import prepare_launch
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.machine import simulate
 from dovetail.vta_sim.replayer import Replayer
 
@@ -20,7 +21,7 @@ from dovetail.vta_sim.replayer import Replayer
 @pytest.fixture(scope="module")
 def launch(digits_model: Path) -> Launch:
     module = compile(digits_model, target="vta:tiny")
-    return prepare_launch(module, config_of(module), random_inputs(module))
+    return prepare_launch(accelerator_part(module), random_inputs(module))
 
 
 def equal(one: MachineState, other: MachineState) -> bool:

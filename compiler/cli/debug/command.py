@@ -95,9 +95,9 @@ def _open(path: Path, inputs: tuple[str, ...], device: str, model: Path | None) 
     from dovetail.runtime.module import Module
 
     from ...debug.debugger import Debugger
-    from ...front.onnx.integer.onnx import load_onnx
+    from ...front.onnx.source import SourceModel
 
     loaded = Module.load(path)
     given = read_inputs(inputs) or random_inputs(loaded)
     with progress(f"running {path.name} on {device}"):
-        return Debugger(loaded, given, device, load_onnx(model) if model else None)
+        return Debugger(loaded, given, device, SourceModel.load(model) if model else None)

@@ -150,7 +150,7 @@ def _synthesize(found: "Exploration", family: str, count: int) -> int:
 
 def _write(found: "Exploration", folder: Path) -> list[Path]:
     """The tables and the page."""
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     from ...explore.export import rows, to_csv, to_parquet
     from .page import explore_page

@@ -47,7 +47,7 @@ def profile(
     as_json: bool,
 ) -> None:
     """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
-    from dovetail.runtime.module import write_whole
+    from dovetail.runtime.files import write_whole
 
     from ..report import layer_table, unit_table
     from ..timeline import timeline_svg
@@ -102,14 +102,13 @@ def _profile(
     model: Path, target: str, device: str, inputs: tuple[str, ...], records: tuple[str, ...] = ()
 ) -> "Profile":
     """Compile if need be, run once, explain."""
-    from dovetail.runtime.errors import DeviceError
-    from dovetail.runtime.parts import accelerator_part
+    from dovetail.runtime.accelerator.part import accelerator_part
     from dovetail.runtime.profile.profile import make_profile
+    from dovetail.runtime.session import run
 
     from ..programs import open_module
 
     module = open_module(model, target, record_paths(records))
-    if module.target == "cpu":
-        raise DeviceError("profile needs a module for the accelerator; compile for vta:CONFIG")
-    result = module.run(read_inputs(inputs) or random_inputs(module), device=device)
-    return make_profile(model.name, accelerator_part(module), result)
+    accelerator_part(module)  # Refuses a module without one.
+    result = run(module, read_inputs(inputs) or random_inputs(module), device)
+    return make_profile(model.name, module, result)

@@ -58,7 +58,7 @@ def tune(
     The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
     records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
     """
-    from ...front.onnx.integer.onnx import load_onnx
+    from ...front.onnx.source import SourceModel
     from ...targets.target import parse_target
     from ...tune.kernel import Setting
     from ...tune.subject import cpu_subject
@@ -74,7 +74,7 @@ def tune(
         seed=seed,
     )
     with progress(f"reading {model.name}"):
-        loaded = load_onnx(model)
+        loaded = SourceModel.load(model)
         subject: Subject
         if chosen.config is None:
             setting = Setting(cpu_level, threads)

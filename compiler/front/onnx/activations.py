@@ -19,7 +19,7 @@ from .build import (
     where,
 )
 from .context import ImportContext, Tensor
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = ["ACTIVATIONS"]
 

@@ -7,8 +7,8 @@ from ...graph.operators.elementwise import Bitcast
 from .build import cast
 from .context import Converter, ImportContext, Narrow, Tensor, required
 from .element_types import element_type
-from .integer.onnx_state import OnnxNode
 from .narrow import NARROW_TYPES, decode, encode
+from .node import OnnxNode
 
 __all__ = ["CASTS"]
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 
 from ...errors import CompilerError, ModelError, UnsupportedOperatorError
-from ...graph.ir import Array, GraphBuilder
+from ...graph.emitter import Emitter, Tensor, is_worth_folding
+from ...graph.ir import Array
+from ...graph.narrow import Narrow
 from ...graph.operators.elementwise import Where
 from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
+from ...graph.operators.quantization import DequantizeLinear
 from ...graph.types import TensorType
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = [
     "Body",
@@ -33,10 +34,6 @@ __all__ = [
     "with_narrow",
 ]
 
-FOLDED_ELEMENTS = 1 << 16
-"""A constant result of more elements is only kept when it is no larger than what it is made of."""
-
-
 LARGEST_TENSOR = 64 << 30
 """Bytes."""
 
@@ -45,39 +42,7 @@ class NeedsValueError(CompilerError):
     """A shape depends on data that is not known when the model is compiled."""
 
 
-class Narrow(StrEnum):
-    """Element types of fewer than 8 bits, and floats of 8, by their names in ml_dtypes."""
-
-    FLOAT8_E4M3FN = "float8_e4m3fn"
-    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz"
-    FLOAT8_E5M2 = "float8_e5m2"
-    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz"
-    FLOAT8_E8M0FNU = "float8_e8m0fnu"
-    FLOAT4_E2M1FN = "float4_e2m1fn"
-    INT4 = "int4"
-    UINT4 = "uint4"
-    INT2 = "int2"
-    UINT2 = "uint2"
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy type, of one byte."""
-        return np.dtype(getattr(ml_dtypes, self.value))
-
-
 NARROW = {str(each): each for each in Narrow}
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor of the graph; its type is fixed.
-
-    narrow: what the bits of its uint8 elements mean to the model; None when they are numbers.
-    """
-
-    name: str
-    type: TensorType
-    narrow: Narrow | None = None
 
 
 def with_narrow(tensor: Tensor, narrow: Narrow | None) -> Tensor:
@@ -114,33 +79,32 @@ Body = Callable[[onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
 
 
 @dataclass(slots=True)
-class ImportContext:
+class ImportContext(Emitter):
     """The graph so far, and the node that is being converted.
+
+    Constants that are dequantised stay nodes of the graph, and so does what is computed of them
+    alone: passes tell integer layers by them.  Their values are known nevertheless.
 
     opset: of the node's domain.
     origin: the name of the model's node, for error messages and the graph's nodes.
     resolve: computes a tensor's value, given its name; None when a model is compiled without data.
     """
 
-    builder: GraphBuilder
     resolve: Callable[[str], Array] | None = None
     opset: int = 0
-    origin: str = ""
     body: Body | None = None
     nested: "Nested | None" = None
     outer: "ImportContext | None" = None
     """Of the body of a loop that becomes a graph of its own: what is around the loop."""
     captured: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """Tensors around a body that it reads: there, and as inputs of the body; by the outer name."""
-    _constants: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
     _resolved: dict[str, Tensor] = field(default_factory=dict)
-
-    def emit(self, operator: TensorOperator, *inputs: Tensor) -> Tensor:
-        """Add an operator with one result; it is computed at once when all inputs are known.
-
-        Raises GraphError when the inputs do not fit the operator.
-        """
-        return self.emit_many(operator, *inputs)[0]
+    _computed: dict[str, tuple[TensorOperator, tuple[Tensor, ...], int]] = field(
+        default_factory=dict
+    )
+    """Nodes of dequantised constants by their results: operator, operands, number of the result."""
+    _values: dict[str, Array] = field(default_factory=dict)
+    """Of the results of those nodes that were asked for."""
 
     def emit_many(self, operator: TensorOperator, *inputs: Tensor) -> tuple[Tensor, ...]:
         """As ``emit``, for operators with any number of results."""
@@ -159,16 +123,21 @@ class ImportContext:
         narrow: Narrow | None,
         fold: bool,
     ) -> tuple[Tensor, ...]:
-        if fold and all(self.known(each) for each in inputs):
-            results = operator.result(tuple(each.type for each in inputs))
-            given = sum(each.type.elements for each in inputs)
-            if all(kind.elements <= max(FOLDED_ELEMENTS, given) for kind in results):
-                arrays = operator.evaluate([self.value(each) for each in inputs])
-                return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
+        given = [each.type for each in inputs]
+        known = fold and all(self.known(each) for each in inputs)
+        known = known and is_worth_folding(operator.result(tuple(given)), given)
+        stays = isinstance(operator, DequantizeLinear) or any(
+            each.name in self._computed for each in inputs
+        )
+        if known and not stays:
+            arrays = operator.evaluate([self.value(each) for each in inputs])
+            return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
         used = tuple(self._resolved.get(each.name, each).name for each in inputs)
         names = self.builder.node_outputs(operator, used, self.origin, self.origin)
-        for name in names:
+        for number, name in enumerate(names):
             self._require_small(self.builder.types[name])
+            if known:
+                self._computed[name] = operator, tuple(inputs), number
         return tuple(Tensor(name, self.builder.types[name], narrow) for name in names)
 
     def _require_small(self, kind: TensorType) -> None:
@@ -180,15 +149,8 @@ class ImportContext:
         value: Array = np.asarray(array, dtype)  # type: ignore[call-overload]
         narrow = narrow_of(value)
         if narrow is not None:
-            return with_narrow(self.constant(value.view(np.uint8)), narrow)
-        key = (value.shape, str(value.dtype), value.tobytes()) if value.size <= 64 else None
-        if key in self._constants:
-            return self._constants[key]
-        name = self.builder.constant("constant", value)
-        tensor = Tensor(name, self.builder.types[name])
-        if key is not None:
-            self._constants[key] = tensor
-        return tensor
+            return with_narrow(Emitter.constant(self, value.view(np.uint8)), narrow)
+        return Emitter.constant(self, value)
 
     def capture(self, value: "Value") -> "Value":
         """A value from around the body: known tensors become constants, others inputs."""
@@ -209,13 +171,16 @@ class ImportContext:
 
     def known(self, tensor: Tensor) -> bool:
         """Whether the tensor's value is a constant."""
-        return tensor.name in self.builder.constants or tensor.name in self._resolved
+        name = tensor.name
+        return name in self.builder.constants or name in self._resolved or name in self._computed
 
     def value(self, tensor: Tensor) -> Array:
         """The tensor's value, read-only; the graph is specialised to it.
 
         Raises NeedsValueError when it depends on data that is not there.
         """
+        if tensor.name in self._computed:
+            return self._computed_value(tensor.name)
         if not self.known(tensor):
             if self.resolve is None:
                 raise NeedsValueError(
@@ -224,6 +189,14 @@ class ImportContext:
                 )
             self._resolved[tensor.name] = self.constant(self.resolve(tensor.name))
         return self.builder.constants[self._resolved.get(tensor.name, tensor).name]
+
+    def _computed_value(self, name: str) -> Array:
+        if name not in self._values:
+            operator, inputs, number = self._computed[name]
+            value = operator.evaluate([self.value(each) for each in inputs])[number]
+            value.setflags(write=False)
+            self._values[name] = value
+        return self._values[name]
 
 
 Converter = Callable[[ImportContext, OnnxNode, tuple[Any, ...]], tuple[Value | None, ...]]

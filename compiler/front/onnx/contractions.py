@@ -4,10 +4,12 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import GraphError, ModelError
+from ...graph.formulas import Term, einsum
 from ...graph.operators.contractions import Convolution, Determinant
+from ...graph.operators.transposed import TransposedConvolution
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, einsum, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 from .windowing import Pads, same_pads
 
 __all__ = ["CONTRACTIONS", "accumulator", "convolve", "matmul"]
@@ -197,81 +199,12 @@ def convert_conv_transpose(context: ImportContext, node: OnnxNode, inputs: Input
     strides = node.integers("strides", (1,) * rank)
     dilations = node.integers("dilations", (1,) * rank)
     extents = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
-    pads = _transposed_pads(node, x.shape[2:], strides, extents)
-    if set(dilations) == {1} and set(strides) != {1}:
-        result = _interleaved(x, w, strides, pads, groups)
-    else:
-        result = _spread(x, w, strides, dilations, pads, groups)
+    sides = _transposed_pads(node, x.shape[2:], strides, extents)
+    pads, added = tuple(side[:2] for side in sides), tuple(side[2] for side in sides)
+    dtype = accumulator(x.dtype)
+    operator = TransposedConvolution(strides, dilations, pads, added, groups, dtype)
+    result = Term(context, context.emit(operator, x.tensor, w.tensor))
     return (_biased(context, result, inputs).cast(x.dtype).tensor,)
-
-
-def _spread(
-    x: Term,
-    w: Term,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads: list[tuple[int, int, int]],
-    groups: int,
-) -> Term:
-    """The convolution of the input, spread by the strides, with the flipped weights."""
-    rank = len(strides)
-    around = tuple(
-        ((k - 1) * d - first, (k - 1) * d - last + extra)
-        for k, d, (first, last, extra) in zip(w.shape[2:], dilations, pads, strict=True)
-    )
-    weights = _outputs_first(w.flip(*range(2, 2 + rank)), groups)
-    operator = Convolution((1,) * rank, dilations, around, strides, groups, accumulator(x.dtype))
-    return Term(x.context, x.context.emit(operator, x.tensor, weights.tensor))
-
-
-def _outputs_first(w: Term, groups: int) -> Term:
-    """Weights [C, O / groups, ...] as [O, C / groups, ...]."""
-    outputs, kernel = w.shape[1], w.shape[2:]
-    w = w.reshape(groups, w.shape[0] // groups, outputs, *kernel)
-    w = w.transpose(0, 2, 1, *range(3, 3 + len(kernel)))
-    return w.reshape(groups * outputs, w.shape[2], *kernel)
-
-
-def _interleaved(
-    x: Term,
-    w: Term,
-    strides: tuple[int, ...],
-    pads: list[tuple[int, int, int]],
-    groups: int,
-) -> Term:
-    """A convolution without strides that computes, as channels, ``stride`` neighbours each.
-
-    Result element ``q * stride + p`` is ``sum(x[q - t] * w[t * stride + p])`` over the taps t.
-    """
-    rank, (channels, outputs, *kernel) = len(strides), w.shape
-    taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
-    filled = [t * s - k for t, s, k in zip(taps, strides, kernel, strict=True)]
-    w = w.pad([(0, 0), (0, 0), *((0, more) for more in filled)])
-    w = w.reshape(
-        channels, outputs, *(n for t, s in zip(taps, strides, strict=True) for n in (t, s))
-    )
-    phases, places = range(3, 3 + 2 * rank, 2), range(2, 2 + 2 * rank, 2)
-    w = w.flip(*places).transpose(0, 1, *phases, *places)
-    count = outputs * int(np.prod(strides))
-    weights = _outputs_first(w.reshape(channels, count, *taps), groups)
-    around = tuple((t - 1, t - 1) for t in taps)
-    ones = (1,) * rank
-    y = convolve(x, weights, ones, ones, around, groups, accumulator(x.dtype))
-    sizes = y.shape[2:]
-    y = y.reshape(x.shape[0], groups * outputs, *strides, *sizes)
-    order = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
-    y = y.transpose(0, 1, *order)
-    y = y.reshape(
-        x.shape[0], groups * outputs, *(n * s for n, s in zip(sizes, strides, strict=True))
-    )
-    widths = [(0, 0), (0, 0)]
-    for axis, (first, last, extra) in enumerate(pads, 2):
-        i = axis - 2
-        stop = (x.shape[axis] - 1) * strides[i] + kernel[i] - last + extra
-        before, after = max(-first, 0), max(stop - y.shape[axis], 0)
-        y = y.slice(axis, max(first, 0), stop - after)
-        widths.append((before, after))
-    return y.pad(widths)
 
 
 def _transposed_pads(

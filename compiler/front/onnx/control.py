@@ -14,7 +14,7 @@ from ...graph.operators.movement import Concatenate
 from .build import normalise_axis, reshape, slice_axis, transpose
 from .context import Converter, ImportContext, Tensor, TensorSequence, Value, optional, required
 from .element_types import element_type
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 from .rolled import FOREVER, VaryingValueError, roll_if, roll_loop, roll_scan
 
 __all__ = ["CONTROL", "stack"]

@@ -21,7 +21,7 @@ from .build import (
     where,
 )
 from .context import Converter, ImportContext, Tensor, Value, optional, required
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = ["ELEMENTWISE"]
 

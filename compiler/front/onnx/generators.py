@@ -24,9 +24,9 @@ from .build import (
 )
 from .context import Converter, ImportContext, Tensor, optional, required
 from .element_types import element_type
-from .integer.onnx_state import OnnxNode
 from .movement import integers_at
 from .narrow import NARROW_TYPES
+from .node import OnnxNode
 
 __all__ = ["GENERATORS"]
 

@@ -26,8 +26,8 @@ from .build import (
     transpose,
 )
 from .context import Converter, ImportContext, Tensor, optional, required
-from .integer.onnx_state import OnnxNode
 from .movement import integers_at
+from .node import OnnxNode
 from .reductions import reduce
 
 __all__ = ["INDEXING", "gather", "positions"]

@@ -15,11 +15,21 @@ from ...graph.ir import Array, GraphBuilder
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
 from .functions import bind_attributes, function_of
-from .integer.onnx_state import OnnxNode
 from .narrow import NARROW_TYPES
+from .node import OnnxNode
 from .table import CONVERTERS
 
-__all__ = ["import_model"]
+__all__ = ["ImportRecord", "import_model"]
+
+
+@dataclass(slots=True)
+class ImportRecord:
+    """What the model calls the tensors of the graph, and the operators of its nodes by the nodes'
+    names.
+    """
+
+    tensors: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
 
 
 def import_model(
@@ -27,16 +37,17 @@ def import_model(
     inputs: Mapping[str, Value],
     builder: GraphBuilder,
     resolve: Callable[[str], Array] | None = None,
+    record: ImportRecord | None = None,
 ) -> tuple[tuple[str, Value], ...]:
     """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
 
     inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
-    resolve: computes the value of a tensor that a shape depends on.
+    resolve: computes the value of a tensor that a shape depends on.  record: to be filled.
     Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
     names the node.
     """
-    context = ImportContext(builder, resolve)
+    context = ImportContext(builder, resolve=resolve)
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
@@ -50,6 +61,12 @@ def import_model(
         raise ModelError(f"input {missing[0]!r} is not given; required are {required}")
     walker.scopes.append(dict(inputs))
     results = walker.graph(model.graph)
+    if record is not None:
+        for name, value in walker.scopes[0].items():
+            if isinstance(value, Tensor):
+                record.tensors.setdefault(value.name, name)
+        for position, proto in enumerate(model.graph.node):
+            record.kinds[_node(proto, position).name] = proto.op_type
     names = [each.name for each in model.graph.output]
     return tuple(zip(names, results, strict=True))
 
@@ -133,7 +150,8 @@ class _Walker:
         try:
             outputs = self.convert(proto, node, inputs)
         except GraphError as error:
-            raise ModelError(f"{node}: {error}") from None
+            said = str(error).removeprefix(f"node {node.name!r}: ")
+            raise ModelError(f"{node}: {said}") from None
         except MemoryError as error:
             raise ModelError(f"{node} needs more memory than there is: {error}") from None
         except MALFORMED as error:

@@ -8,7 +8,7 @@ import numpy as np
 from ...graph.operators.movement import Concatenate, PadMode, PadTensor, Slice, Tile
 from .build import broadcast, normalise_axis, reshape, scalar, slice_axis, transpose
 from .context import Converter, ImportContext, Tensor, optional, required
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = ["MOVEMENT", "integers_at"]
 

@@ -4,11 +4,12 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term
 from ...graph.operators.rows import SoftmaxRows
 from ...graph.operators.windows import WindowFunction, WindowReduce
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["NORMALISATIONS", "widened"]
 

@@ -1,19 +1,29 @@
-"""Converters of quantisation, and of products of quantised tensors in int32."""
+"""Converters of quantisation, and of operators on quantised tensors.
+
+Quantising and dequantising are operators of the graph, and an operator on quantised tensors is the
+one on real tensors between them: passes tell from that what can be computed by integers.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.operators.elementwise import BinaryFunction, Bitcast
+from ...graph.formulas import Term, concatenate, saturated
+from ...graph.operators.quantization import STORED, DequantizeLinear, QuantizeLinear
 from .context import Converter, ImportContext
-from .contractions import convolution_attributes, convolve, matmul
+from .contractions import convert_gemm, convolution_attributes, convolve, matmul
 from .element_types import type_name
-from .formulas import Inputs, Term, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .elementwise import convert_activation
+from .inputs import Inputs, optional_term, term
 from .narrow import INTEGER_RANGES, NARROW_TYPES, decode, encode
+from .node import OnnxNode
+from .normalisations import convert_softmax
+from .windows import convert_average_pool, convert_global_pool
 
-__all__ = ["QUANTIZED", "saturated"]
+__all__ = ["QUANTIZED"]
 
 OUTPUTS: dict[int, DType] = {
     onnx.TensorProto.INT8: DType.INT8,
@@ -22,14 +32,71 @@ OUTPUTS: dict[int, DType] = {
     onnx.TensorProto.UINT16: DType.UINT16,
 }
 
-FEWEST_CHANNELS = 8
-"""For convolutions of bytes, which fill up to 16 channels."""
+
+def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """``saturate(rint(x / scale) + zero_point)``."""
+    x, scale = (term(context, node, inputs, place) for place in range(2))
+    zero = optional_term(context, inputs, 2)
+    wanted = node.integer("output_dtype", 0)
+    narrow = NARROW_TYPES.get(wanted) if zero is None else zero.tensor.narrow
+    if wanted and wanted not in OUTPUTS and narrow is None:
+        raise UnsupportedOperatorError(f"{node}: quantises to {type_name(wanted)}")
+    axis = _axis(node, x)
+    if narrow is None and scale.rank <= 1 and (zero is None or zero.dtype in STORED):
+        if zero is None:
+            zero = _zeros(scale, OUTPUTS.get(wanted, DType.UINT8))
+        return (_quantized(x, scale, zero, axis).tensor,)
+    quotient = x.cast(DType.FLOAT32) / _aligned(node, scale, x).cast(DType.FLOAT32)
+    if narrow is not None and narrow not in INTEGER_RANGES:
+        saturate = bool(node.integer("saturate", 1))
+        return (encode(context, quotient.tensor, narrow, saturate),)
+    quotient = quotient.rint()
+    if zero is not None:
+        offset = Term(context, decode(context, zero.tensor))
+        quotient = quotient + _aligned(node, offset, x).cast(DType.FLOAT32)
+    if narrow is not None:
+        low, high = INTEGER_RANGES[narrow]
+        return (encode(context, quotient.clip(low, high).tensor, narrow),)
+    dtype = OUTPUTS[wanted] if wanted else DType.UINT8
+    return (saturated(quotient, dtype if zero is None else zero.dtype).tensor,)
 
 
-def saturated(x: Term, dtype: DType) -> Term:
-    """Rounded half to even, clipped to the range of an integer type, converted."""
-    limits = np.iinfo(str(dtype))
-    return x.rint().clip(float(limits.min), float(limits.max)).cast(dtype)
+def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """``(x - zero_point) * scale``."""
+    x, scale = (term(context, node, inputs, place) for place in range(2))
+    zero = optional_term(context, inputs, 2)
+    x = Term(context, decode(context, x.tensor))
+    if zero is not None:
+        zero = Term(context, decode(context, zero.tensor))
+    if x.dtype in (*STORED, DType.INT32) and scale.rank <= 1:
+        zero = _zeros(scale, x.dtype) if zero is None else zero
+        return (_dequantized(x, scale, zero, _axis(node, x)).cast(scale.dtype).tensor,)
+    value = x.cast(DType.INT32) if not x.dtype.is_float else x.cast(DType.FLOAT32)
+    if zero is not None:
+        value = value - _aligned(node, zero, x).cast(value.dtype)
+    result = value.cast(DType.FLOAT32) * _aligned(node, scale, x).cast(DType.FLOAT32)
+    return (result.cast(scale.dtype).tensor,)
+
+
+def _axis(node: OnnxNode, x: Term) -> int:
+    axis = node.integer("axis", 1)
+    return axis % x.rank if x.rank and -x.rank <= axis < x.rank else axis
+
+
+def _zeros(scale: Term, dtype: DType) -> Term:
+    return scale.constant(np.zeros(scale.shape), dtype)
+
+
+def _quantized(x: Term, scale: Term, zero: Term, axis: int = 0) -> Term:
+    operands = x.cast(DType.FLOAT32), scale.cast(DType.FLOAT32), zero
+    emitted = x.context.emit(QuantizeLinear(axis), *(each.tensor for each in operands))
+    return Term(x.context, emitted)
+
+
+def _dequantized(x: Term, scale: Term, zero: Term, axis: int = 0) -> Term:
+    operands = x, scale.cast(DType.FLOAT32), zero
+    emitted = x.context.emit(DequantizeLinear(axis), *(each.tensor for each in operands))
+    return Term(x.context, emitted)
 
 
 def _aligned(node: OnnxNode, value: Term, x: Term) -> Term:
@@ -48,45 +115,6 @@ def _aligned(node: OnnxNode, value: Term, x: Term) -> Term:
     return value.take(indices, axis)
 
 
-def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """``saturate(rint(x / scale) + zero_point)``."""
-    x, scale = (term(context, node, inputs, place) for place in range(2))
-    zero = optional_term(context, inputs, 2)
-    wanted = node.integer("output_dtype", 0)
-    narrow = NARROW_TYPES.get(wanted) if zero is None else zero.tensor.narrow
-    computing = DType.FLOAT32
-    quotient = x.cast(computing) / _aligned(node, scale, x).cast(computing)
-    if narrow is not None and narrow not in INTEGER_RANGES:
-        saturate = bool(node.integer("saturate", 1))
-        return (encode(context, quotient.tensor, narrow, saturate),)
-    if wanted and wanted not in OUTPUTS and narrow is None:
-        raise UnsupportedOperatorError(f"{node}: quantises to {type_name(wanted)}")
-    quotient = quotient.rint()
-    if zero is not None:
-        offset = Term(context, decode(context, zero.tensor))
-        quotient = quotient + _aligned(node, offset, x).cast(computing)
-    if narrow is not None:
-        low, high = INTEGER_RANGES[narrow]
-        return (encode(context, quotient.clip(low, high).tensor, narrow),)
-    dtype = OUTPUTS[wanted] if wanted else DType.UINT8
-    return (saturated(quotient, dtype if zero is None else zero.dtype).tensor,)
-
-
-def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """``(x - zero_point) * scale``."""
-    x, scale = (term(context, node, inputs, place) for place in range(2))
-    zero = optional_term(context, inputs, 2)
-    x = Term(context, decode(context, x.tensor))
-    if zero is not None:
-        zero = Term(context, decode(context, zero.tensor))
-    computing = DType.FLOAT32
-    value = x.cast(DType.INT32) if not x.dtype.is_float else x.cast(computing)
-    if zero is not None:
-        value = value - _aligned(node, zero, x).cast(value.dtype)
-    result = value.cast(computing) * _aligned(node, scale, x).cast(computing)
-    return (result.cast(scale.dtype).tensor,)
-
-
 def convert_dynamic_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """uint8 with scale and zero point of the range of ``x`` and 0."""
     x = term(context, node, inputs, 0)
@@ -100,119 +128,145 @@ def convert_dynamic_quantize(context: ImportContext, node: OnnxNode, inputs: Inp
     return y.tensor, scale.tensor, zero.tensor
 
 
-def _centred(x: Term, zero: Term | None, axis: int | None = None) -> Term:
+def _centred(x: Term, zero: Term | None, axis: int) -> Term:
     """``x - zero_point`` in int32; zero points of a list belong to ``axis``."""
     wide = x.cast(DType.INT32)
-    if zero is None or _is_nought(zero):
+    if zero is None or (x.context.known(zero.tensor) and not x.context.value(zero.tensor).any()):
         return wide
     offset = zero.cast(DType.INT32)
     if zero.tensor.type.elements == 1:
         return wide - offset.reshape()
-    if zero.rank == 1 and axis is not None:
+    if zero.rank == 1:
         shape = [1] * x.rank
         shape[axis] = -1
         offset = offset.reshape(*shape)
     return wide - offset
 
 
-def _is_nought(zero: Term) -> bool:
-    context = zero.context
-    return context.known(zero.tensor) and not context.value(zero.tensor).any()
-
-
-def _are_bytes(x: Term, zero: Term | None, w: Term, w_zero: Term | None) -> bool:
-    """Whether products can be of bytes as they are: constant weights of int8 around 0."""
-    scalar = zero is None or zero.tensor.type.elements == 1
-    known = w.context.known(w.tensor) and (w_zero is None or _is_nought(w_zero))
-    return scalar and known and w.dtype == DType.INT8 and x.dtype in (DType.UINT8, DType.INT8)
-
-
-def _unsigned(x: Term, zero: Term | None) -> tuple[Term, Term]:
-    """uint8 and its zero point, which is 128 more where ``x`` is int8."""
-    offset = x.constant(0, DType.INT32) if zero is None else zero.cast(DType.INT32).reshape()
-    if x.dtype == DType.UINT8:
-        return x, offset
-    flipped = x.binary(BinaryFunction.XOR, -128)
-    raised = Term(x.context, x.context.emit(Bitcast(DType.UINT8), flipped.tensor))
-    return raised, offset + 128
-
-
-def _product(a: Term, a_zero: Term | None, b: Term, b_zero: Term | None) -> Term:
-    """``(a - a_zero) @ (b - b_zero)`` in int32; of bytes, ``a @ b - a_zero * sum(b)``."""
-    if b.rank == 2 and _are_bytes(a, a_zero, b, b_zero):
-        raised, offset = _unsigned(a, a_zero)
-        return matmul(raised, b, DType.INT32) - offset * b.cast(DType.INT32).sum(0)
-    a = _centred(a, a_zero, a.rank - 2)
-    return matmul(a, _centred(b, b_zero, b.rank - 1), DType.INT32)
-
-
 def convert_matmul_integer(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``(a - a_zero_point) @ (b - b_zero_point)`` in int32."""
     a, b = (term(context, node, inputs, place) for place in range(2))
     a_zero, b_zero = (optional_term(context, inputs, place) for place in (2, 3))
-    return (_product(a, a_zero, b, b_zero).tensor,)
-
-
-def _convolution(node: OnnxNode, x: Term, zero: Term | None, w: Term, w_zero: Term | None) -> Term:
-    """The convolution of differences from zero points, in int32."""
-    strides, dilations, pads = convolution_attributes(node, x, w)
-    groups = node.integer("group", 1)
-    dense = groups == 1 and min(w.shape[:2]) >= FEWEST_CHANNELS
-    if dense and _are_bytes(x, zero, w, w_zero):
-        raised, offset = _unsigned(x, zero)
-        raised = raised.pad([(0, 0), (0, 0), *pads], offset.cast(DType.UINT8))
-        none = ((0, 0),) * len(pads)
-        total = convolve(raised, w, strides, dilations, none, 1, DType.INT32)
-        sums = w.cast(DType.INT32).sum(*range(1, w.rank))
-        return total - (offset * sums).reshape(-1, *(1,) * len(pads))
-    x, w = _centred(x, zero), _centred(w, w_zero, 0)
-    return convolve(x, w, strides, dilations, pads, groups, DType.INT32)
+    a, b = _centred(a, a_zero, a.rank - 2), _centred(b, b_zero, b.rank - 1)
+    return (matmul(a, b, DType.INT32).tensor,)
 
 
 def convert_conv_integer(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The convolution of differences from zero points, in int32."""
     x, w = (term(context, node, inputs, place) for place in range(2))
     zeros = [optional_term(context, inputs, place) for place in (2, 3)]
-    return (_convolution(node, x, zeros[0], w, zeros[1]).tensor,)
+    x, w = _centred(x, zeros[0], 1), _centred(w, zeros[1], 0)
+    attributes = convolution_attributes(node, x, w)
+    return (convolve(x, w, *attributes, node.integer("group", 1), DType.INT32).tensor,)
 
 
-def _requantized(total: Term, scale: Term, zero: Term) -> Term:
-    """``saturate(rint(float32(total) * scale) + zero_point)``."""
-    product = (total.cast(DType.FLOAT32) * scale).rint()
-    return saturated(product + zero.cast(DType.FLOAT32), zero.dtype)
+def _operand(
+    context: ImportContext, node: OnnxNode, inputs: Inputs, place: int, axis: int = 0
+) -> Term:
+    """The real tensor of three inputs: integers, scale, zero point."""
+    x, scale = (term(context, node, inputs, place + i) for i in range(2))
+    zero = optional_term(context, inputs, place + 2) or _zeros(scale, x.dtype)
+    return _dequantized(x, scale, zero, axis % max(x.rank, 1))
+
+
+def _stored(
+    context: ImportContext, node: OnnxNode, inputs: Inputs, place: int, result: Term
+) -> Inputs:
+    """``result`` quantised as two inputs say: scale, zero point."""
+    scale = term(context, node, inputs, place)
+    zero = optional_term(context, inputs, place + 1) or _zeros(scale, DType.UINT8)
+    return (_quantized(result, scale, zero).tensor,)
 
 
 def convert_qlinear_matmul(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """An integer product with scales, requantised."""
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (
-        term(context, node, inputs, place) for place in range(8)
-    )
-    total = _product(a, a_zero, b, b_zero)
-    a_scale, b_scale, y_scale = (each.cast(DType.FLOAT32) for each in (a_scale, b_scale, y_scale))
-    if a_scale.rank == 1 and a_scale.shape[0] > 1:
-        a_scale = a_scale.reshape(-1, 1)
-    scale = a_scale * b_scale / y_scale
-    if scale.tensor.type.elements == 1:
-        scale = scale.reshape()
-    return (_requantized(total, scale, _scalar(y_zero)).tensor,)
+    """The product of two quantised tensors."""
+    a, b = (_operand(context, node, inputs, place, axis) for place, axis in ((0, -2), (3, -1)))
+    return _stored(context, node, inputs, 6, matmul(a, b, DType.FLOAT32))
 
 
 def convert_qlinear_conv(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """An integer convolution with a scale for each output channel, requantised."""
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (
-        term(context, node, inputs, place) for place in range(8)
-    )
-    total = _convolution(node, x, x_zero, w, w_zero)
-    ones = (1,) * (x.rank - 2)
+    """The convolution of a quantised tensor, with a bias in units of the sum."""
+    x, w = _operand(context, node, inputs, 0), _operand(context, node, inputs, 3)
+    attributes = convolution_attributes(node, x, w)
+    result = convolve(x, w, *attributes, node.integer("group", 1), DType.FLOAT32)
     bias = optional_term(context, inputs, 8)
     if bias is not None:
-        total = total + bias.reshape(-1, *ones)
-    scale = x_scale.reshape() * w_scale.reshape(-1, *ones) / y_scale.reshape()
-    return (_requantized(total, scale, _scalar(y_zero)).tensor,)
+        real = _sum_units(context, node, inputs, bias)
+        result = result + real.reshape(-1, *(1,) * (result.rank - 2))
+    return _stored(context, node, inputs, 6, result)
 
 
-def _scalar(value: Term) -> Term:
-    return value.reshape() if value.tensor.type.elements == 1 else value
+def _sum_units(context: ImportContext, node: OnnxNode, inputs: Inputs, bias: Term) -> Term:
+    """A bias of int32 as a real tensor: its scale is the product of those of the operands."""
+    scales = [term(context, node, inputs, place).cast(DType.FLOAT32) for place in (1, 4)]
+    scale = scales[0].reshape() * (
+        scales[1].reshape() if scales[1].tensor.type.elements == 1 else scales[1]
+    )
+    return _dequantized(bias, scale, _zeros(scale, DType.INT32))
+
+
+def convert_qgemm(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QGemm: a and its, b and its, int32 bias, y's scale and zero point."""
+    axis = 0 if node.integer("transB", 0) else 1
+    operands = [
+        _operand(context, node, inputs, place, own).tensor for place, own in ((0, 0), (3, axis))
+    ]
+    bias = optional_term(context, inputs, 6)
+    if bias is not None:
+        real = _sum_units(context, node, inputs, bias)
+        alpha = node.real("alpha", 1.0)
+        operands.append((real if alpha == 1 else real * alpha).tensor)
+    result = term(context, node, convert_gemm(context, node, tuple(operands)), 0)
+    if optional_term(context, inputs, 7) is None:
+        return (result.tensor,)
+    return _stored(context, node, inputs, 7, result)
+
+
+def convert_qlinear_add(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearAdd: a, its scale and zero point, b and its, the sum's."""
+    a, b = (_operand(context, node, inputs, place) for place in (0, 3))
+    return _stored(context, node, inputs, 6, a + b)
+
+
+def convert_qlinear_concat(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearConcat: y's scale and zero point, then each x and its."""
+    parts = [_operand(context, node, inputs, place) for place in range(2, len(inputs), 3)]
+    return _stored(context, node, inputs, 0, concatenate(parts, node.integer("axis", 1)))
+
+
+def convert_qlinear_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearSoftmax: x and its, y's; ``opset`` says how ``axis`` is meant."""
+    context.opset = node.integer("opset", 13)
+    real = _operand(context, node, inputs, 0)
+    return _stored(context, node, inputs, 3, _only(context, convert_softmax, node, real))
+
+
+def convert_qlinear_pool(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearAveragePool, QLinearGlobalAveragePool: x and its, y's quantisation."""
+    if node.integer("channels_last", 0):
+        raise UnsupportedOperatorError(f"{node}: channels_last 1; required 0")
+    every = node.kind == "QLinearGlobalAveragePool"
+    converter = convert_global_pool if every else convert_average_pool
+    real = _operand(context, node, inputs, 0)
+    return _stored(context, node, inputs, 3, _only(context, converter, node, real))
+
+
+def convert_qlinear_activation(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearSigmoid and QLinearLeakyRelu: x and its quantisation, y's."""
+    real = _operand(context, node, inputs, 0)
+    return _stored(context, node, inputs, 3, _only(context, convert_activation, node, real))
+
+
+def _only(
+    context: ImportContext,
+    converter: Callable[[ImportContext, OnnxNode, Inputs], Inputs],
+    node: OnnxNode,
+    real: Term,
+) -> Term:
+    """The one result of the operator on a real tensor."""
+    kind = node.kind.removeprefix("QLinear")
+    plain = OnnxNode(kind, node.name, node.inputs[:1], node.outputs, node.attributes, node.domain)
+    return term(context, plain, converter(context, plain, (real.tensor,)), 0)
 
 
 QUANTIZED: dict[str, Converter] = {
@@ -223,4 +277,14 @@ QUANTIZED: dict[str, Converter] = {
     "QLinearConv": convert_qlinear_conv,
     "QLinearMatMul": convert_qlinear_matmul,
     "QuantizeLinear": convert_quantize,
+    "com.microsoft.DequantizeLinear": convert_dequantize,
+    "com.microsoft.QGemm": convert_qgemm,
+    "com.microsoft.QLinearAdd": convert_qlinear_add,
+    "com.microsoft.QLinearAveragePool": convert_qlinear_pool,
+    "com.microsoft.QLinearConcat": convert_qlinear_concat,
+    "com.microsoft.QLinearGlobalAveragePool": convert_qlinear_pool,
+    "com.microsoft.QLinearLeakyRelu": convert_qlinear_activation,
+    "com.microsoft.QLinearSigmoid": convert_qlinear_activation,
+    "com.microsoft.QLinearSoftmax": convert_qlinear_softmax,
+    "com.microsoft.QuantizeLinear": convert_quantize,
 }

@@ -4,11 +4,12 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term, concatenate
 from ...graph.operators.recurrent import Activation, Cell, Nonlinearity, Recurrence
 from .context import Converter, ImportContext
 from .contractions import accumulator, matmul
-from .formulas import Inputs, Term, concatenate, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["RECURRENT"]
 

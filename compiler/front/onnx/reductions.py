@@ -23,8 +23,8 @@ from .build import (
     where,
 )
 from .context import Converter, ImportContext, Tensor, required
-from .integer.onnx_state import OnnxNode
 from .movement import integers_at
+from .node import OnnxNode
 
 __all__ = ["REDUCTIONS", "reduce"]
 

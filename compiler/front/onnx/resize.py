@@ -1,15 +1,17 @@
 """Converters of Resize and Upsample: weighted sums of gathered slices, an axis at a time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["RESIZE"]
 
@@ -36,7 +38,8 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
     roi = _numbers(context, inputs, 1) if mode == "tf_crop_and_resize" else None
     outside: Term | None = None
     result = x.cast(DType.FLOAT32) if _blends(node) and x.dtype != DType.FLOAT64 else x
-    for place, (axis, size, scale) in enumerate(zip(axes, shape, scales, strict=True)):
+    for place, axis in _in_order(node, axes):
+        size, scale = shape[place], scales[place]
         region = (0.0, 1.0)
         if roi is not None and roi.size:
             region = (float(roi[place]), float(roi[place + len(axes)]))
@@ -57,6 +60,12 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
         limits = np.iinfo(str(x.dtype))
         result = result.rint().clip(float(limits.min), float(limits.max))
     return (result.cast(x.dtype).tensor,)
+
+
+def _in_order(node: OnnxNode, values: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Values with their places; those that only repeat elements begin with the smallest stride."""
+    placed = list(enumerate(values))
+    return placed if _blends(node) else placed[::-1]
 
 
 def _blends(node: OnnxNode) -> bool:
@@ -183,7 +192,7 @@ def convert_upsample(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
     if scales.size != x.rank:
         raise ModelError(f"{node}: {scales.size} scales for {x.rank} dimensions")
     result = x
-    for axis, scale in enumerate(scales):
+    for axis, scale in _in_order(node, list(scales)):
         size = int(np.floor(x.shape[axis] * scale))
         if scale == 1:
             continue

@@ -7,10 +7,11 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term, concatenate, einsum
 from .context import Converter, ImportContext
 from .contractions import accumulator
-from .formulas import Inputs, Term, concatenate, einsum, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["SAMPLING"]
 
@@ -110,34 +111,38 @@ def convert_roi_align(context: ImportContext, node: OnnxNode, inputs: Inputs) ->
     """Means or maxima of bilinear samples in the bins of each region."""
     x, rois, batch = (term(context, node, inputs, place) for place in range(3))
     ratio = node.integer("sampling_ratio", 0)
+    old = "half_pixel" if context.opset >= 16 else "output_half_pixel"
+    mode = node.text("coordinate_transformation_mode", old)
     if ratio > 0:
-        return (_aligned(node, x, rois, batch, ratio, ratio).tensor,)
+        return (_aligned(node, mode, x, rois, batch, ratio, ratio).tensor,)
     scale = node.real("spatial_scale", 1.0)
     rows, columns = node.integer("output_height", 1), node.integer("output_width", 1)
     results = []
     for i, (left, top, right, bottom) in enumerate(context.value(rois.tensor)):
         height, width = (bottom - top) * scale, (right - left) * scale
-        if node.text("coordinate_transformation_mode", _old_mode(context)) != "half_pixel":
+        if mode != "half_pixel":
             height, width = max(height, 1), max(width, 1)
         counts = (max(int(np.ceil(height / rows)), 1), max(int(np.ceil(width / columns)), 1))
         one = (rois.slice(0, i, i + 1), batch.slice(0, i, i + 1))
-        results.append(_aligned(node, x, *one, *counts))
+        results.append(_aligned(node, mode, x, *one, *counts))
     if not results:
         shape = (0, x.shape[1], rows, columns)
         return (context.constant(np.zeros(shape, x.dtype.numpy)),)
     return (concatenate(results, 0).tensor,)
 
 
-def _old_mode(context: ImportContext) -> str:
-    return "half_pixel" if context.opset >= 16 else "output_half_pixel"
-
-
 def _aligned(
-    node: OnnxNode, x: Term, rois: Term, batch: Term, row_samples: int, column_samples: int
+    node: OnnxNode,
+    mode: str,
+    x: Term,
+    rois: Term,
+    batch: Term,
+    row_samples: int,
+    column_samples: int,
 ) -> Term:
     """Regions with one number of samples a bin."""
     count, channels = rois.shape[0], x.shape[1]
-    half = node.text("coordinate_transformation_mode", _old_mode(x.context)) == "half_pixel"
+    half = mode == "half_pixel"
     corners = rois * node.real("spatial_scale", 1.0) - (0.5 if half else 0.0)
     axes: list[tuple[Taps, Term]] = []
     for which, bins, samples in (

@@ -31,7 +31,7 @@ from .build import (
 )
 from .context import Converter, ImportContext, Tensor, optional, required
 from .indexing import gather, positions
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 from .reductions import reduce
 
 __all__ = ["SELECTION"]

@@ -17,7 +17,7 @@ from .context import (
     required,
 )
 from .control import stack
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = ["SEQUENCES"]
 

@@ -5,10 +5,11 @@ import onnx
 
 from ...dtypes import DType
 from ...errors import ModelError
+from ...graph.formulas import Term, einsum
 from .context import Converter, ImportContext
 from .contractions import accumulator
-from .formulas import Inputs, Term, einsum, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 
 __all__ = ["SIGNAL"]
 

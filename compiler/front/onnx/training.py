@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from ...graph.formulas import Term
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, term
+from .node import OnnxNode
 
 __all__ = ["TRAINING"]
 

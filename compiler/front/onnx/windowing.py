@@ -1,7 +1,7 @@
 """Pads of sliding windows, as ONNX's attributes give them."""
 
 from ...errors import ModelError
-from .integer.onnx_state import OnnxNode
+from .node import OnnxNode
 
 __all__ = ["Pads", "same_pads"]
 

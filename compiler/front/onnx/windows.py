@@ -4,10 +4,11 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.formulas import Term, concatenate
 from ...graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce
 from .context import Converter, ImportContext
-from .formulas import Inputs, Term, concatenate, optional_term, term
-from .integer.onnx_state import OnnxNode
+from .inputs import Inputs, optional_term, term
+from .node import OnnxNode
 from .windowing import Pads, same_pads
 
 __all__ = ["WINDOWS", "average_pool"]

@@ -1,4 +1,4 @@
-"""Evaluate nodes whose inputs are all constants.
+"""Evaluate nodes whose inputs are all constants, unless their results are large.
 
     y = f(constant, ...)  ->  constant
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ..emitter import is_worth_folding
 from ..ir import Graph
 
 __all__ = ["FoldConstants"]
@@ -25,7 +26,9 @@ class FoldConstants:
         """The rewritten graph; ``graph`` itself when no node is constant."""
         constants, nodes = dict(graph.constants), []
         for node in graph.nodes:
-            if not all(name in constants for name in node.inputs):
+            given = [graph.types[name] for name in node.inputs]
+            kept = is_worth_folding([graph.types[name] for name in node.outputs], given)
+            if not kept or not all(name in constants for name in node.inputs):
                 nodes.append(node)
                 continue
             results = node.operator.evaluate([constants[name] for name in node.inputs])

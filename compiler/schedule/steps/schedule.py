@@ -138,7 +138,7 @@ class Schedule:
         """The schedule with one more step."""
         function = step.apply(self.function, self.intrinsics)
         if not isinstance(step, CHECKED):
-            _check_races(function, self.intrinsics, step)
+            _check_races(self.function, function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 
     def split(
@@ -228,6 +228,22 @@ class Schedule:
         """See Pipeline."""
         return self.then(Pipeline(loop, buffer))
 
+    def register_tile(self, tile: RegisterTile) -> "Schedule":
+        """With a tile, which has a field for each choice."""
+        return self.then(tile)
+
+    def start_from(self, buffer: str) -> "Schedule":
+        """See StartFrom."""
+        return self.then(StartFrom(buffer))
+
+    def prefetch(self, loop: str, buffer: str, moving: str) -> "Schedule":
+        """See Prefetch."""
+        return self.then(Prefetch(loop, buffer, moving))
+
+    def pack_stores(self, loop: str) -> "Schedule":
+        """See PackStores."""
+        return self.then(PackStores(loop))
+
     def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
         """See Tensorize."""
         return self.then(Tensorize(loop, intrinsic))
@@ -277,10 +293,13 @@ class Schedule:
         return self.then(PackTile(loop))
 
 
-def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:
-    """Loops whose iterations run at once must still be allowed to."""
+def _check_races(
+    before: Function, function: Function, intrinsics: Mapping[str, Intrinsic], step: Step
+) -> None:
+    """Loops whose iterations run at once must still be allowed to, where the step changed them."""
+    known = {id(stmt) for stmt in walk(before.body) if isinstance(stmt, For)}
     for stmt in walk(function.body):
-        if isinstance(stmt, For) and stmt.kind in FREE:
+        if isinstance(stmt, For) and stmt.kind in FREE and id(stmt) not in known:
             site, loop = find_loop(function, stmt.variable)
             bounds: Bounds = site.bounds
             conflict = race(loop, bounds, intrinsics)

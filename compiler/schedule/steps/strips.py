@@ -12,8 +12,8 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Stmt, block, loops
 from ...loops.legality import carried, describe
 from ...loops.places import Place, places
-from ...loops.rewrite import map_buffers, map_statement, substitute, substitute_expr
-from ...loops.traverse import loads, walk, written
+from ...loops.rewrite import map_buffers, substitute, substitute_expr, with_bodies
+from ...loops.traverse import bodies, loads, walk, written
 from .guards import decided
 from .lanes import constant_extent
 from .redirect import redirect
@@ -72,8 +72,10 @@ class Strips:
                 for each in buffers
             ]
             for stmt, loop, scale in zip(inner.statements, own, scales, strict=True):
+                touched = places(stmt).by_buffer
                 for old, new in zip(buffers, local, strict=True):
-                    stmt = _localised(stmt, loop.variable, old, new)
+                    if old.name in touched:
+                        stmt = _localised(stmt, loop.variable, old, new)
                 parts.append(_moved(stmt, loop.variable, start, scale, rows))
             body = block(*parts)
             for buffer in local:
@@ -232,19 +234,12 @@ def _localised(stmt: Stmt, loop: str, old: Buffer, new: Buffer) -> Stmt:
 
 def _moved(stmt: Stmt, name: str, start: Expr | None, scale: int, rows: int) -> Stmt:
     """``stmt`` with the part of a loop that begins at ``start``, None for 0."""
-    variable = Variable(name)
-
-    def change(each: Stmt) -> Stmt:
-        if not isinstance(each, For) or each.variable != name:
-            return each
-        body = each.body
-        if start is not None:
-            first = start * scale if scale > 1 else start
-            body = substitute(body, {name: first + variable})
-        body = substitute(body, {f"{name}.own": variable})
-        return replace(each, extent=_index(rows * scale), body=body)
-
-    return map_statement(stmt, None, change)
+    if not isinstance(stmt, For) or stmt.variable != name:
+        return with_bodies(stmt, tuple(_moved(x, name, start, scale, rows) for x in bodies(stmt)))
+    values: dict[str, Expr] = {f"{name}.own": Variable(name)}
+    if start is not None:
+        values[name] = (start * scale if scale > 1 else start) + Variable(name)
+    return replace(stmt, extent=_index(rows * scale), body=substitute(stmt.body, values))
 
 
 def _renamed(stmt: Stmt, names: set[str]) -> Stmt:

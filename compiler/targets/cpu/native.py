@@ -6,33 +6,29 @@ module as they are: the device compiles them for the shapes and values it is giv
 
 from collections.abc import Mapping
 
-import onnx
-
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
-from dovetail.runtime.module import Module, TensorSignature
-from dovetail.runtime.native.content import to_content
+from dovetail.runtime.manifest import read_value, write_value
+from dovetail.runtime.module import Module
+from dovetail.runtime.native.content import pack_constants
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
+from dovetail.runtime.tensors import TensorSignature
 
-from ...errors import CompilerError, ModelError, UnsupportedOperatorError
-from ...front.onnx.context import NeedsValueError, Tensor
-from ...front.onnx.element_types import type_name
-from ...front.onnx.integer.onnx import import_onnx
-from ...front.onnx.integer.onnx_nodes import QUANTIZED_OPERATORS
-from ...front.onnx.model import import_model
-from ...front.onnx.signatures import InputSignature, bind_dimensions, input_signatures
-from ...graph.ir import Graph, GraphBuilder
+from ...front.onnx.context import NeedsValueError
+from ...front.onnx.source import Imported, SourceModel
+from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
+from ...graph.passes.integer_layers.recognition import is_quantized, recognise
 from ...graph.passes.simplify import simplify
-from ...graph.slices import slice_graph
 from ...graph.text import to_text
-from ...graph.types import TensorType
 from ...graph.verify import verify
-from ...options import CompileOptions
+from ...options import CompileOptions, CpuOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
 from ...program.text import to_text as program_text
-from ...schedule.records import from_details, to_details
+from ...schedule.records import Records
 from .executor.executor import Executor
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
@@ -40,8 +36,8 @@ from .segment import EXACT_PASSES, float_passes, lower_graph
 
 __all__ = [
     "compile_graph",
+    "compile_imported",
     "compile_native",
-    "is_integer",
     "load_specialising",
     "prepared_graph",
     "signature_of",
@@ -49,7 +45,7 @@ __all__ = [
 
 
 def compile_native(
-    model: onnx.ModelProto,
+    model: SourceModel,
     dims: Mapping[str, int],
     trace: Trace,
     options: LlvmOptions | None = None,
@@ -57,25 +53,42 @@ def compile_native(
 ) -> Module:
     """Compile a model for CPUs.
 
-    dims: sizes of symbolic dimensions.  passes: over the imported graph; a model that is compiled
-    as it runs has none.
+    dims: sizes of symbolic dimensions.  passes: the user's; a model that is compiled as it runs
+    has none.
     Raises ModelError for a malformed model or a dimension that it does not have,
     UnsupportedOperatorError for what there is no code for.
     """
     options = options or LlvmOptions()
-    model = bind_dimensions(model, dims)
-    signatures = input_signatures(model)
-    if any(None in each.shape for each in signatures):
-        return _specialising(model, signatures, options)
+    model = model.bind(dims)
     try:
-        graph = _imported(model, signatures)
+        imported = _imported(model)
     except NeedsValueError:
-        return _specialising(model, signatures, options)
-    trace.step("import", lambda: to_text(graph))
+        imported = None
+    if imported is None:
+        return _specialising(model, options)
+    return compile_imported(imported, trace, options, passes)
+
+
+def compile_imported(
+    imported: Imported,
+    trace: Trace,
+    options: LlvmOptions | None = None,
+    passes: tuple[Pass[Graph], ...] = (),
+) -> Module:
+    """Compile a graph for CPUs: by exact integer layers if they compute all of it."""
+    options = options or LlvmOptions()
+    trace.step("import", lambda: to_text(imported.graph))
+    layers = _integer_layers(imported)
+    if layers is None:
+        own, graph = float_passes(options.winograd, options.records), imported.graph
+    else:
+        trace.step("integer_layers", lambda: to_text(layers))
+        verify(layers)
+        own, graph = EXACT_PASSES, simplify(layers, trace.observers)
     if passes:
         graph = Pipeline(passes, trace.observers).run(graph)
-        verify(graph)
-    return compile_graph(graph, float_passes(options.winograd, options.records), trace, options)
+    verify(graph)
+    return compile_graph(graph, own, trace, options)
 
 
 def compile_graph(
@@ -95,39 +108,24 @@ def compile_graph(
     return _module(program, options, numbers_only, trace)
 
 
-def load_specialising(module: Module) -> Executor:
-    """What runs a module whose model is compiled as it runs.
+def load_specialising(part: ModelPart) -> Executor:
+    """What runs a model that is compiled as it runs.
 
     Raises ModuleError when it cannot be read.
     """
+    cpu = read_value(CpuOptions, part.options, "module", path="options")
+    records = read_value(Records, part.records, "module", path="records")
     try:
-        options = LlvmOptions(
-            str(module.details["cpu_level"]),
-            module.details["threads"],
-            cache=cache_directory(),
-            most_work=module.details["most_work"],
-            winograd=module.details["winograd"],
-            verify=CompileOptions.from_environment().verify,
-            records=from_details(module.details.get("records", {})),
-        )
-        return Executor(onnx.load_model_from_string(bytes(module.sections["model"])), options)
-    except (KeyError, ValueError, TypeError) as error:
+        model = SourceModel.from_bytes(bytes(part.model))
+    except ValueError as error:
         raise ModuleError(f"the module's model cannot be read: {error}") from None
-
-
-def is_integer(model: onnx.ModelProto) -> bool:
-    """Whether a model can be imported as a graph of integer operators."""
-    if not any(node.op_type in QUANTIZED_OPERATORS for node in model.graph.node):
-        return False
-    try:
-        import_onnx(model)
-    except CompilerError:
-        return False
-    return True
+    verify = CompileOptions.from_environment().verify
+    options = LlvmOptions.of(cpu, cache=cache_directory(), records=records, verify=verify)
+    return Executor(model, options)
 
 
 def prepared_graph(
-    model: onnx.ModelProto, dims: Mapping[str, int], winograd: bool = True
+    model: SourceModel, dims: Mapping[str, int], winograd: bool = True
 ) -> tuple[Graph, Pipeline[Graph]]:
     """The graph of a model for CPUs, and the passes it goes through.
 
@@ -135,18 +133,20 @@ def prepared_graph(
 
     Raises ModelError for a model whose shapes stay open.
     """
-    if not dims and is_integer(model):
-        return simplify(import_onnx(model), ()), EXACT_PASSES
-    bound = bind_dimensions(model, dims)
-    signatures = input_signatures(bound)
-    for each in signatures:
-        if None in each.shape:
-            sizes = ["any" if size is None else size for size in each.shape]
-            raise ModelError(f"input {each.name!r} has shape {sizes}; bind its sizes (--dim)")
-    return _imported(bound, signatures), float_passes(winograd)
+    bound = model.bind(dims)
+    imported = _imported(bound) or bound.to_graph()
+    return prepared(imported, winograd)
 
 
-def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
+def prepared(imported: Imported, winograd: bool = True) -> tuple[Graph, Pipeline[Graph]]:
+    """As ``prepared_graph``, of a model that is imported."""
+    layers = _integer_layers(imported)
+    if layers is not None:
+        return simplify(layers, ()), EXACT_PASSES
+    return imported.graph, float_passes(winograd)
+
+
+def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
     """The inputs of the graph that ``prepared_graph`` gives."""
     graph, _ = prepared_graph(model, dims)
     return tuple(
@@ -155,59 +155,45 @@ def signature_of(model: onnx.ModelProto, dims: Mapping[str, int]) -> tuple[Tenso
     )
 
 
-def _imported(model: onnx.ModelProto, signatures: tuple[InputSignature, ...]) -> Graph:
-    builder = GraphBuilder()
-    values = {}
-    for each in signatures:
-        kind = TensorType(tuple(size or 0 for size in each.shape), each.dtype)
-        values[each.name] = Tensor(builder.input(each.name, kind), kind)
-    outputs = import_model(model, values, builder)
-    for name, value in outputs:
-        if not isinstance(value, Tensor) or value.narrow is not None:
-            raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
-    names = []
-    exported: dict[str, str] = {}
-    for name, value in outputs:
-        assert isinstance(value, Tensor)
-        if value.name in builder.constants:
-            names.append(builder.constant(name, builder.constants[value.name]))
-        else:
-            names.append(builder.export(exported.get(value.name, value.name), name))
-            exported[value.name] = name
-    found = slice_graph(builder, names)
-    return Graph(
-        tuple(each.name for each in signatures), found.outputs, found.nodes, found.constants,
-        {**found.types, **{each.name: builder.types[each.name] for each in signatures}},
-    )  # fmt: skip
+def _imported(model: SourceModel) -> Imported | None:
+    """The model's graph; None when its shapes are open.
+
+    An open batch is 1 where that makes all of it integer layers, whose operators have that batch.
+    """
+    opened = model.open_sizes()
+    if not opened:
+        return model.to_graph()
+    if not model.quantizes or any(None in each.shape[1:] for each in opened):
+        return None
+    imported = model.to_graph(batch=1)
+    return imported if _integer_layers(imported) else None
 
 
-def _specialising(
-    model: onnx.ModelProto, signatures: tuple[InputSignature, ...], options: LlvmOptions
-) -> Module:
-    outputs = []
-    for value in model.graph.output:
-        tensor = value.type.tensor_type
-        if not value.type.HasField("tensor_type"):
-            raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
-        shape = tuple(dim.dim_value or -1 for dim in tensor.shape.dim)
-        try:
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        except KeyError:
-            found = type_name(tensor.elem_type)
-            raise ModelError(f"output {value.name!r} has elements of type {found}") from None
-        outputs.append(TensorSignature(value.name, shape, str(dtype)))
-    inputs = tuple(
-        TensorSignature(each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype)
-        for each in signatures
+def _integer_layers(imported: Imported) -> Graph | None:
+    """The graph of integer operators, if integer layers are all that the model consists of."""
+    if not is_quantized(imported.graph):
+        return None
+    return recognise(imported.graph, imported.kinds).graph
+
+
+def _specialising(model: SourceModel, options: LlvmOptions) -> Module:
+    inputs, outputs = (
+        tuple(
+            TensorSignature(
+                each.name, tuple(-1 if n is None else n for n in each.shape), each.dtype
+            )
+            for each in signatures
+        )
+        for signatures in (model.inputs, model.outputs)
     )
-    details = {
-        "cpu_level": options.level,
-        "threads": options.threads,
-        "most_work": options.most_work,
-        "winograd": options.winograd,
-        "records": to_details(options.records),
-    }
-    return Module("cpu", inputs, tuple(outputs), details, {"model": model.SerializeToString()})
+    part = ModelPart(
+        inputs,
+        outputs,
+        model.to_bytes(),
+        write_value(options.cpu, []),
+        write_value(options.records, []),
+    )
+    return Module("cpu", part.inputs, part.outputs, (part,))
 
 
 def _module(
@@ -219,11 +205,20 @@ def _module(
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
-    content, sections = to_content(code, list(program.constants.values()), target.cpu, target.flags)
-    origins = [list(each) for each in program.origins]
-    details = {"kernels": origins, "numbers_only": numbers_only, **content}
+    constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
-    return Module("cpu", inputs, outputs, details, sections)
+    part = CpuPart(
+        inputs,
+        outputs,
+        code,
+        constants,
+        data,
+        target.cpu,
+        tuple(target.flags),
+        program.origins,
+        tuple(numbers_only),
+    )
+    return Module("cpu", inputs, outputs, (part,))

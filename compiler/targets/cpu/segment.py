@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...graph.ir import Graph
 from ...graph.passes.eliminate_dead import EliminateDead
+from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
@@ -19,11 +20,13 @@ from ...program.functions import Lowering
 from ...program.ir import Program
 from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
-from ...schedule.rules.cpu.machine import Machine
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
+from .layouts.byte_products import ByteProducts
+from .layouts.exact_products import ExactProducts
 from .layouts.expand_convolutions import ExpandConvolutions
 from .layouts.expand_integers import ExpandIntegers
+from .layouts.expand_quantization import ExpandQuantization
 from .layouts.pack_weights import PackWeights
 from .layouts.share_borders import ShareBorders
 from .layouts.transpose_operands import TransposeOperands
@@ -62,6 +65,12 @@ def float_passes(winograd: bool, records: Records = NO_RECORDS) -> Pipeline[Grap
     winograd: whether convolutions may be computed by Winograd's tiles.  records: that say by which.
     """
     passes: tuple[Pass[Graph], ...] = (
+        FoldConstants(),
+        ExactProducts(),
+        FoldConstants(),
+        ByteProducts(),
+        ExpandQuantization(),
+        EliminateDead(),
         MergeCommon(),
         FoldScales(),
         BlockChannels(winograd=winograd, tiles=records.tiles),
@@ -116,7 +125,7 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
 
     Raises as ``compile_segment``.
     """
-    machine = Machine.of_vectors(CpuTarget.at_level(options.level).vector_bytes, options.threads)
+    machine = CpuTarget.at_level(options.level).machine(options.threads)
     lower = partial(tuned_kernel, machine=machine, records=options.records)
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:

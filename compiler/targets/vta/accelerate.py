@@ -1,17 +1,24 @@
 """From a quantised model to a module for the accelerator, top to bottom."""
 
-import onnx
-
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
-from dovetail.runtime.module import Module, TensorSignature
+from dovetail.runtime.accelerator.part import (
+    AcceleratorPart,
+    Blocks,
+    LayerFigures,
+    PartInput,
+    PartOutput,
+    Rows,
+)
+from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import Timeline, TimelineEntry
+from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import ModelError
-from ...front.onnx.integer.onnx import import_onnx
 from ...graph.ir import Graph
+from ...graph.partition import Refusal
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
@@ -22,6 +29,7 @@ from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
 from ..record_files import read_plan_entries
 from ..target import Target
+from .capabilities import refusal
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
 from .layers.activation import Activation
@@ -33,30 +41,29 @@ from .plan_files import read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
-__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "require_acceleratable"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
 
 LANES = 16
 """Channels of a block, where no configuration is known yet."""
 
 
 def compile_accelerated(
-    model: onnx.ModelProto,
+    layers: Graph,
     target: Target,
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
     timing: Timing,
 ) -> Module:
-    """Compile a model all of which the accelerator runs, but for a chain of host steps at both
-    ends.
+    """Compile a graph of integer operators all of which the accelerator runs, but for a chain of
+    host steps at both ends.
 
     timing: tells when instructions start and end.
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
     """
-    imported = import_onnx(model)
-    trace.step("import", lambda: to_text(imported))
-    verify(imported)
-    graph = prepare_graph(imported, trace, options.passes, config.block)
+    trace.step("integer_layers", lambda: to_text(layers))
+    verify(layers)
+    graph = prepare_graph(layers, trace, options.passes, config.block)
     return accelerate_graph(graph, target, config, options, trace, timing)
 
 
@@ -102,12 +109,9 @@ def accelerate_graph(
     return _accelerator_module(graph, partition, program, target, config)
 
 
-def require_acceleratable(model: onnx.ModelProto) -> None:
-    """Raises what ``compile_accelerated`` raises for a model that is not for the accelerator."""
-    graph = prepare_graph(import_onnx(model), Trace(CompileOptions()))
-    partition = fuse(graph)
-    host_steps(partition.prefix, graph.inputs[0])
-    host_steps(partition.suffix, partition.result)
+def refuse(layers: Graph) -> Refusal | None:
+    """Why the accelerator does not run a graph of integer operators; None if it does."""
+    return refusal(prepare_graph(layers, Trace(CompileOptions())))
 
 
 def _partition_text(partition: Partition) -> str:
@@ -123,10 +127,8 @@ def _partition_text(partition: Partition) -> str:
     return "\n".join([*host[0], *layers, *host[1]])
 
 
-def _signatures(graph: Graph, names: tuple[str, ...]) -> tuple[TensorSignature, ...]:
-    return tuple(
-        TensorSignature(name, graph.types[name].shape, graph.types[name].dtype) for name in names
-    )
+def _signature(graph: Graph, name: str) -> TensorSignature:
+    return TensorSignature(name, graph.types[name].shape, str(graph.types[name].dtype))
 
 
 def _accelerator_module(
@@ -137,66 +139,70 @@ def _accelerator_module(
     config: HardwareConfig,
 ) -> Module:
     result = program.result
-    suffix_input = partition.result
     last = [n for n in partition.suffix if n.inputs[0] in partition.aliases]
     if last:
         raise ModelError(f"node {last[0].origin!r} reads a tensor that is an alias")
-    details = {
-        "config": config.name,
-        "fingerprint": config.fingerprint,
-        "program_address": program.program_address,
-        "program_bytes": len(program.instructions) * INSTRUCTION_BYTES,
-        "input_address": program.input_address,
-        "input_image": _image_layout(program.source),
-        "output_address": program.output_address,
-        "output_blocked_shape": [result.blocks, result.height, result.width, config.block],
-        "output_shape": list(graph.types[partition.result].shape),
-        "prefix": host_steps(partition.prefix, graph.inputs[0]),
-        "suffix": host_steps(partition.suffix, suffix_input),
-        "layers": _layers(partition, program, config),
-        "layer_of": list(program.layer_of),
-        "expected_cycles": program.expected_cycles,
-        "record": program.record,
-    }
-    return Module(
-        target.name,
-        _signatures(graph, graph.inputs),
-        _signatures(graph, graph.outputs),
-        details,
-        {"dram": program.image},
+    part = AcceleratorPart(
+        configuration=config,
+        fingerprint=config.fingerprint,
+        dram=program.image,
+        program_address=program.program_address,
+        program_bytes=len(program.instructions) * INSTRUCTION_BYTES,
+        sources=(
+            PartInput(
+                _signature(graph, graph.inputs[0]),
+                host_steps(partition.prefix, graph.inputs[0]),
+                program.input_address,
+                _source_layout(program.source, config),
+            ),
+        ),
+        results=(
+            PartOutput(
+                _signature(graph, graph.outputs[0]),
+                program.output_address,
+                Blocks(result.blocks, result.height, result.width, config.block),
+                graph.types[partition.result].shape,
+                host_steps(partition.suffix, partition.result),
+            ),
+        ),
+        layers=_layers(partition, program, config),
+        layer_of=program.layer_of,
+        expected_cycles=program.expected_cycles,
+        memories=program.memories,
     )
+    return Module(target.name, part.inputs, part.outputs, (part,))
 
 
-def _image_layout(source: Activation) -> dict[str, object] | None:
-    """How the host puts an image into DRAM; None for a tensor in blocks."""
+def _source_layout(source: Activation, config: HardwareConfig) -> Blocks | Rows:
+    """How the host puts the input into DRAM."""
     if source.image is None:
-        return None
-    return {"pitch": source.image.pitch, "transposed": source.image.transposed}
+        return Blocks(source.blocks, source.height, source.width, config.block)
+    return Rows(source.image.rows, source.image.pitch, source.image.transposed)
 
 
 def _layers(
     partition: Partition, program: CompiledProgram, config: HardwareConfig
-) -> list[dict[str, object]]:
+) -> tuple[LayerFigures, ...]:
     """For each layer what ``profile`` shows: name, operators, MACs, DRAM bytes, schedule."""
     moved = [0] * len(partition.layers)
     for instruction, layer in zip(program.instructions, program.layer_of, strict=True):
         if isinstance(instruction, Load | Store):
             moved[layer] += sum(size for _, size in dram_rows(instruction, config))
     expected = share_cycles(_timeline(program), len(partition.layers), program.expected_cycles)
-    return [
-        {
-            "name": layer.name,
-            "kind": "+".join(type(node.operator).__name__ for node in layer.nodes),
-            "macs": lowered.macs,
-            "dram_bytes": count,
-            "expected_cycles": cycles,
-            "inexact_pairs": lowered.inexact_pairs,
-            "schedule": to_record(schedule),
-        }
+    return tuple(
+        LayerFigures(
+            name=layer.name,
+            kind="+".join(type(node.operator).__name__ for node in layer.nodes),
+            macs=lowered.macs,
+            dram_bytes=count,
+            expected_cycles=cycles,
+            inexact_pairs=lowered.inexact_pairs,
+            schedule=to_record(schedule),
+        )
         for layer, lowered, schedule, count, cycles in zip(
             partition.layers, program.layers, program.schedules, moved, expected, strict=True
         )
-    ]
+    )
 
 
 def _timeline(program: CompiledProgram) -> Timeline:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 from dovetail.isa.program import program_to_bytes
+from dovetail.runtime.accelerator.layouts import Memories
 
 from ...graph.ir import Graph
 from ...loops.ir import Function
@@ -55,7 +55,7 @@ class CompiledProgram:
 
     image: constants and program; the input's and result's places are zeros.  layer_of: for each
     instruction, the number of its layer.  expected: its first and last cycle.
-    record: where instructions put what.
+    memories: where instructions put what.
     """
 
     instructions: tuple[Instruction, ...]
@@ -69,7 +69,7 @@ class CompiledProgram:
     schedules: tuple[Schedule, ...]
     layer_of: tuple[int, ...]
     expected: tuple[tuple[int, int], ...]
-    record: dict[str, Any]
+    memories: Memories
 
     @property
     def expected_cycles(self) -> int:

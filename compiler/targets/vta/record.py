@@ -1,8 +1,9 @@
 """What a module remembers of where instructions put things, so that a run can be looked into."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
+
+from dovetail.runtime.accelerator.layouts import GridLayout, ImageLayout, Memories, TensorPlace
 
 from ...graph.ir import Graph
 from ...graph.operators.integer.values import Requantize
@@ -47,16 +48,11 @@ def record(
     addresses: Mapping[str, int],
     layer_of: Sequence[int],
     found: Sequence[Frame | Part | None],
-) -> dict[str, Any]:
-    """JSON values for the module.
+) -> Memories:
+    """For the module.
 
     layers: of the partition.  addresses: of the activations that are in DRAM.  found: for each
     instruction.
-    tensors: the layout of each, by its name in the graph: ``root`` is the tensor it lies in, with
-    ``first_block`` its first; ``addend``: another takes its place.  frames: for each instruction
-    with one: instruction, number of the tensor, word, row_words, block_words, origin.  constants:
-    for each LOAD of a part of one: instruction, name, place.  weights: of each layer with any, the
-    shape of its tiles: output blocks, input blocks, rows, columns, output and input lanes.
     """
     made = {
         (number, addend): _addend(layer) if addend else layer.output
@@ -67,28 +63,23 @@ def record(
     held = {name: name for name in dict.fromkeys((*names, *(partition.root(n) for n in names)))}
     held |= {made[n, True]: made[n, False] for n in range(len(partition.layers))}
     tensors = {
-        name: {
-            "shape": list(graph.types[name].shape),
-            "addend": name != place,
-            **_layout(activations[place], addresses),
-        }
-        for name, place in held.items()
+        name: _place(name, graph.types[name].shape, name != whole, activations[whole], addresses)
+        for name, whole in held.items()
     }
     numbers = {name: number for number, name in enumerate(tensors)}
     frames, constants = [], []
     for index, (layer_number, each) in enumerate(zip(layer_of, found, strict=True)):
         if isinstance(each, Frame):
             tensor = numbers[each.halo_of or made[layer_number, each.addend]]
-            row = (index, tensor, each.word, each.row_words, each.block_words, *each.origin)
-            frames.append(list(row))
+            rows, blocks = each.row_words, each.block_words
+            frames.append((index, tensor, each.word, rows, blocks, *each.origin))
         elif each is not None:
-            constants.append([index, each.constant, list(each.place)])
-    listed = [{"name": name, **tensor} for name, tensor in tensors.items()]
-    weights = [
-        list(layer.constants["weights"].shape) if "weights" in layer.constants else None
+            constants.append((index, each.constant, each.place))
+    weights = tuple(
+        tuple(layer.constants["weights"].shape) if "weights" in layer.constants else None
         for layer in layers
-    ]
-    return {"tensors": listed, "frames": frames, "constants": constants, "weights": weights}
+    )
+    return Memories(tuple(tensors.values()), tuple(frames), tuple(constants), weights)
 
 
 def _addend(layer: Layer) -> str:
@@ -96,34 +87,26 @@ def _addend(layer: Layer) -> str:
     return next((n.output for n in layer.nodes if isinstance(n.operator, Requantize)), layer.output)
 
 
-def _layout(x: Activation, addresses: Mapping[str, int]) -> dict[str, Any]:
-    image = x.image
-    return {
-        "root": x.name,
-        "first_block": x.first_block,
-        "blocks": x.whole.blocks,
-        "channels": x.channels,
-        "height": x.height,
-        "width": x.width,
-        "halo": list(x.halo),
-        "fill": x.fill,
-        "places": list(x.places) if x.places else None,
-        "grid": None
-        if x.grid is None
-        else {
-            "height": x.grid.height,
-            "width": x.grid.width,
-            "start": list(x.grid.start),
-            "steps": list(x.grid.steps),
-        },
-        "address": addresses.get(x.name),
-        "image": None
+def _place(
+    name: str, shape: tuple[int, ...], addend: bool, x: Activation, addresses: Mapping[str, int]
+) -> TensorPlace:
+    image, grid = x.image, x.grid
+    return TensorPlace(
+        name=name,
+        shape=shape,
+        root=x.name,
+        addend=addend,
+        first_block=x.first_block,
+        blocks=x.whole.blocks,
+        channels=x.channels,
+        height=x.height,
+        width=x.width,
+        halo=x.halo,
+        fill=x.fill,
+        places=x.places or None,
+        grid=None if grid is None else GridLayout(*astuple(grid)),
+        address=addresses.get(x.name),
+        image=None
         if image is None
-        else {
-            "step": image.step,
-            "lead": image.lead,
-            "row_bytes": image.row_bytes,
-            "pitch": image.pitch,
-            "transposed": image.transposed,
-        },
-    }
+        else ImageLayout(image.step, image.lead, image.row_bytes, image.pitch, image.transposed),
+    )

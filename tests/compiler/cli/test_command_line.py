@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors
 from dovetail.isa.configs import CONFIGS
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.module import Module
 
 from .commands import invoke, refused
@@ -58,7 +60,7 @@ def test_compile_run_and_profile_print_one_object(
     assert set(required) <= set(figures)
     assert figures["gemm_utilization"] == pytest.approx(figures["macs"] / figures["cycles"] / 16)
     logits = np.load(figures["outputs"]["logits"])
-    expected = Module.load(path).run({"image": np.load(image)})
+    expected = run(Module.load(path), {"image": np.load(image)})
     np.testing.assert_array_equal(logits, expected.outputs["logits"])
     assert figures["cycles"] == expected.cycles
     profiled = invoke("profile", path, "--input", f"image={image}", "--json")
@@ -84,8 +86,8 @@ def test_without_json_standard_output_stays_empty(
 
 def test_the_table_of_layers_names_them_all(module_file: Path) -> None:
     text = invoke("profile", module_file).stderr
-    for layer in Module.load(module_file).details["layers"]:
-        assert layer["name"] in text
+    for layer in accelerator_part(Module.load(module_file)).layers:
+        assert layer.name in text
     for unit in ("LOAD", "GEMM", "VECTOR", "STORE"):
         assert unit in text
 
@@ -96,7 +98,7 @@ def test_the_timeline_has_a_box_for_every_instruction(module_file: Path, tmp_pat
     assert done.exit_code == 0, done.output
     root = ElementTree.fromstring(path.read_text())
     titles = [node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}title")]
-    count = Module.load(module_file).details["program_bytes"] // 64
+    count = accelerator_part(Module.load(module_file)).instruction_count
     numbers = {int(title.split()[1]) for title in titles}
     assert len(titles) == count
     assert numbers == set(range(count))

@@ -83,7 +83,7 @@ def faults(whole: Subject, rng: np.random.Generator) -> Iterator[Fault]:
         load = whole.program[index]
         assert isinstance(load, Load)
         address = load.dram_address + 4 * whole.config.block
-        old = whole.module.sections["dram"][address : address + 4]
+        old = whole.part.dram[address : address + 4]
         yield Fault("scale", (index,), changed_bytes(whole.module, address, scaled(old, 1.3)))
         flow = flows[int(rng.integers(len(flows)))]
         yield Fault("token", (flow.target, flow.source), without_token(whole, flow))

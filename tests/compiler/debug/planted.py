@@ -17,10 +17,9 @@ from dovetail.isa.encoding import encode
 from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
-from dovetail.runtime.executor import config_of
+from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.flows import Flow
-from dovetail.runtime.profile.profile import program_of
 
 __all__ = [
     "Subject",
@@ -38,10 +37,10 @@ class Subject:
     def __init__(self, path: Path, target: str) -> None:
         self.model = onnx.load(path)
         self.module = compile(path, target=target)
-        self.config = config_of(self.module)
-        self.program = program_of(self.module)
+        self.part = accelerator_part(self.module)
+        self.config, self.program = self.part.configuration, self.part.program
         self.inputs: dict[str, NDArray[Any]] = dict(random_inputs(self.module))
-        self.layer_of: list[int] = self.module.details["layer_of"]
+        self.layer_of = self.part.layer_of
 
     def debug(self, module: Module, device: str = "sim") -> Debugger:
         """A debugger of ``module``."""
@@ -64,9 +63,10 @@ def subject(path: Path, target: str = "vta:tiny") -> Subject:
 
 def changed_bytes(module: Module, address: int, data: bytes) -> Module:
     """``module`` with other bytes in its DRAM."""
-    dram = bytearray(module.sections["dram"])
+    part = accelerator_part(module)
+    dram = bytearray(part.dram)
     dram[address : address + len(data)] = data
-    return replace(module, sections={"dram": bytes(dram)})
+    return replace(module, parts=(replace(part, dram=bytes(dram)),))
 
 
 def changed_instruction(whole: Subject, index: int, **fields: Any) -> Module:
@@ -83,7 +83,7 @@ def without_token(whole: Subject, flow: Flow) -> Module:
 
 
 def _put(module: Module, index: int, instruction: Instruction) -> Module:
-    address = module.details["program_address"] + index * INSTRUCTION_BYTES
+    address = accelerator_part(module).program_address + index * INSTRUCTION_BYTES
     return changed_bytes(module, address, encode(instruction))
 
 

@@ -55,7 +55,7 @@ def check(whole: Subject, module: Module, index: int) -> CheckResult:
 def test_the_sound_program_passes(digits: Subject) -> None:
     found = digits.debug(digits.module).check()
     assert found.passes
-    assert len(found.compared) == len(digits.module.details["layers"])
+    assert len(found.compared) == len(digits.part.layers)
     assert all(found.compared.values())
 
 
@@ -64,7 +64,7 @@ def test_a_wrong_scale_is_told_to_the_load_that_brought_it(digits: Subject) -> N
     load = digits.program[index]
     assert isinstance(load, Load)
     address = load.dram_address + 4 * digits.config.block + 4
-    old = digits.module.sections["dram"][address : address + 4]
+    old = digits.part.dram[address : address + 4]
     found = check(digits, changed_bytes(digits.module, address, scaled(old, 1.3)), index)
     assert found.cause is not None
     assert "scale of channel 1 " in found.cause.reason
@@ -76,7 +76,7 @@ def test_a_wrong_bias_is_told_apart_from_a_wrong_scale(digits: Subject) -> None:
     index = load_of(digits, LAYER, Memory.PAR)
     load = digits.program[index]
     assert isinstance(load, Load)
-    old = np.frombuffer(digits.module.sections["dram"], np.int32, 1, load.dram_address)
+    old = np.frombuffer(digits.part.dram, np.int32, 1, load.dram_address)
     module = changed_bytes(digits.module, load.dram_address, (old + 9999).tobytes())
     found = check(digits, module, index)
     assert found.cause is not None

@@ -44,7 +44,7 @@ def test_a_removed_token_is_told_to_the_instruction_that_waited_for_it(
     assert found.cause is not None
     assert (found.cause.kind, found.cause.certain) == ("order", True)
     assert found.cause.instruction.index == flow.target
-    layer = digits.module.details["layers"][digits.layer_of[flow.target]]["name"]
+    layer = digits.part.layers[digits.layer_of[flow.target]].name
     assert found.cause.instruction.layer == layer
     assert f"({giver.name}): " in found.cause.reason
 

@@ -21,7 +21,7 @@ from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
 from .groups import groups
 
 GROUPS = list(groups())
-MACHINES = (Machine(), Machine.of_vectors(32, threads=4), Machine(streamed_bytes=1))
+MACHINES = (Machine(), Machine(32, 16, threads=4), Machine(streamed_bytes=1))
 
 
 @pytest.mark.parametrize(("graph", "nodes"), GROUPS)

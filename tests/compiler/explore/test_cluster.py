@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.errors import ExploreError
+from dovetail.compiler.explore import pools
 from dovetail.compiler.explore.evaluate import Failure, Performance
 from dovetail.compiler.explore.exploration import Exploration, Options, explore
 from dovetail.compiler.explore.space import parse_space
@@ -42,7 +43,7 @@ def test_two_workers_of_a_cluster_find_the_same(digits_model: Path, tmp_path: Pa
 def test_a_scheduler_that_does_not_answer_is_named(
     digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dovetail.compiler.explore import cluster
+    from dovetail.compiler.processes import cluster
 
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     options = Options(scheduler="tcp://127.0.0.1:9", cache=False)
@@ -55,16 +56,14 @@ def test_a_task_that_kills_every_worker_fails_and_the_rest_goes_on(
 ) -> None:
     import dask
 
-    from dovetail.compiler.explore import cluster as module
-
-    monkeypatch.setattr(module, "attempt", fake)
+    monkeypatch.setattr(pools, "attempt", fake)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
     ):
-        pool = module.ClusterPool(cluster.scheduler_address)
+        pool = pools.ClusterPool(cluster.scheduler_address)
         found = {task.model.name: outcome for task, outcome in pool.run(tasks("dies", "a", "b"))}
     assert isinstance(found["dies"], Failure)
     assert found["dies"].kind == "WorkerDied"
@@ -72,12 +71,12 @@ def test_a_task_that_kills_every_worker_fails_and_the_rest_goes_on(
 
 
 def test_a_scheduler_that_is_lost_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dovetail.compiler.explore import cluster as module
+    from dovetail.compiler.processes import cluster as connecting
 
-    monkeypatch.setattr(module, "attempt", fake)
-    monkeypatch.setattr(module, "CONNECT_SECONDS", 5)
+    monkeypatch.setattr(pools, "attempt", fake)
+    monkeypatch.setattr(connecting, "CONNECT_SECONDS", 5)
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
-    running = module.ClusterPool(cluster.scheduler_address).run(tasks("a", "takes:3", "takes:3"))
+    running = pools.ClusterPool(cluster.scheduler_address).run(tasks("a", "takes:3", "takes:3"))
     next(running)
     cluster.close()
     with pytest.raises(ExploreError, match="is lost"):

@@ -23,12 +23,12 @@ from dovetail.compiler.explore.export import rows, to_csv, to_parquet
 from dovetail.compiler.explore.pools import Finished
 from dovetail.compiler.explore.space import parse_space
 from dovetail.compiler.explore.store import ResultFile
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx, load_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.target import Target
 from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
-from dovetail.runtime.executor import execute
+from dovetail.runtime import run
 from dovetail.vta_sim.timing import time_program
 
 CONTENT = {
@@ -79,7 +79,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
     assert len(found.results) == 4
     for result in found.results[::2]:
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
-        graph = prepare_graph(import_onnx(load_onnx(digits_model)), Trace(options))
+        graph = prepare_graph(SourceModel.load(digits_model).to_integer_graph(), Trace(options))
         target = Target("vta:here", config)
         compiled = accelerate_graph(graph, target, config, options, Trace(options), time_program)
         image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}
@@ -88,7 +88,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(configs.CONFIGS, config.name, config)
-            ran = execute(compiled, image, "sim")
+            ran = run(compiled, image, "sim")
         (outcome,) = result.outcomes.values()
         assert isinstance(outcome, Performance)
         assert (outcome.cycles, outcome.macs) == (ran.cycles, ran.macs)

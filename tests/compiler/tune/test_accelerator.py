@@ -10,13 +10,14 @@ from click.testing import CliRunner
 
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.front.onnx.integer.onnx import load_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.record_files import read_plan_entries
 from dovetail.compiler.targets.target import parse_target
 from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+from dovetail.runtime import run
 from dovetail.runtime.module import Module
 
 TARGET = "vta:tiny"
@@ -24,7 +25,7 @@ TARGET = "vta:tiny"
 
 @pytest.fixture(scope="module")
 def subject(digits_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(load_onnx(digits_model), parse_target(TARGET))
+    return accelerator_subject(SourceModel.load(digits_model), parse_target(TARGET))
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:
@@ -52,7 +53,7 @@ def test_the_plan_that_compilation_chooses_is_the_first_candidate(
     measured = PlanJob(problem.model, problem.target, problem.key, problem.default().text).run()
     assert measured.cost == measured.baseline
     module = dovetail.compiler.compile(digits_model, TARGET)
-    assert measured.cost == module.run(zeros(module), device="sim").cycles
+    assert measured.cost == run(module, zeros(module), device="sim").cycles
 
 
 def zeros(module: Module) -> dict[str, np.ndarray]:
@@ -68,8 +69,8 @@ def test_the_record_gives_the_cycles_that_were_measured(
     module = dovetail.compiler.compile(digits_model, TARGET, options)
     rng = np.random.default_rng(0)
     inputs = {x.name: rng.standard_normal(x.shape).astype(x.dtype) for x in module.inputs}
-    cycles = module.run(inputs, device="sim").cycles
-    plain = dovetail.compiler.compile(digits_model, TARGET).run(inputs, device="sim").cycles
+    cycles = run(module, inputs, device="sim").cycles
+    plain = run(dovetail.compiler.compile(digits_model, TARGET), inputs, device="sim").cycles
     assert cycles == found.progress.best
     assert plain == found.progress.start
     for entry in found.entries:
@@ -77,8 +78,8 @@ def test_the_record_gives_the_cycles_that_were_measured(
     assert len(read_plan_entries((file,))) == len(found.entries)
     image = tmp_path / "image.npy"
     np.save(image, next(iter(inputs.values())))
-    run = ("run", digits_model, "--input", f"image={image}", "--output-dir", tmp_path)
-    for command in (run, ("profile", digits_model)):
+    started = ("run", digits_model, "--input", f"image={image}", "--output-dir", tmp_path)
+    for command in (started, ("profile", digits_model)):
         for given, expected in (((), plain), (("--records", file), cycles)):
             words = [*command, "--target", TARGET, *given, "--json"]
             done = CliRunner().invoke(main, [str(word) for word in words])

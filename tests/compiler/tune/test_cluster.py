@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.errors import TuneError
+from dovetail.compiler.tune.workers import ClusterWorkers
 
 from .jobs import DoesNot
 
@@ -13,8 +14,6 @@ distributed = pytest.importorskip("distributed", reason="needs distributed")
 
 
 def test_a_crash_on_a_worker_costs_one_candidate() -> None:
-    from dovetail.compiler.tune.cluster import ClusterWorkers
-
     kinds = ["well", "return", "well", "raise"]
     waiting = deque(enumerate(DoesNot(how, n) for n, how in enumerate(kinds)))
     with distributed.LocalCluster(
@@ -28,8 +27,6 @@ def test_a_crash_on_a_worker_costs_one_candidate() -> None:
 
 
 def test_a_lost_worker_of_the_cluster_loses_nothing(tmp_path: Path) -> None:
-    from dovetail.compiler.tune.cluster import ClusterWorkers
-
     waiting = deque(
         enumerate([DoesNot("kill", 1.0, str(tmp_path / "killed")), DoesNot("well", 2.0)])
     )
@@ -43,8 +40,8 @@ def test_a_lost_worker_of_the_cluster_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dovetail.compiler.tune import cluster
+    from dovetail.compiler.processes import cluster
 
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(TuneError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        cluster.ClusterWorkers("tcp://127.0.0.1:9", 1.0)
+        ClusterWorkers("tcp://127.0.0.1:9", 1.0)

@@ -1,6 +1,7 @@
 """Candidates are legal programs that compute what the default computes."""
 
 import random
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.records import KernelRecord
+from dovetail.compiler.schedule.steps.register_tile import RegisterTile
+from dovetail.compiler.schedule.steps.strips import Strips
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.tune.features import LENGTH
 from dovetail.compiler.tune.kernel import Kernel, Setting
@@ -140,4 +143,11 @@ def test_every_register_tile_of_streamed_weights_is_a_legal_program() -> None:
     kernel = next(each for each in layers.kernels.values() if "Winograd2" in each.title)
     assert "Invoke" in repr(kernel.function(SETTING, KernelRecord()).body), "weights are asked for"
     for tiles in ([[0, 4], [2, 9]], [[0, 2]], [[1, 2], [0, 2], [2, 4]], []):
-        verify(kernel.function(SETTING, KernelRecord(decisions={"tiles": tiles})))
+        steps = tuple(
+            replace(each, tiles=tuple((f"o{label}", count) for label, count in tiles))
+            if isinstance(each, RegisterTile) and each.buffer == "acc0"
+            else each
+            for each in kernel.ruled(SETTING).schedule.trace
+            if isinstance(each, Strips | RegisterTile)
+        )
+        verify(kernel.ruled(SETTING, steps).function)

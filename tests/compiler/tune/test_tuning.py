@@ -13,7 +13,7 @@ import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.schedule.records import from_details
+from dovetail.compiler.schedule.records import Records
 from dovetail.compiler.schedule.steps.trace import from_record
 from dovetail.compiler.targets.cpu.recorded import StaleRecordWarning
 from dovetail.compiler.targets.record_files import (
@@ -30,7 +30,11 @@ from dovetail.compiler.tune.trials import TRIALS, Trial, read_trials
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
 from dovetail.compiler.tune.whole import WholeJob
 from dovetail.compiler.tune.workers import LocalWorkers, Request
+from dovetail.runtime import run
+from dovetail.runtime.manifest import read_value
 from dovetail.runtime.module import Module
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 
 from .models import small_model
 
@@ -110,9 +114,9 @@ def test_records_are_measured_written_and_replayed(tmp_path: Path) -> None:
     for trial in read_trials(out / TRIALS):
         assert (trial.cost is None) == bool(trial.error), trial
     x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
-    plain = dovetail.compiler.compile(path, "cpu").run(x, device="cpu").outputs["y"]
+    plain = run(dovetail.compiler.compile(path, "cpu"), x, device="cpu").outputs["y"]
     options = CompileOptions(records=(out / RECORDS,))
-    tuned = dovetail.compiler.compile(path, "cpu", options).run(x, device="cpu").outputs["y"]
+    tuned = run(dovetail.compiler.compile(path, "cpu", options), x, device="cpu").outputs["y"]
     assert np.abs(tuned - plain).max() <= 2e-5 * np.abs(plain).max()
 
 
@@ -127,8 +131,9 @@ def test_recorded_decisions_change_the_program(tmp_path: Path, subject: CpuSubje
     assert not read_records([file], "other", 1)
     assert not read_records([file], SETTING.cpu, 2)
     module = dovetail.compiler.compile(small_model(), "cpu", CompileOptions(records=(file,)))
-    shapes = [tuple(shape) for _, shape, _ in module.details["constants"]]
-    assert (16, 1, 1, 16, 16) in shapes
+    (part,) = module.parts
+    assert isinstance(part, CpuPart)
+    assert (16, 1, 1, 16, 16) in [constant.shape for constant in part.constants]
 
 
 def test_a_record_of_another_version_is_left_out_with_a_warning(
@@ -223,10 +228,13 @@ def test_a_module_of_open_shapes_takes_the_records_with_it(
     module = dovetail.compiler.compile(model, "cpu", CompileOptions(records=(file,)))
     module.save(tmp_path / "open.dvt")
     loaded = Module.load(tmp_path / "open.dvt")
-    assert from_details(loaded.details["records"]) == read_records([file], SETTING.cpu, 1)
+    (part,) = loaded.parts
+    assert isinstance(part, ModelPart)
+    records = read_value(Records, part.records, "records")
+    assert records == read_records([file], SETTING.cpu, 1)
     x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
-    plain = dovetail.compiler.compile(small_model(), "cpu").run(x, device="cpu").outputs["y"]
-    tuned = loaded.run(x, device="cpu").outputs["y"]
+    plain = run(dovetail.compiler.compile(small_model(), "cpu"), x, device="cpu").outputs["y"]
+    tuned = run(loaded, x, device="cpu").outputs["y"]
     assert np.abs(tuned - plain).max() <= 2e-5 * np.abs(plain).max()
 
 

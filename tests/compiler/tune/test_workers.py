@@ -38,14 +38,14 @@ def test_a_worker_that_is_killed_while_it_waits_is_replaced() -> None:
         jobs = deque([(None, DoesNot("well"))])
         ((_, measured),) = workers.run(lambda jobs=jobs: jobs.popleft() if jobs else None)  # type: ignore[misc]
         assert measured.cost == 1.0
-        for worker in workers._idle:
+        for worker in workers.pool._idle:
             os.kill(worker.process.pid, signal.SIGKILL)
             worker.process.wait()
     workers.close()
 
 
 def test_processes_that_all_die_end_the_search_with_a_clear_error() -> None:
-    with pytest.raises(TuneError, match="processes that measure ended before"):
+    with pytest.raises(TuneError, match="processes that were started ended before any"):
         run([DoesNot("return")] * 6, 1)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.expected import reference
-from dovetail.compiler.front.onnx.integer.onnx import load_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.memories import Memory, Unit
@@ -37,7 +37,7 @@ def session(module: Module) -> Session:
 
 @pytest.fixture(scope="module")
 def truth(digits_model: Path, module: Module) -> dict[str, NDArray[Any]]:
-    return dict(reference(load_onnx(digits_model), random_inputs(module), 4).values)
+    return dict(reference(SourceModel.load(digits_model), random_inputs(module), 4).values)
 
 
 def test_an_instruction_is_reached_before_it_starts_and_after_it_ended(session: Session) -> None:
@@ -80,7 +80,7 @@ def test_the_input_is_in_dram_first_and_the_result_last(
     assert not session.tensor(result.name).present.any()
     session.resume()
     assert session.ended
-    place = session.module.details["output_address"]
+    place = session.part.results[0].address
     dram = session.dram(place, 10)
     assert np.array_equal(dram, truth[result.name].reshape(-1))
 
@@ -202,7 +202,7 @@ def test_writers_and_constants_are_known(session: Session) -> None:
 
 
 def test_weights_are_the_models(session: Session, digits_model: Path, module: Module) -> None:
-    found = reference(load_onnx(digits_model), random_inputs(module), 4)
+    found = reference(SourceModel.load(digits_model), random_inputs(module), 4)
     compared = 0
     for number, layer in enumerate(found.partition.layers):
         operator = layer.nodes[0].operator

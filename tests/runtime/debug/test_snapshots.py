@@ -9,7 +9,7 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.runtime.debug.faults import first_fault, first_late
 from dovetail.runtime.debug.moments import Event
 from dovetail.runtime.debug.session import Session
-from dovetail.runtime.targets import open_device
+from dovetail.runtime.devices import open_launcher
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def session(digits_model: Path) -> Session:
 
 def test_the_rtl_departs_nowhere(session: Session) -> None:
     assert first_late(session) is None
-    assert first_fault(session, open_device("rtl")) is None
+    assert first_fault(session, open_launcher("rtl")) is None
 
 
 def test_the_rtls_words_are_there_when_an_instruction_has_ended(session: Session) -> None:

@@ -1,30 +1,40 @@
 """Modules for CPUs run without the compiler, from one copy of their constants."""
 
+import multiprocessing
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import CompileOptions, compile
-from dovetail.runtime.errors import DeviceError, ModuleError
+from dovetail.compiler.options import CpuOptions
+from dovetail.runtime import run
+from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.module import Module
+from dovetail.runtime.native import device as native_device
 from dovetail.runtime.native import pool
 from dovetail.runtime.native.content import load_program
+from dovetail.runtime.native.device import CpuDevice
 from dovetail.runtime.native.host import host_flags, require_flags
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
+from dovetail.runtime.parts import Part
+from dovetail.runtime.result import RunResult
 
 WIDTH = 640
 RUN = """
 import sys
 from pathlib import Path
 import numpy as np
-from dovetail.runtime.module import Module
-module = Module.load(Path(sys.argv[1]))
-found = module.run({"x": np.ones((4, 640), np.float32)}, device="cpu").outputs["y"]
+from dovetail.runtime import Session
+found = Session(Path(sys.argv[1]), "cpu").run(np.ones((4, 640), np.float32)).outputs["y"]
 np.save(sys.argv[2], found)
 heavy = {"llvmlite", "onnx", "ml_dtypes", "dovetail.compiler", "dovetail.isa.config"}
 assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
@@ -52,7 +62,7 @@ def layers(threads: int = 1, seed: int = 0) -> tuple[Module, list[np.ndarray]]:
     constants = [numpy_helper.from_array(w, name) for w, name in zip(weights, "ab", strict=True)]
     graph = helper.make_graph(nodes, "g", [given], [found], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    return compile(model, "cpu", CompileOptions(threads=threads)), weights
+    return compile(model, "cpu", CompileOptions(cpu=CpuOptions(threads=threads))), weights
 
 
 def expected(weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -74,27 +84,21 @@ def test_constants_lie_aligned_in_the_file_and_are_not_copied(tmp_path: Path) ->
     module, _ = layers()
     module.save(tmp_path / "m.dvt")
     read = Module.load(tmp_path / "m.dvt")
-    program = load_program(read)
-    section = np.frombuffer(read.sections["constants"], np.uint8)
+    (part,) = read.parts
+    assert isinstance(part, CpuPart)
+    program = load_program(part)
+    section = np.frombuffer(part.data, np.uint8)
     assert len(program.constants) == 2
     for each in program.constants:
         assert each.ctypes.data % 64 == 0
         assert np.may_share_memory(each, section)
-    assert len(program.code.image.code) == len(read.sections["code"])
+    assert program.code is part.program
 
 
 def test_a_module_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:
     module, _ = layers()
     module.save(tmp_path / "m.dvt")
     assert Module.load(tmp_path / "m.dvt").to_bytes() == module.to_bytes()
-
-
-@pytest.mark.parametrize("name", ["main", "symbols", "imports", "constants", "pool", "flags"])
-def test_a_module_that_lacks_an_entry_is_refused(name: str) -> None:
-    module, _ = layers()
-    details = {key: value for key, value in module.details.items() if key != name}
-    with pytest.raises(ModuleError, match=f"cannot be read: no entry '{name}'; compile it again"):
-        load_program(replace(module, details=details))
 
 
 def test_features_that_the_cpu_lacks_are_named() -> None:
@@ -113,7 +117,7 @@ def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None
         x = rng.integers(-2, 3, (4, WIDTH)).astype(np.float32)
         y = expected(weights, x)
         for _ in range(40):
-            found = module.run({"x": x}, device="cpu").outputs["y"]
+            found = run(module, {"x": x}, device="cpu").outputs["y"]
             if not np.array_equal(found, y):
                 wrong.append(number)
 
@@ -124,3 +128,72 @@ def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None
         caller.join()
     assert not wrong
     assert len(pool._running) == 1
+
+
+def test_more_modules_than_are_kept_run_from_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting:
+        def __init__(self, part: Part) -> None:
+            self.part = part
+
+        def run(self, inputs: object) -> RunResult:
+            return RunResult({"part": np.array(id(self.part))}, "cpu", 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(native_device, "_load", Counting)
+    device, seen = CpuDevice(), []
+
+    def give_way(frame: FrameType, *_: object) -> Any:
+        """At every line of the device's code."""
+        if frame.f_code.co_filename != native_device.__file__:
+            return None
+        time.sleep(1e-5)
+        return give_way
+
+    parts = [ModelPart((), (), b"", None, None) for _ in range(native_device.LOADED + 1)]
+
+    def call(seed: int) -> None:
+        for place in np.random.default_rng(seed).integers(len(parts), size=50):
+            part = parts[place]
+            seen.append(device.prepare(part).run({}).outputs["part"] == id(part))
+
+    callers = [threading.Thread(target=call, args=(seed,)) for seed in range(8)]
+    threading.settrace(give_way)
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    threading.settrace(None)  # type: ignore[arg-type]
+    assert seen == [True] * 400
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_process_forked_during_a_run_runs_the_module_itself(threads: int) -> None:
+    module, weights = layers(threads)
+    x = np.ones((4, WIDTH), np.float32)
+    y, over = expected(weights, x), threading.Event()
+
+    def call() -> bool:
+        return np.array_equal(run(module, x).outputs["y"], y)
+
+    def keep_calling() -> None:
+        while not over.is_set():
+            call()
+
+    def report() -> None:
+        sys.exit(0 if call() else 1)
+
+    # A fork while a thread imports something hangs in Python itself.
+    assert call()
+    thread = threading.Thread(target=keep_calling)
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    try:
+        for _ in range(8):
+            child = context.Process(target=report)
+            child.start()
+            child.join(20)
+            ended = child.exitcode
+            child.kill()
+            assert ended == 0, "the child hangs" if ended is None else ended
+    finally:
+        over.set()
+        thread.join()

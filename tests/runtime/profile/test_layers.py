@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.isa.configs import find_config
+from dovetail.runtime.accelerator.part import LayerFigures
 from dovetail.runtime.profile.layers import profile_layers
 from dovetail.runtime.result import RunResult, TimelineEntry
 
@@ -17,7 +18,7 @@ def cycles_of(spans: list[Span], cycles: int, count: int) -> list[int]:
         for index, (unit, layer, start, end) in enumerate(spans)
     )
     result = RunResult({}, "sim", 0.0, 0.0, 0.0, cycles=cycles, timeline=timeline)
-    layers = [{"name": "x", "kind": "y", "macs": 1000, "dram_bytes": 8} for _ in range(count)]
+    layers = [LayerFigures("x", "y", macs=1000, dram_bytes=8) for _ in range(count)]
     figures = profile_layers(result, layers, find_config("tiny"))
     for each in figures:
         assert each.utilization == (1000 / 16 / each.cycles if each.cycles else 0)

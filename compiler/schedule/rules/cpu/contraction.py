@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from ....loops.expressions import Scope
 from ....loops.ir import Allocate, Block, For, LoopKind, Stmt
 from ....loops.traverse import bodies, walk
-from ...steps.pack_stores import PackStores, is_packable
-from ...steps.prefetch import Prefetch
+from ...steps.pack_stores import is_packable
 from ...steps.reduction import Reduction, read_reduction
 from ...steps.register_tile import RegisterTile
 from ...steps.schedule import Schedule, Step
-from ...steps.start_from import StartFrom, addend
+from ...steps.start_from import addend
 from .costly import is_costly
 from .dots import Dots, find_dots
 from .loop_order import order_output, order_summed
@@ -48,15 +47,15 @@ def tile_reduction(
     if tile is None:
         tile = choose_tile(nest, products, dots, machine)
     if dots is not None and not tile.staged and addend(nest) is not None:
-        schedule = schedule.then(StartFrom(buffer))
-    schedule = schedule.then(tile)
+        schedule = schedule.start_from(buffer)
+    schedule = schedule.register_tile(tile)
     stream = find_stream(packs, tile.vector, machine.streamed_bytes)
     parts = list(_parts(schedule.function.body, buffer))
     for part in parts if stream is not None else ():
         assert stream is not None
         moving = _moving(part, stream.moving)
         if part.sums and moving is not None:
-            schedule = schedule.then(Prefetch(part.sums[-1], stream.buffer, moving))
+            schedule = schedule.prefetch(part.sums[-1], stream.buffer, moving)
     if dots is None:
         return schedule
     for part in parts:
@@ -65,7 +64,7 @@ def tile_reduction(
             schedule = schedule.unroll(name)
         if not tile.staged and is_packable(part.finish):
             assert isinstance(part.finish, For)
-            schedule = schedule.then(PackStores(part.finish.variable))
+            schedule = schedule.pack_stores(part.finish.variable)
     return schedule
 
 

@@ -27,11 +27,6 @@ class Machine:
     threads: int = 1
     """That share the outer loops; each has a core."""
 
-    @staticmethod
-    def of_vectors(vector_bytes: int, threads: int = 1) -> "Machine":
-        """An x86-64 CPU with vectors of 64, 32 or 16 bytes: AVX-512 has 32 registers, others 16."""
-        return Machine(vector_bytes, 32 if vector_bytes == 64 else 16, threads=threads)
-
     def of_dots(self) -> "Machine":
         """The same where each accumulator takes 64 bytes, in as many registers as that needs."""
         registers = max(self.registers * self.vector_bytes // 64, 4)

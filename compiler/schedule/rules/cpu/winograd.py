@@ -4,7 +4,7 @@ The transforms run in the lanes of blocks of channels, the products by tiles in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....loops.affine import Linear
 from ....loops.expressions import Constant, Expr, Variable
@@ -12,6 +12,8 @@ from ....loops.ir import Allocate, Block, For, Function, If, Let, Stmt, Store
 from ....loops.traverse import bodies, loads, variables, walk
 from ...steps.guards import at_least_zero, conjuncts
 from ...steps.pack_tile import is_packable_tile
+from ...steps.reduction import read_reduction
+from ...steps.register_tile import RegisterTile
 from ...steps.schedule import Schedule, Step
 from ...steps.strips import Strips
 from ...steps.tile import band
@@ -35,9 +37,8 @@ def schedule_winograd(schedule: Schedule, machine: Machine, given: Sequence[Step
             schedule = schedule.strips(steps.loops, rows, machine.threads > 1)
     while (found := _cut(schedule.function)) is not None:
         schedule = schedule.cut(*found)
-    for stmt in list(walk(schedule.function.body)):
-        if isinstance(stmt, Allocate) and not stmt.buffer.shape:
-            schedule = tile_reduction(schedule, stmt.buffer.name, machine, given)
+    for name, own in _sums(schedule.function, given).items():
+        schedule = tile_reduction(schedule, name, machine, own)
     lanes = [name for nest in _nests(schedule.function.body) for name in _lanes(nest)]
     for name in lanes:
         schedule = schedule.vectorize(name)
@@ -80,6 +81,33 @@ class _Steps:
             (v.dtype.bytes, m.dtype.bytes),
         )
         return _Steps(tiles, (names[0].variable, names[1].variable, names[2].variable))
+
+
+def _sums(function: Function, given: Sequence[Step]) -> dict[str, Sequence[Step]]:
+    """The accumulators of the products, and the tiles that are given for each: those of the first
+    are for the others, too, with the names of their own loops.
+    """
+    found = (each.buffer for each in walk(function.body) if isinstance(each, Allocate))
+    names = [buffer.name for buffer in found if not buffer.shape]
+    loops = [list(read_reduction(function, name, "products").sizes) for name in names]
+    tiles = [each for each in given if isinstance(each, RegisterTile) and each.buffer == names[0]]
+    result: dict[str, Sequence[Step]] = {}
+    for name, own in zip(names, loops, strict=True):
+        to = dict(zip(loops[0], own, strict=True))
+        result[name] = [
+            replace(
+                tile,
+                buffer=name,
+                loops=tuple(to[each] for each in tile.loops),
+                sums=tuple(to[each] for each in tile.sums),
+                inner=tuple(to[each] for each in tile.inner),
+                vector=to.get(tile.vector, ""),
+                tiles=tuple((to[each], count) for each, count in tile.tiles),
+            )
+            for tile in tiles
+            if to.keys() >= {*tile.loops, *tile.sums, *tile.inner}
+        ]
+    return result
 
 
 def _cut(function: Function) -> tuple[str, str, int] | None:

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from ....errors import ModelError
 from ....front.onnx.context import OptionalValue, Tensor, TensorSequence, Value
-from ....front.onnx.element_types import ELEMENT_TYPES
-from ....front.onnx.model import import_model
+from ....front.onnx.source import ModelSource, SourceModel
 from ....graph.ir import GraphBuilder
 from ....graph.slices import slice_graph
 from ..llvm.compile import LlvmOptions
@@ -51,22 +49,26 @@ class _Question:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs ``model``, compiling what is new."""
+    """Runs a model, compiling what is new."""
 
-    model: onnx.ModelProto
+    source: ModelSource
     options: LlvmOptions = field(default_factory=LlvmOptions)
     kernel_calls: int = 0
     """Of the last run, to answer questions and to compute the outputs."""
     specialisations: int = 0
     """How often the model was imported."""
+    model: SourceModel = field(init=False)
     _known: "dict[tuple[object, ...], _Question | _Final]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = SourceModel.of(self.source)
 
     def run(self, inputs: Mapping[str, Argument]) -> dict[str, Argument]:
         """The outputs by name: arrays, or lists or None where the model says so.
 
         Raises ModelError for inputs that the model does not have, and what importing raises.
         """
-        names = {each.name for each in self.model.graph.input}
+        names = self.model.declared.keys()
         unknown = sorted(map(repr, set(inputs) - names))
         if unknown:
             raise ModelError(f"no input {unknown[0]}; the model's are {sorted(map(repr, names))}")
@@ -88,14 +90,13 @@ class Executor:
 
     def _check_types(self, inputs: Mapping[str, Argument]) -> None:
         """Arrays must have the element types that the model declares."""
-        for value in self.model.graph.input:
-            wanted = ELEMENT_TYPES.get(value.type.tensor_type.elem_type)
-            found = inputs.get(value.name)
+        for name, wanted in self.model.declared.items():
+            found = inputs.get(name)
             if wanted is None or found is None or isinstance(found, list | tuple):
                 continue
             kind = np.asarray(found).dtype
             if kind != wanted.numpy and kind.kind not in "OUS":
-                raise ModelError(f"input {value.name!r} is {kind}; required {wanted}")
+                raise ModelError(f"input {name!r} is {kind}; required {wanted}")
 
     def _follow(self, key: tuple[object, ...], arrays: Mapping[str, Array]) -> _Final | None:
         """Where the questions asked before lead; None at an answer that is new."""
@@ -127,7 +128,7 @@ class Executor:
             path.append((found, _digest(answer)))
             return answer
 
-        outputs = import_model(self.model, values, builder, resolve)
+        outputs = self.model.convert(values, builder, resolve)
         needed = [name for _, value in outputs for name in _tensors(value)]
         final = _Final(compile_segment(slice_graph(builder, needed), self.options), outputs)
         self._keep(key, path, final)

@@ -3,18 +3,19 @@
 import multiprocessing
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ....loops.ir import Function
-from ....options import MOST_WORK
+from ....options import CpuOptions
+from ....processes.shared_work import build_with_workers
 from ....schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
 from .functions import write_function
 from .optimize import to_object
 from .target import CpuTarget
-from .workers import build_with_workers
 
 __all__ = ["LlvmOptions", "build_function", "build_functions"]
 
@@ -26,22 +27,28 @@ _FUNCTIONS_OF_A_PROCESS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class LlvmOptions:
-    """level: the CPU that code is for, ``native`` or one of ``target.LEVELS``.
+class LlvmOptions(CpuOptions):
+    """What code is made for, and how.
 
-    threads: that parallel loops run on.  jobs: processes that compile; None for one on every core.
-    cache: the folder machine code is kept in; None for none.  most_work, winograd, verify: as in
-    CompileOptions.  records: of schedules that were found by search.
+    jobs: processes that compile; None for one on every core.
+    cache: the folder machine code is kept in; None for none.
+    records: of schedules that were found by search.  verify: check every loop program.
     """
 
-    level: str = "native"
-    threads: int = 1
     jobs: int | None = None
     cache: Path | None = None
-    most_work: int = MOST_WORK
-    winograd: bool = True
-    verify: bool = False
     records: Records = field(default=NO_RECORDS, hash=False)
+    verify: bool = False
+
+    @classmethod
+    def of(cls, cpu: CpuOptions, **others: Any) -> "LlvmOptions":
+        """With what ``cpu`` says, and ``others``."""
+        return cls(**{each.name: getattr(cpu, each.name) for each in fields(CpuOptions)}, **others)
+
+    @property
+    def cpu(self) -> CpuOptions:
+        """What code is made for, alone."""
+        return CpuOptions(**{each.name: getattr(self, each.name) for each in fields(CpuOptions)})
 
 
 def build_functions(

@@ -27,6 +27,7 @@ from ....loops.expressions import (
     Variable,
 )
 from ....loops.traverse import bodies, fold, own_expressions
+from ..arch import arch
 from .target import CpuTarget
 
 __all__ = ["BuiltFunction", "content_key", "fetch", "keep"]
@@ -46,7 +47,9 @@ class BuiltFunction:
 def content_key(function: ir.Function, target: CpuTarget, threads: int) -> str:
     """Identity of the machine code of ``function``, but for the function's name."""
     digest = hashlib.sha256(_compiler_key())
-    digest.update(f"{target.cpu}\0{target.feature_string}\0{threads}\0".encode())
+    digest.update(
+        f"{target.arch.triple}\0{target.cpu}\0{target.feature_string}\0{threads}\0".encode()
+    )
     digest.update(_content(function).encode())
     return digest.hexdigest()[:40]
 
@@ -128,7 +131,11 @@ def _name(key: str) -> str:
 def _compiler_key() -> bytes:
     """Hash of the sources that decide what code is made, and of LLVM's version."""
     digest = hashlib.sha256(f"{version('llvmlite')} {llvm.llvm_version_info}".encode())
-    folders = Path(__file__).parent, Path(str(ir.__file__)).parent
+    folders = (
+        Path(__file__).parent,
+        Path(str(arch.__file__)).parent,
+        Path(str(ir.__file__)).parent,
+    )
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.digest()

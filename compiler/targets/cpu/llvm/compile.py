@@ -8,6 +8,7 @@ from dovetail.runtime.native.program import ProgramCode
 from ....errors import GraphError
 from ....loops.ir import Function
 from ....program.ir import Program
+from ..arch.arch import Arch
 from .build import LlvmOptions, build_functions
 from .functions import Signature
 from .link import link
@@ -42,8 +43,10 @@ def compile_functions(
         for function, each in zip(functions, built, strict=True)
     }
     objects = {each.symbol: each.code for each in built}
-    image = _linked(list(objects.values()), list(objects), options.threads)
-    return CompiledModule(signatures, image, options.threads)
+    image = _linked(target.arch, list(objects.values()), list(objects), options.threads)
+    return CompiledModule(
+        signatures, image, pool_code(target.arch, options.threads), options.threads
+    )
 
 
 def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
@@ -67,18 +70,18 @@ def build_program_code(program: Program, options: LlvmOptions | None = None) -> 
     objects = {each.symbol: each.code for each in built}
     objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
     return ProgramCode(
-        _linked(list(objects.values()), [_MAIN], options.threads),
+        _linked(target.arch, list(objects.values()), [_MAIN], options.threads),
         _MAIN,
         memory_bytes(program, built),
         options.threads,
-        pool_code(options.threads),
+        pool_code(target.arch, options.threads),
         program.most_work,
         program.stops,
     )
 
 
-def _linked(objects: list[bytes], symbols: list[str], threads: int) -> Image:
+def _linked(arch: Arch, objects: list[bytes], symbols: list[str], threads: int) -> Image:
     """With the pool, if there are threads."""
     if threads > 1:
-        return link([*objects, pool_object()], [*symbols, *POOL_SYMBOLS])
-    return link(objects, symbols)
+        return link(arch, [*objects, pool_object(arch)], [*symbols, *POOL_SYMBOLS])
+    return link(arch, objects, symbols)

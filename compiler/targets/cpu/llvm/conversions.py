@@ -6,19 +6,13 @@ Source: Intel SDM volume 1, table 4-8 (integer indefinite); NumPy's casts on x86
 """
 
 from ....dtypes import DType
+from ..arch.arch import Ability, ToInt32
 from .emitter import Emitter
 from .values import Value, constant
 
 __all__ = ["convert", "from_float32", "to_float32"]
 
 _NARROW_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
-
-_TO_INT32 = {
-    4: ("sse2.cvtps2dq", "sse2.cvttps2dq"),
-    8: ("avx.cvt.ps2dq.256", "avx.cvtt.ps2dq.256"),
-    16: ("avx512.mask.cvtps2dq.512", "avx512.mask.cvttps2dq.512"),
-}
-"""Intrinsics of as many float32: to nearest, truncating."""
 
 
 def convert(e: Emitter, a: Value, dtype: DType) -> Value:
@@ -51,7 +45,7 @@ def to_float32(e: Emitter, a: Value) -> Value:
         wide = e.convert("zext", a, DType.UINT32)
         shifted = e.binary("shl", wide, constant(16, DType.UINT32, a.lanes))
         return e.bitcast(shifted, DType.FLOAT32)
-    if "f16c" in e.module.target.features:
+    if e.module.target.can(Ability.HALF_FLOATS):
         half = "half" if a.lanes == 1 else f"<{a.lanes} x half>"
         bits = e.op(f"bitcast {a.typed} to {half}", a.dtype, a.lanes)
         target = Value("", DType.FLOAT32, a.lanes).type
@@ -65,7 +59,7 @@ def from_float32(e: Emitter, a: Value, dtype: DType) -> Value:
         return a
     if dtype is DType.BFLOAT16:
         return _float32_to_bfloat16(e, a)
-    if "f16c" in e.module.target.features:
+    if e.module.target.can(Ability.HALF_FLOATS):
         # LLVM would join this rounding with one from float64, which is a call of a library.
         a = e.intrinsic("arithmetic.fence", a)
         half = "half" if a.lanes == 1 else f"<{a.lanes} x half>"
@@ -117,31 +111,24 @@ def _from_wide_float(e: Emitter, a: Value, dtype: DType) -> Value:
         return _truncate_unsigned(e, a)
     if dtype is DType.UINT32:
         return _between_integers(e, _truncate(e, a, DType.INT64), dtype)
-    if a.dtype is DType.FLOAT32 and _one_vector(e, a.lanes):
-        return _between_integers(e, _to_int32(e, a), dtype)
+    if a.dtype is DType.FLOAT32:
+        for each in e.module.target.arch.to_int32:
+            if each.lanes == a.lanes and each.needs <= e.module.target.features:
+                return _between_integers(e, _to_int32(e, each, a), dtype)
     return _between_integers(e, _truncate(e, a, DType.INT32), dtype)
 
 
-def _to_int32(e: Emitter, a: Value) -> Value:
+def _to_int32(e: Emitter, instruction: ToInt32, a: Value) -> Value:
     """float32 in one vector; what is a nearest whole number is rounded by the instruction.
 
-    It gives the lowest int32 where ``a`` is out of range or NaN.  Source: Intel SDM volume 2
-    (CVTPS2DQ, CVTTPS2DQ).
+    It gives the lowest int32 where ``a`` is out of range or NaN.
     """
-    name = _TO_INT32[a.lanes][a.rounded is None]
+    name = instruction.truncating if a.rounded is None else instruction.nearest
     operand = a if a.rounded is None else Value(a.rounded, a.dtype, a.lanes)
-    if a.lanes < 16:
-        return e.call(f"llvm.x86.{name}", DType.INT32, a.lanes, (operand,))
+    if not instruction.masked:
+        return e.call(name, DType.INT32, a.lanes, (operand,))
     nought = constant(0, DType.INT32, a.lanes)
-    return e.call(f"llvm.x86.{name}", DType.INT32, a.lanes, (operand, nought), "i16 -1", "i32 4")
-
-
-def _one_vector(e: Emitter, lanes: int) -> bool:
-    """Whether a register holds as many float32."""
-    features = e.module.target.features
-    return (
-        lanes == 4 or (lanes == 8 and "avx" in features) or (lanes == 16 and "avx512f" in features)
-    )
+    return e.call(name, DType.INT32, a.lanes, (operand, nought), f"i{a.lanes} -1", "i32 4")
 
 
 def _truncate(e: Emitter, a: Value, dtype: DType) -> Value:

@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 
 from ....dtypes import DType
+from ..arch.arch import Dot
 from .context import Place
 from .conversions import convert, to_float32
 from .emitter import Emitter
 from .values import Value, constant, llvm_type
 
-__all__ = ["Dot", "emit_dot"]
+__all__ = ["DotProduct", "emit_dot"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class DotProduct:
     """``c[lanes] += a . b[lanes, ...]``; columns: ``a[..., lane]`` in place of ``a``."""
 
     a: DType
@@ -21,7 +22,7 @@ class Dot:
     columns: bool = False
 
 
-def emit_dot(e: Emitter, dot: Dot, a: Place, b: Place, c: Place) -> None:
+def emit_dot(e: Emitter, dot: DotProduct, a: Place, b: Place, c: Place) -> None:
     """The dot product of operands that are contiguous."""
     count = 4 // dot.a.bytes
     total = DType.FLOAT32 if dot.a.is_float else DType.INT32
@@ -47,7 +48,7 @@ def _load(e: Emitter, place: Place, dtype: DType, lanes: int) -> Value:
     return e.op(text, dtype, lanes)
 
 
-def _spread(e: Emitter, four: Value, dot: Dot) -> Value:
+def _spread(e: Emitter, four: Value, dot: DotProduct) -> Value:
     """Four bytes, of one operand's elements, in every lane."""
     wide = e.broadcast(four, dot.lanes)
     lanes = dot.lanes * 4 // dot.a.bytes
@@ -60,26 +61,54 @@ def _shuffled(e: Emitter, a: Value, picks: list[int]) -> Value:
     return e.op(text, a.dtype, len(picks))
 
 
-def _bytes(e: Emitter, dot: Dot, before: Value, four: Value, vector: Value) -> Value:
-    name = _vnni(e, dot.lanes)
-    if name is None:
+def _instruction(e: Emitter, dtype: DType, lanes: int) -> Dot | None:
+    """The best one for a first operand of ``dtype`` that the CPU has."""
+    target = e.module.target
+    suitable = (each for each in target.arch.dots if each.needs <= target.features)
+    return next((each for each in suitable if (each.a, each.lanes) == (dtype, lanes)), None)
+
+
+def _called(e: Emitter, dot: Dot, before: Value, a: Value, b: Value) -> Value:
+    """``before`` and the product, each part of the lanes by a call; without ``adds`` the product
+    alone.
+    """
+    if dot.width == dot.lanes:
+        return e.call(dot.intrinsic, before.dtype, dot.lanes, (before, a, b)[not dot.adds :])
+    parts = []
+    ratio = a.lanes // dot.lanes
+    for first in range(0, dot.lanes, dot.width):
+        total = _shuffled(e, before, list(range(first, first + dot.width))) if dot.adds else before
+        picks = list(range(ratio * first, ratio * (first + dot.width)))
+        operands = [_shuffled(e, each, picks) for each in (a, b)]
+        given = (total, *operands)[not dot.adds :]
+        parts.append(e.call(dot.intrinsic, before.dtype, dot.width, given))
+    while len(parts) > 1:
+        parts = [_joined(e, *parts[n : n + 2]) for n in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _bytes(e: Emitter, dot: DotProduct, before: Value, four: Value, vector: Value) -> Value:
+    """Signed bytes without an instruction are raised to unsigned ones, and lowered after it."""
+    found = _instruction(e, dot.a, dot.lanes)
+    if found is not None:
+        return _called(e, found, before, _spread(e, four, dot), vector)
+    found = _instruction(e, DType.UINT8, dot.lanes)
+    if found is None:
         return _bytes_as_words(e, dot, before, four, vector)
-    if dot.a is DType.UINT8:
-        return e.call(name, DType.INT32, dot.lanes, (before, _spread(e, four, dot), vector))
     raised = e.binary("xor", four, constant(-0x7F7F7F80, DType.INT32))
-    sums = e.call(name, DType.INT32, dot.lanes, (before, _spread(e, raised, dot), vector))
+    sums = _called(e, found, before, _spread(e, raised, dot), vector)
     offset = constant(-128, DType.INT8, vector.lanes)
     zero = constant(0, DType.INT32, dot.lanes)
-    return e.binary("sub", sums, e.call(name, DType.INT32, dot.lanes, (zero, offset, vector)))
+    return e.binary("sub", sums, _called(e, found, zero, offset, vector))
 
 
-def _columns(e: Emitter, dot: Dot, before: Value, rows: Value, vector: Value) -> Value:
+def _columns(e: Emitter, dot: DotProduct, before: Value, rows: Value, vector: Value) -> Value:
     """The four elements of each lane of ``rows`` brought together: a transposition."""
     lanes = dot.lanes
-    name = _vnni(e, lanes)
-    if name is not None:
+    found = _instruction(e, dot.a, lanes)
+    if found is not None:
         picked = _shuffled(e, rows, [lanes * (n % 4) + n // 4 for n in range(4 * lanes)])
-        return e.call(name, DType.INT32, lanes, (before, picked, vector))
+        return _called(e, found, before, picked, vector)
     total = before
     for pair in (0, 2):
         left = [lanes * (pair + n % 2) + n // 2 for n in range(2 * lanes)]
@@ -89,17 +118,9 @@ def _columns(e: Emitter, dot: Dot, before: Value, rows: Value, vector: Value) ->
     return total
 
 
-def _vnni(e: Emitter, lanes: int) -> str | None:
-    """The intrinsic of unsigned times signed bytes, if the CPU has it."""
-    features = e.module.target.features
-    wide = {"avx512vnni"} <= features
-    narrow = "avxvnni" in features or {"avx512vnni", "avx512vl"} <= features
-    if lanes == 16:
-        return "llvm.x86.avx512.vpdpbusd.512" if wide else None
-    return f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" if narrow else None
-
-
-def _bytes_as_words(e: Emitter, dot: Dot, before: Value, four: Value, vector: Value) -> Value:
+def _bytes_as_words(
+    e: Emitter, dot: DotProduct, before: Value, four: Value, vector: Value
+) -> Value:
     """Pairs of bytes as pairs of 16-bit words, which cannot overflow."""
     scalars = e.op(f"bitcast {four.typed} to {llvm_type(dot.a, 4)}", dot.a, 4)
     words = convert(e, scalars, DType.INT16)
@@ -117,22 +138,16 @@ def _bytes_as_words(e: Emitter, dot: Dot, before: Value, four: Value, vector: Va
 
 
 def _pairs(e: Emitter, before: Value, a: Value, b: Value) -> Value:
-    """``before[i] + a[2i] b[2i] + a[2i+1] b[2i+1]``, by vpdpwssd, or vpmaddwd in its width."""
-    features = e.module.target.features
-    lanes = before.lanes
-    if lanes == 16 and "avx512vnni" in features:
-        return e.call("llvm.x86.avx512.vpdpwssd.512", DType.INT32, lanes, (before, a, b))
-    width = 16 if "avx512bw" in features else 8 if "avx2" in features else 4
-    width = min(width, lanes)
-    name = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}[width]
-    parts = []
-    for first in range(0, lanes, width):
-        picks = list(range(2 * first, 2 * (first + width)))
-        operands = [_shuffled(e, x, picks) if width < lanes else x for x in (a, b)]
-        parts.append(e.call(f"llvm.x86.{name}", DType.INT32, width, operands))
-    while len(parts) > 1:
-        parts = [_joined(e, *parts[n : n + 2]) for n in range(0, len(parts), 2)]
-    return e.binary("add", before, parts[0])
+    """``before[i] + a[2i] b[2i] + a[2i+1] b[2i+1]``, of int16."""
+    found = _instruction(e, DType.INT16, before.lanes)
+    if found is not None:
+        result = _called(e, found, before, a, b)
+        return result if found.adds else e.binary("add", before, result)
+    for place in (0, 1):
+        picks = list(range(place, a.lanes, 2))
+        left, right = (convert(e, _shuffled(e, each, picks), DType.INT32) for each in (a, b))
+        before = e.binary("add", before, e.binary("mul", left, right))
+    return before
 
 
 def _joined(e: Emitter, a: Value, b: Value) -> Value:
@@ -142,18 +157,18 @@ def _joined(e: Emitter, a: Value, b: Value) -> Value:
     return e.op(text, a.dtype, lanes)
 
 
-def _bfloat16(e: Emitter, dot: Dot, before: Value, four: Value, vector: Value) -> Value:
-    features = e.module.target.features
-    if "avx512bf16" in features and (dot.lanes == 16 or "avx512vl" in features):
+def _bfloat16(e: Emitter, dot: DotProduct, before: Value, four: Value, vector: Value) -> Value:
+    found = _instruction(e, dot.a, dot.lanes)
+    if found is not None:
         kind = f"<{2 * dot.lanes} x bfloat>"
-        name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * dot.lanes}"
         operands = []
         for each in (_spread(e, four, dot), vector):
             operands.append(e.op(f"bitcast {each.typed} to {kind}", each.dtype, each.lanes))
         result = before.type
-        e.module.declare(name, result, (result, kind, kind))
+        e.module.declare(found.intrinsic, result, (result, kind, kind))
         arguments = ", ".join((before.typed, *(f"{kind} {each.ref}" for each in operands)))
-        return e.op(f"call {result} @{name}({arguments})", before.dtype, before.lanes)
+        text = f"call {result} @{found.intrinsic}({arguments})"
+        return e.op(text, before.dtype, before.lanes)
     pair = e.op(f"bitcast {four.typed} to {llvm_type(dot.a, 2)}", dot.a, 2)
     total = before
     for n in (0, 1):

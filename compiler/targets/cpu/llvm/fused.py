@@ -1,6 +1,7 @@
 """Multiply and add with one rounding, on CPUs without such an instruction too."""
 
 from ....dtypes import DType
+from ..arch.arch import Ability
 from .conversions import convert
 from .emitter import Emitter
 from .values import Value, constant
@@ -15,7 +16,7 @@ def exact_multiply_add(e: Emitter, a: Value, b: Value, c: Value) -> Value:
     whose last bit is set, from which float32 rounds as from the exact sum.  Source: S. Boldo and
     G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008.
     """
-    if "fma" in e.module.target.features:
+    if e.module.target.can(Ability.MULTIPLY_ADD):
         return e.intrinsic("fma", a, b, c)
     x, y, z = (convert(e, each, DType.FLOAT64) for each in (a, b, c))
     product = e.binary("fmul", x, y)

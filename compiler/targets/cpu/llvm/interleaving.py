@@ -38,14 +38,14 @@ def emit_pack(e: Emitter, vectors: Sequence[Place], rows: Place) -> None:
     loaded = [
         e.op(f"load {kind}, ptr {each.pointer}, align 4", DType.INT32, lanes) for each in vectors
     ]
-    if lanes != 16 or "avx512bw" not in e.module.target.features:
+    target = e.module.target
+    packing = target.arch.packing
+    if lanes != 16 or packing is None or not packing.needs <= target.features:
         for number, each in enumerate(loaded):
             _store_row(e, rows, number, _limited(e, each))
         return
-    pairs = [
-        e.call("llvm.x86.avx512.packssdw.512", DType.INT16, 32, loaded[n : n + 2]) for n in (0, 2)
-    ]
-    packed = e.call("llvm.x86.avx512.packuswb.512", DType.UINT8, 64, pairs)
+    pairs = [e.call(packing.words, DType.INT16, 32, loaded[n : n + 2]) for n in (0, 2)]
+    packed = e.call(packing.bytes, DType.UINT8, 64, pairs)
     words = e.op(f"bitcast {packed.typed} to <16 x i32>", DType.INT32, 16)
     mask = ", ".join(f"i32 {4 * (n % 4) + n // 4}" for n in range(16))
     text = f"shufflevector {words.typed}, {words.type} poison, <16 x i32> <{mask}>"

@@ -35,7 +35,7 @@ from ....loops.expressions import (
 from ....loops.intrinsic import PREFETCH, Intrinsic
 from ....loops.ir import Function, Invoke, Region, Stmt, Store, Update, block, loops
 from .context import Context, Place
-from .dots import Dot, emit_dot
+from .dots import DotProduct, emit_dot
 from .expressions import evaluate_scalar
 from .interleaving import emit_interleave, emit_pack
 from .memory import locate
@@ -146,7 +146,7 @@ def prepare(context: Context, call: Invoke) -> tuple[Stmt, dict[str, Place]] | N
         emit_interleave(context.e, ordered[:-1], ordered[-1])
         return None
     a, b, c = ordered
-    kind = Dot(a.buffer.dtype, b.buffer.dtype, c.buffer.elements, len(a.buffer.shape) == 2)
+    kind = DotProduct(a.buffer.dtype, b.buffer.dtype, c.buffer.elements, len(a.buffer.shape) == 2)
     emit_dot(context.e, kind, a, b, c)
     return None
 

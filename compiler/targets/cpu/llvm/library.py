@@ -23,7 +23,7 @@ from .build import LlvmOptions, build_functions
 from .main import main_text, memory_bytes
 from .optimize import Effort, to_object
 from .pool_layout import FIELD_BYTES, THREAD_BYTES
-from .pool_text import POOL_TEXT, START
+from .pool_text import START, pool_text
 from .target import CpuTarget
 
 __all__ = ["header_text", "write_library", "write_objects"]
@@ -45,7 +45,7 @@ def write_objects(
     entry = _entry_text(program, name, memory_bytes(program, built), options.threads)
     modules = {f"{name}_main": main, f"{name}_entry": entry}
     if options.threads > 1:
-        modules["dovetail_pool"] = POOL_TEXT
+        modules["dovetail_pool"] = pool_text(target.arch)
     objects = {each.symbol: each.code for each in built}
     objects |= {stem: to_object(text, target, Effort.LIGHT) for stem, text in modules.items()}
     paths = []

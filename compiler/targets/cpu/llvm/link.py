@@ -1,9 +1,9 @@
 """Object files to one image of machine code.
 
-Only what LLVM's position-independent x86-64 code for functions without data of their own consists
-of: sections that are not written, and addresses relative to where they are used.  Functions of the
-C library are called through the image's table.  Source: System V ABI, chapter 4, and its AMD64
-supplement, 4.4 (ELF64 headers, sections, symbols, R_X86_64_PC32 and PLT32).
+Only what LLVM's position-independent code for functions without data of their own consists of:
+sections that are not written, and addresses relative to where they are used.  Functions of the
+C library are called through the image's table.  Source: System V ABI, chapter 4 (ELF64 headers,
+sections, symbols); types of relocations are in the record of the kind of CPU.
 """
 
 import struct
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dovetail.runtime.native.image import IMPORT_BYTES, Image
 
 from ....errors import CompilerError
+from ..arch.arch import Arch
 
 __all__ = ["link"]
 
@@ -20,22 +21,19 @@ _SYMBOLS, _RELOCATIONS, _NOBITS = 2, 4, 8
 """Types of sections: SHT_SYMTAB, SHT_RELA, SHT_NOBITS."""
 _WRITTEN, _LOADED = 1, 2
 """Flags of sections: SHF_WRITE, SHF_ALLOC."""
-_PC32, _PLT32 = 2, 4
 _SECTION, _SYMBOL, _RELOCATION = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ"), "<QQq"
 _LOCAL = 0
-_STUB = b"\xff\x25"
-"""``jmp [rip + 32-bit offset]``."""
-_STUB_BYTES = 8
+_PAGE_BITS = 12
 _ALIGNMENT = 64
 
 
-def link(objects: Sequence[bytes], exported: Sequence[str]) -> Image:
+def link(arch: Arch, objects: Sequence[bytes], exported: Sequence[str]) -> Image:
     """One image of ``objects``; its symbols are ``exported``.
 
     Raises CompilerError for a symbol that is missing or is defined twice, and for what an image
     cannot have.
     """
-    linker = _Linker()
+    linker = _Linker(arch)
     parts = [_Object.read(data) for data in objects]
     for part in parts:
         linker.define(part)
@@ -68,6 +66,7 @@ class _Object:
     """An object file: its sections, its symbols as name, section and value, and where they lie."""
 
     data: bytes
+    machine: int
     sections: list[_Section]
     symbols: list[tuple[str, int, int, bool]]
     places: dict[int, int] = field(default_factory=dict)
@@ -92,7 +91,7 @@ class _Object:
                 data, table.offset + _SYMBOL.size * n
             )
             symbols.append((_text(data, strings + name), section, value, info >> 4 == _LOCAL))
-        return cls(data, sections, symbols)
+        return cls(data, struct.unpack_from("<H", data, 18)[0], sections, symbols)
 
     @property
     def undefined(self) -> list[str]:
@@ -108,10 +107,16 @@ def _text(data: bytes, start: int) -> str:
 class _Linker:
     """Collects sections; ``symbols``: the object that defines each, its section and value."""
 
+    arch: Arch
     symbols: dict[str, tuple[_Object, int, int]] = field(default_factory=dict)
 
     def define(self, part: _Object) -> None:
         """Take the symbols that others may use."""
+        if part.machine != self.arch.machine:
+            raise CompilerError(
+                f"machine code does not link: an object is for machine {part.machine}, required "
+                f"{self.arch.machine} ({self.arch.name})"
+            )
         for name, section, value, local in part.symbols:
             if section and name and not local:
                 if name in self.symbols:
@@ -125,16 +130,17 @@ class _Linker:
         code = bytearray(IMPORT_BYTES * len(imports))
         stubs = {}
         for number, name in enumerate(imports):
-            stubs[name] = len(code)
-            distance = IMPORT_BYTES * number - (len(code) + 6)
-            code += (_STUB + struct.pack("<i", distance)).ljust(_STUB_BYTES, b"\xcc")
+            stubs[name] = start = len(code)
+            code += self.arch.stub.code
+            for offset, kind, addend in self.arch.stub.relocations:
+                self._patch(code, kind, start + offset, IMPORT_BYTES * number + addend)
         for part in parts:
             for number, section in enumerate(part.sections):
                 if not section.is_kept or not section.size:
                     continue
                 if section.flags & _WRITTEN or section.kind == _NOBITS:
                     raise CompilerError(f"machine code does not link: it writes to {section.name}")
-                code += b"\xcc" * (-len(code) % max(section.alignment, _ALIGNMENT))
+                code += self.arch.filler * (-len(code) % max(section.alignment, _ALIGNMENT))
                 part.places[number] = len(code)
                 code += part.data[section.offset : section.offset + section.size]
         for part in parts:
@@ -157,11 +163,30 @@ class _Linker:
                     _RELOCATION, part.data, section.offset + size * n
                 )
                 kind, symbol = info & 0xFFFFFFFF, part.symbols[info >> 32]
-                if kind not in (_PC32, _PLT32):
-                    raise CompilerError(f"machine code does not link: relocation {kind}")
-                place = base + offset
-                distance = self._target(part, symbol, stubs) + addend - place
-                struct.pack_into("<i", code, place, distance)
+                self._patch(code, kind, base + offset, self._target(part, symbol, stubs) + addend)
+
+    def _patch(self, code: bytearray, kind: int, place: int, address: int) -> None:
+        """Write an address into the 32 bits at ``place``.  Images begin with a page."""
+        relocation = self.arch.relocations.get(kind)
+        if relocation is None:
+            raise CompilerError(f"machine code does not link: relocation {kind}")
+        if relocation.pages:
+            value = ((address >> _PAGE_BITS) - (place >> _PAGE_BITS)) << _PAGE_BITS
+        elif relocation.low:
+            value = address & ((1 << _PAGE_BITS) - 1)
+        else:
+            value = address - place
+        value >>= relocation.shift
+        width = sum(bits for bits, _ in relocation.fields)
+        low, high = (0, 1 << width) if relocation.low else (-1 << width - 1, 1 << width - 1)
+        if not low <= value < high:
+            raise CompilerError(f"machine code does not link: {address - place} bytes are too far")
+        (word,) = struct.unpack_from("<I", code, place)
+        for bits, position in relocation.fields:
+            mask = (1 << bits) - 1
+            word = word & ~(mask << position) | (value & mask) << position
+            value >>= bits
+        struct.pack_into("<I", code, place, word)
 
     def _target(
         self, part: _Object, symbol: tuple[str, int, int, bool], stubs: dict[str, int]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from ....dtypes import DType
 from ....loops.expressions import UnaryFunction as U
+from ..arch.arch import Ability
 from . import exponentials, trigonometry
 from .emitter import Emitter
 from .lanes import Lanes
@@ -55,8 +56,8 @@ def power(e: Emitter, a: Value, b: Value) -> Value:
 
 
 def rounded(e: Emitter, rounding: str, a: Value) -> Value:
-    """``floor``, ``ceil``, ``trunc`` or ``rint``; instructions from SSE4.1 on."""
-    if "sse4.1" in e.module.target.features:
+    """``floor``, ``ceil``, ``trunc`` or ``rint``.  Not every CPU has instructions."""
+    if e.module.target.can(Ability.ROUND):
         result = e.intrinsic(rounding, a)
         return replace(result, rounded=a.ref) if rounding == "rint" else result
     magnitude = e.intrinsic("fabs", a)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ....dtypes import DType
 from ....loops.expressions import BinaryFunction as B
 from ....loops.expressions import Scope
+from ..arch.arch import Ability
 from .context import Context, Place
 from .integers import bounded
 from .values import Linear, Operand, Value, constant, intrinsic_suffix, llvm_type, memory_type
@@ -110,7 +111,7 @@ def _load_linear(context: Context, place: Place, offset: Linear) -> Value:
 
 def _most_stride(context: Context, place: Place) -> int:
     """Up to which lanes are picked from contiguous loads; CPUs gather elements of 4 and 8 bytes."""
-    gathers = "avx2" in context.e.module.target.features and place.buffer.dtype.bytes >= 4
+    gathers = context.e.module.target.can(Ability.GATHER) and place.buffer.dtype.bytes >= 4
     return 4 if gathers else 8
 
 
@@ -163,9 +164,10 @@ def _padded(context: Context, place: Place, lanes: int) -> int:
 
     Buffers in registers are accessed as they are: LLVM keeps no masked memory in registers.
     """
-    features = context.e.module.target.features
+    target = context.e.module.target
     wide = 1 << (lanes - 1).bit_length()
-    cheap = "avx512vl" in features if place.buffer.dtype.bytes < 4 else "avx" in features
+    small = place.buffer.dtype.bytes < 4
+    cheap = target.can(Ability.MASK_BYTES if small else Ability.MASK_WORDS)
     return wide if cheap and place.buffer.scope is not Scope.REGISTER else lanes
 
 

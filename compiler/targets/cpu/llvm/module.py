@@ -8,14 +8,13 @@ import numpy as np
 
 from dovetail.runtime.errors import WorkLimitError as RunLimitError
 from dovetail.runtime.native.image import Image, LoadedImage
-from dovetail.runtime.native.pool import pool_address
+from dovetail.runtime.native.pool import PoolCode, pool_address
 from dovetail.runtime.native.program import NativeProgram, ProgramCode, workspace
 
 from ....errors import GraphError, WorkLimitError
 from ....loops.expressions import Buffer
 from ....program.ir import Program
 from .functions import Signature
-from .pool import pool_code
 
 __all__ = ["CompiledModule", "CompiledProgram"]
 
@@ -25,11 +24,17 @@ Array = np.ndarray
 class CompiledModule:
     """Machine code of functions, by name."""
 
-    def __init__(self, signatures: Mapping[str, Signature], image: Image, threads: int = 1) -> None:
+    def __init__(
+        self,
+        signatures: Mapping[str, Signature],
+        image: Image,
+        pool: PoolCode | None,
+        threads: int,
+    ) -> None:
         self.signatures = dict(signatures)
         self.threads = threads
         self._image = LoadedImage(image)
-        self._pool = pool_code(threads)
+        self._pool = pool
         self._calls = {
             name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + _parameters(signature)))(
                 self._image.address(signature.symbol)

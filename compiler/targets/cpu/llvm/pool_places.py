@@ -10,16 +10,24 @@ what other processes do.
 A caller that may run on one CPU alone changes nothing.
 """
 
+from ..arch.arch import Arch
 from .pool_layout import FIELD_BYTES, OWN, THREAD_BYTES, fields
 
-__all__ = ["PLACES_TEXT", "SWITCH"]
+__all__ = ["SWITCH", "places_text"]
 
 SWITCH = "DOVETAIL_SETTLE_THREADS"
 """The environment variable that, when it begins with 0, leaves the threads to the kernel."""
 _WORDS = 16
 """Words of a mask of 1,024 CPUs.  On a larger machine the calls fail, and threads stay put."""
 
-PLACES_TEXT = f"""
+
+def places_text(arch: Arch) -> str:
+    """The functions.
+
+    Source of the calls: sched_getaffinity(2), sched_setaffinity(2), getcpu(3).
+    """
+    setting, getting = arch.system.sched_setaffinity, arch.system.sched_getaffinity
+    return f"""
 @dovetail.pool.switch = internal constant [{len(SWITCH) + 1} x i8] c"{SWITCH}\\00"
 declare ptr @getenv(ptr)
 declare i64 @llvm.ctpop.i64(i64)
@@ -28,7 +36,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define internal i64 @dovetail.pool.mask(ptr %mask) {{
 entry:
   call void @llvm.memset.p0.i64(ptr align 8 %mask, i8 0, i64 {8 * _WORDS}, i1 false)
-  %got = call i64 (i64, ...) @syscall(i64 204, i32 0, i64 {8 * _WORDS}, ptr %mask)
+  %got = call i64 (i64, ...) @syscall(i64 {getting}, i32 0, i64 {8 * _WORDS}, ptr %mask)
   %failed = icmp slt i64 %got, 1
   br i1 %failed, label %none, label %word
 none:
@@ -108,7 +116,7 @@ ask:
   %started = icmp ne i32 %id, 0
   br i1 %started, label %set, label %end
 set:
-  call i64 (i64, ...) @syscall(i64 203, i32 %id, i64 {8 * _WORDS}, ptr %mask)
+  call i64 (i64, ...) @syscall(i64 {setting}, i32 %id, i64 {8 * _WORDS}, ptr %mask)
   %next = add i64 %own, 1
   br label %thread
 settled:
@@ -118,4 +126,3 @@ end:
   ret void
 }}
 """
-"""Source of the calls: sched_getaffinity(2), sched_setaffinity(2), getcpu(3) on x86-64."""

@@ -9,11 +9,12 @@ too late to find the pool open.
 them.
 """
 
+from ..arch.arch import Arch
 from .pool_layout import FIELD_BYTES, OWN, THREAD_BYTES, fields, own
-from .pool_places import PLACES_TEXT
-from .pool_threads import SPINS, THREADS_TEXT
+from .pool_places import places_text
+from .pool_threads import SPINS, pause_call, threads_text
 
-__all__ = ["POOL_TEXT", "RUN", "START", "STOP"]
+__all__ = ["RUN", "START", "STOP", "pool_text"]
 
 RUN = "dovetail_pool_run"
 START, STOP = "dovetail_pool_start", "dovetail_pool_stop"
@@ -37,15 +38,19 @@ def _for_others(
   br i1 %{more}, label %{label}, label %{then}"""
 
 
-POOL_TEXT = f"""
-declare void @llvm.x86.sse2.pause()
+def pool_text(arch: Arch) -> str:
+    """The whole program, for one kind of CPU."""
+    name, operands = arch.pause
+    kinds = ", ".join(each.split(" ", 1)[0] for each in operands)
+    return f"""
+declare void @{name}({kinds})
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i32 @sched_getcpu()
-{PLACES_TEXT}
+{places_text(arch)}
 
-{THREADS_TEXT}
+{threads_text(arch)}
 define void @{RUN}(ptr %pool, ptr %code, ptr %data, i64 %count, i64 %most) {{
 entry:
   %absent = icmp eq ptr %pool, null
@@ -137,7 +142,7 @@ wait:
   br i1 %tired, label %tell, label %again
 again:
   %more = add i32 %spins, 1
-  call void @llvm.x86.sse2.pause()
+  {pause_call(arch)}
   br label %join
 tell:
   %told = cmpxchg ptr %inside, i32 1, i32 2 seq_cst seq_cst
@@ -203,4 +208,3 @@ end:
   ret void
 }}
 """
-"""The whole program."""

@@ -8,22 +8,33 @@ others' ranges; the caller does it too.
 wakes it if it sleeps, and lets it in no longer.
 """
 
+from ..arch.arch import Arch
 from .pool_layout import FIELD_BYTES, OWN, THREAD_BYTES, fields, own
 
-__all__ = ["SPINS", "THREADS_TEXT"]
+__all__ = ["SPINS", "pause_call", "threads_text"]
 
 SPINS = 4000
 """How often one looks before it sleeps."""
 _PIECES = 16
 """Pieces that each thread's range is cut into."""
 
-THREADS_TEXT = f"""define internal void @dovetail.pool.wait(ptr %word, i32 %value) {{
-  call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 128, i32 %value, ptr null, ptr null, i32 0)
+
+def pause_call(arch: Arch) -> str:
+    """Tells the CPU that a loop waits."""
+    name, operands = arch.pause
+    return f"call void @{name}({', '.join(operands)})"
+
+
+def threads_text(arch: Arch) -> str:
+    """The functions.  Source of the futex calls: futex(2), private waits and wakes."""
+    call = f"call i64 (i64, ...) @syscall(i64 {arch.system.futex}, ptr %word"
+    return f"""define internal void @dovetail.pool.wait(ptr %word, i32 %value) {{
+  {call}, i32 128, i32 %value, ptr null, ptr null, i32 0)
   ret void
 }}
 
 define internal void @dovetail.pool.wake(ptr %word) {{
-  call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 129, i32 1, ptr null, ptr null, i32 0)
+  {call}, i32 129, i32 1, ptr null, ptr null, i32 0)
   ret void
 }}
 
@@ -111,7 +122,7 @@ entry:
   %thread = load i64, ptr %number.at
 {own("thread", "call", "open", "inside", "asleep", "id")}
 {fields("stop")}
-  %id.1 = call i64 (i64, ...) @syscall(i64 186)
+  %id.1 = call i64 (i64, ...) @syscall(i64 {arch.system.gettid})
   %id.2 = trunc i64 %id.1 to i32
   store atomic i32 %id.2, ptr %id seq_cst, align 4
   br label %idle
@@ -128,7 +139,7 @@ still:
   br i1 %tired, label %sleep, label %again
 again:
   %more = add i32 %spins, 1
-  call void @llvm.x86.sse2.pause()
+  {pause_call(arch)}
   br label %spin
 sleep:
   %slept = atomicrmw xchg ptr %asleep, i32 1 seq_cst
@@ -158,4 +169,3 @@ end:
   ret ptr null
 }}
 """
-"""Source of the futex calls: futex(2), private waits and wakes on x86-64."""

@@ -6,6 +6,7 @@ Source of the special cases: C17, annex F.10.4.4.
 import math
 
 from ....dtypes import DType
+from ..arch.arch import Ability
 from . import coefficients as table
 from .exponentials import exp_of_sum, log, mantissa_and_exponent
 from .lanes import Lanes
@@ -101,7 +102,7 @@ def _sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
 
 def _product_error(a: Lanes, b: Lanes, product: Lanes) -> Lanes:
     """``a * b - product``, exactly.  Without fused multiply-add: T. J. Dekker (1971)."""
-    if "fma" in a.e.module.target.features:
+    if a.e.module.target.can(Ability.MULTIPLY_ADD):
         return a.fma(b, -product)
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)

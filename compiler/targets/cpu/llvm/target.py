@@ -1,4 +1,4 @@
-"""The CPU code is made for: LLVM's name of it and the features that code generation asks about."""
+"""The CPU that code is made for."""
 
 import os
 from dataclasses import dataclass
@@ -10,76 +10,54 @@ import llvmlite.binding as llvm
 from dovetail.runtime.native.host import host_flags
 
 from ....errors import TargetError
+from ....schedule.rules.cpu.machine import Machine
+from ..arch.arch import Ability, Arch
+from ..arch.table import ARCHES, arch_of_triple
 
-__all__ = ["LEVELS", "CpuTarget", "host_cpu", "physical_cores", "target_machine"]
-
-_AVX2 = (
-    *("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf", "avx", "avx2"),
-    *("bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
-)
-_AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-
-LEVELS = {
-    "x86-64": ("x86-64", ()),
-    "avx2": ("x86-64-v3", _AVX2),
-    "avx512": ("x86-64-v4", (*_AVX2, *_AVX512)),
-    "avx512vnni": ("x86-64-v4", (*_AVX2, *_AVX512, "avx512vnni")),
-}
-"""Levels of x86-64 that code can be made for on any host: LLVM's CPU name and its features.
-
-Source: x86-64 psABI, section 3.1.1 (micro-architecture levels).
-"""
-
-_FLAGS = {
-    "64bit": "lm",
-    "avx512bf16": "avx512_bf16",
-    "avx512bitalg": "avx512_bitalg",
-    "avx512fp16": "avx512_fp16",
-    "avx512vbmi2": "avx512_vbmi2",
-    "avx512vnni": "avx512_vnni",
-    "avx512vp2intersect": "avx512_vp2intersect",
-    "avx512vpopcntdq": "avx512_vpopcntdq",
-    "avxvnni": "avx_vnni",
-    "avxifma": "avx_ifma",
-    "bmi": "bmi1",
-    "crc32": "sse4_2",
-    "lzcnt": "abm",
-    "pclmul": "pclmulqdq",
-    "prfchw": "3dnowprefetch",
-    "rdrnd": "rdrand",
-    "sahf": "lahf_lm",
-    "sha": "sha_ni",
-    "shstk": "user_shstk",
-    "sse3": "pni",
-    "sse4.1": "sse4_1",
-    "sse4.2": "sse4_2",
-}
-"""LLVM's names that Linux writes otherwise.  Source: arch/x86/include/asm/cpufeatures.h."""
+__all__ = ["CpuTarget", "host_cpu", "physical_cores", "target_machine"]
 
 
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
-    """cpu: LLVM's name.  features: those that are present, by LLVM's names."""
+    """A CPU: its kind, LLVM's name of it, and the features that it has, by LLVM's names."""
 
+    arch: Arch
     cpu: str
     features: frozenset[str]
 
     @classmethod
     def at_level(cls, level: str) -> "CpuTarget":
-        """One of ``LEVELS``, or ``native``: the host.  Raises TargetError for another."""
+        """The CPU of a level of ``arch.table``, or ``native``: the host.
+
+        Raises TargetError for another level.
+        """
         if level == "native":
             return host_cpu()
-        if level not in LEVELS:
-            raise TargetError(f"no CPU level {level!r}; known are native, {', '.join(LEVELS)}")
-        cpu, features = LEVELS[level]
-        return cls(cpu, frozenset((*features, "sse2")))
+        for arch in ARCHES:
+            if level in arch.levels:
+                return cls(arch, arch.levels[level].cpu, arch.levels[level].features)
+        known = ", ".join(level for arch in ARCHES for level in arch.levels)
+        raise TargetError(f"no CPU level {level!r}; known are native, {known}")
+
+    @classmethod
+    def baseline(cls, arch: Arch) -> "CpuTarget":
+        """What every CPU of a kind has."""
+        return cls.at_level(arch.baseline)
+
+    def can(self, ability: Ability) -> bool:
+        """Whether it has the instruction."""
+        return self.arch.abilities.get(ability) in self.features
 
     @property
     def vector_bytes(self) -> int:
         """Bytes of the widest vector register."""
-        if "avx512f" in self.features:
-            return 64
-        return 32 if "avx2" in self.features else 16
+        return self.machine().vector_bytes
+
+    def machine(self, threads: int = 1) -> Machine:
+        """What schedules ask about a core."""
+        *wider, last = self.arch.vectors
+        found = next((each for each in wider if each.feature in self.features), last)
+        return Machine(found.bytes, found.registers, threads=threads)
 
     @property
     def feature_string(self) -> str:
@@ -89,13 +67,18 @@ class CpuTarget:
     @property
     def flags(self) -> tuple[str, ...]:
         """The features by Linux's names; those that it has no name for are left out."""
-        known = {_FLAGS.get(name, name) for name in self.features}
+        known = {self.arch.linux_flags.get(name, name) for name in self.features}
         if self.features == host_cpu().features:
             known &= host_flags()
         return tuple(sorted(known))
 
     def require_host(self) -> None:
         """Raises TargetError, naming what is missing, when the host cannot run the code."""
+        if self.arch is not host_cpu().arch:
+            raise TargetError(
+                f"this CPU is {host_cpu().arch.name}, the code is for {self.arch.name}; compile "
+                "for 'native'"
+            )
         missing = sorted(self.features - host_cpu().features)
         if missing:
             raise TargetError(
@@ -106,9 +89,14 @@ class CpuTarget:
 
 @cache
 def host_cpu() -> CpuTarget:
-    """The CPU this process runs on."""
+    """The CPU this process runs on.  Raises TargetError where there is no record of its kind."""
+    arch = arch_of_triple(llvm.get_process_triple())
+    if arch is None:
+        kinds = ", ".join(each.name for each in ARCHES)
+        raise TargetError(f"this CPU is {llvm.get_process_triple()}; known are {kinds}")
     flags = llvm.get_host_cpu_features()
-    return CpuTarget(llvm.get_host_cpu_name(), frozenset(name for name, on in flags.items() if on))
+    features = frozenset(name for name, on in flags.items() if on)
+    return CpuTarget(arch, llvm.get_host_cpu_name(), features)
 
 
 @cache
@@ -128,7 +116,7 @@ def physical_cores() -> int:
 def target_machine(target: CpuTarget, optimization: int = 3) -> llvm.TargetMachine:
     """A machine that emits position-independent code, for the JIT and for shared libraries."""
     _initialize()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+    return llvm.Target.from_triple(target.arch.triple).create_target_machine(
         cpu=target.cpu,
         features=target.feature_string,
         opt=optimization,
@@ -139,5 +127,5 @@ def target_machine(target: CpuTarget, optimization: int = 3) -> llvm.TargetMachi
 
 @cache
 def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()

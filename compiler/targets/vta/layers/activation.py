@@ -19,7 +19,8 @@ from ....graph.operators.integer.values import Add
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
-from ..passes.fuse import Layer, Partition, image_size
+from ..capabilities import image_size
+from ..passes.fuse import Layer, Partition
 from ..passes.split_groups import is_depthwise
 from .image import Image, find_image
 

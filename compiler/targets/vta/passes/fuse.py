@@ -18,11 +18,11 @@ from ....graph.operators.assembly import Assemble
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Requantize
-from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape, Slice
+from ..capabilities import keeps_places, layer_range, refusal
 from .own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["Layer", "Partition", "View", "fuse", "image_size"]
+__all__ = ["Layer", "Partition", "View", "fuse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +91,17 @@ class Partition:
         return found
 
 
-ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
-
-
 def fuse(graph: Graph) -> Partition:
     """Cut ``graph`` and group its layers.
 
-    Raises UnsupportedOperatorError when host nodes stand between layers, or there is more than one
-    input or output.
+    Raises UnsupportedOperatorError, as ``refusal`` says.
     """
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise UnsupportedOperatorError(
-            f"the model has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; "
-            "the accelerator runs models with one of each"
-        )
-    places = [
-        i
-        for i, n in enumerate(graph.nodes)
-        if isinstance(n.operator, (*ON_ACCELERATOR, Assemble))
-        or is_channel_concatenation(n, graph.types[n.output])
-    ]
-    if not places:
-        raise UnsupportedOperatorError("no node of the model runs on the accelerator")
-    first, last = places[0], places[-1] + 1
-    prefix, middle, suffix = graph.nodes[:first], graph.nodes[first:last], graph.nodes[last:]
+    refused = refusal(graph)
+    if refused is not None:
+        raise UnsupportedOperatorError(refused.reason)
+    places = layer_range(graph)
+    prefix, middle = graph.nodes[: places.start], graph.nodes[places.start : places.stop]
+    suffix = graph.nodes[places.stop :]
     aliases: dict[str, str] = {}
     views: dict[str, View] = {}
     layers: list[Layer] = []
@@ -122,7 +109,7 @@ def fuse(graph: Graph) -> Partition:
     for node in middle:
         if node.output in used:
             continue
-        if isinstance(node.operator, Reshape) and _keeps_places(graph, node):
+        if isinstance(node.operator, Reshape) and keeps_places(graph, node):
             aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if is_channel_concatenation(node, graph.types[node.output]):
@@ -140,11 +127,6 @@ def fuse(graph: Graph) -> Partition:
             for name, begin in zip(node.inputs, node.operator.starts, strict=True):
                 views[name] = View(node.output, 0, begin, node.operator.steps)
             continue
-        if not isinstance(node.operator, ON_ACCELERATOR):
-            raise UnsupportedOperatorError(
-                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot "
-                "run on the accelerator; only the first and last nodes of a model run on the host"
-            )
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         activations = tuple(
@@ -153,14 +135,6 @@ def fuse(graph: Graph) -> Partition:
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
     source = layers[0].inputs[0]
-    computed = {layer.output for layer in layers}
-    computed |= {view.whole for view in views.values()} | views.keys()
-    for layer in layers:
-        for name in layer.inputs:
-            if name != source and name not in computed:
-                raise UnsupportedOperatorError(
-                    f"node {layer.name!r} reads {name!r}, which the host computes beside {source!r}"
-                )
     result = layers[-1].output
     joined = is_channel_concatenation(middle[-1], graph.types[middle[-1].output])
     if joined or isinstance(middle[-1].operator, Assemble):
@@ -171,7 +145,7 @@ def fuse(graph: Graph) -> Partition:
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     nodes = [node]
     if isinstance(node.operator, Conv2d):
-        nodes.append(_only_consumer(graph, node, Requantize))
+        nodes.append(_only_consumer(graph, node))
     consumers = graph.consumers(nodes[-1].output)
     if (
         len(consumers) == 1
@@ -205,29 +179,9 @@ def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
     return found
 
 
-def _only_consumer(graph: Graph, node: Node, kind: type) -> Node:
+def _only_consumer(graph: Graph, node: Node) -> Node:
     """The node that requantises ``node``'s sum, perhaps after a Reshape."""
-    consumers = graph.consumers(node.output)
-    if len(consumers) == 1 and isinstance(consumers[0].operator, Reshape):
-        consumers = graph.consumers(consumers[0].output)
-    if len(consumers) != 1 or not isinstance(consumers[0].operator, kind):
-        raise UnsupportedOperatorError(
-            f"node {node.origin!r}: its int32 result must be requantised, by one node"
-        )
-    return consumers[0]
-
-
-def _keeps_places(graph: Graph, node: Node) -> bool:
-    """Whether every element keeps its row, column and channel: only 1s are added or dropped."""
-    before, after = (image_size(graph.types[name].shape) for name in (node.inputs[0], node.output))
-    return before is not None and before == after
-
-
-def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """Height, width and channels of int8[1, H, W, C] or [1, C]; None for another shape."""
-    match shape:
-        case (1, height, width, channels):
-            return height, width, channels
-        case (*ones, channels) if all(size == 1 for size in ones):
-            return 1, 1, channels
-    return None
+    (reader,) = graph.consumers(node.output)
+    if isinstance(reader.operator, Reshape):
+        (reader,) = graph.consumers(reader.output)
+    return reader

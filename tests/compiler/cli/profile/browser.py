@@ -6,6 +6,7 @@ from typing import Any
 
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
+from dovetail.runtime import run
 from dovetail.runtime.profile.profile import Profile, make_profile
 
 __all__ = ["AXIS", "opened", "profiled"]
@@ -20,7 +21,7 @@ AXIS = """() => {
 def profiled(name: str, model: Any, target: str) -> Profile:
     """A run of ``model``, a path or an ONNX model, on the simulator with random inputs."""
     module = compile(model, target=target)
-    return make_profile(name, module, module.run(random_inputs(module), device="sim"))
+    return make_profile(name, module, run(module, random_inputs(module), device="sim"))
 
 
 def opened(browser: Any, folder: Path, text: str) -> Any:

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from networks import build, calibration_images
 
-from dovetail.compiler.quantize import quantize_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.runtime.profile.profile import Profile
 
 from .browser import profiled

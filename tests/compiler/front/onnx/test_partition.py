@@ -13,9 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ModelError
-from dovetail.runtime.errors import DeviceError, ModuleError
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.module import Module
-from dovetail.runtime.parts import accelerator_part
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_parts_together_are_the_model(model: onnx.ModelProto, compiled: Modu
     module = Module.from_bytes(compiled.to_bytes())
     for _ in range(5):
         x = rng.integers(0, 256, module.inputs[0].shape, dtype=np.uint8)
-        found = module.run({"picture": x}, device="sim")
+        found = run(module, {"picture": x}, device="sim")
         values, places = session.run(None, {"picture": x})
         assert np.array_equal(found.outputs["places"], places)
         assert np.allclose(found.outputs["values"], values, rtol=1e-5)
@@ -81,22 +82,21 @@ def test_the_parts_together_are_the_model(model: onnx.ModelProto, compiled: Modu
 
 
 def test_where_each_node_runs_is_said(model: onnx.ModelProto, compiled: Module) -> None:
-    placed = {each["node"]: each for each in compiled.details["placement"]}
-    assert placed["smaller"]["where"] == placed["best"]["where"] == "cpu"
-    assert placed["best"]["reason"] == "the accelerator has no TopK"
-    convolutions = [each for each in placed.values() if each["operator"] == "Conv"]
+    placed = {each.node: each for each in compiled.placement}
+    assert placed["smaller"].where == placed["best"].where == "cpu"
+    assert placed["best"].reason == "the accelerator has no TopK"
+    convolutions = [each for each in placed.values() if each.operator == "Conv"]
     assert convolutions
-    assert all(each["where"] == "accelerator" for each in convolutions)
-    assert [part["on_accelerator"] for part in compiled.details["parts"]] == [False, True, False]
+    assert all(each.where == "accelerator" for each in convolutions)
+    assert [part.target for part in compiled.parts] == ["cpu", "vta:tiny", "cpu"]
 
 
-def test_the_accelerators_part_takes_what_all_takes(compiled: Module) -> None:
-    inner = accelerator_part(compiled)
-    x = np.zeros(inner.inputs[0].shape, inner.inputs[0].dtype)
-    assert (
-        inner.run({inner.inputs[0].name: x}, "sim").macs
-        == compiled.run({"picture": np.zeros(compiled.inputs[0].shape, np.uint8)}, "sim").macs
-    )
+def test_the_accelerators_part_alone_takes_what_all_takes(compiled: Module) -> None:
+    part = accelerator_part(compiled)
+    alone = Module(part.target, part.inputs, part.outputs, (part,))
+    x = np.zeros(part.inputs[0].shape, part.inputs[0].dtype)
+    whole = run(compiled, np.zeros(compiled.inputs[0].shape, np.uint8), "sim")
+    assert run(alone, x, "sim").macs == whole.macs
 
 
 def test_its_program_can_be_profiled(compiled: Module, tmp_path: Path) -> None:
@@ -104,26 +104,18 @@ def test_its_program_can_be_profiled(compiled: Module, tmp_path: Path) -> None:
     compiled.save(path)
     done = CliRunner().invoke(main, ["profile", str(path), "--json"])
     assert done.exit_code == 0, done.output
-    assert len(json.loads(done.stdout)["layers"]) == len(compiled.details["layers"])
+    assert len(json.loads(done.stdout)["layers"]) == len(accelerator_part(compiled).layers)
     shown = CliRunner().invoke(main, ["disassemble", str(path)])
     assert shown.exit_code == 0
-    assert len(shown.stdout.splitlines()) == compiled.details["program_bytes"] // 64
+    assert len(shown.stdout.splitlines()) == accelerator_part(compiled).instruction_count
 
 
 def test_a_model_in_parts_needs_an_accelerator(compiled: Module) -> None:
     x = np.zeros(compiled.inputs[0].shape, np.uint8)
     with pytest.raises(DeviceError, match="cannot run on 'cpu'"):
-        compiled.run({"picture": x}, "cpu")
+        run(compiled, {"picture": x}, "cpu")
     with pytest.raises(DeviceError, match="cannot run on 'sim:zynq7020'"):
-        compiled.run({"picture": x}, "sim:zynq7020")
-
-
-def test_a_damaged_part_is_refused(compiled: Module) -> None:
-    sections = {**compiled.sections, "part1": compiled.sections["part1"][:-1]}
-    broken = Module(compiled.target, compiled.inputs, compiled.outputs, compiled.details, sections)
-    x = np.zeros(compiled.inputs[0].shape, np.uint8)
-    with pytest.raises(ModuleError, match="part 'part1' is damaged"):
-        broken.run({"picture": x}, "sim")
+        run(compiled, {"picture": x}, "sim:zynq7020")
 
 
 def test_a_float_model_has_no_part_for_the_accelerator() -> None:

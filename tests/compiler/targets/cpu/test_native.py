@@ -1,6 +1,8 @@
 """Modules for CPUs: machine code in the file, models specialised as they run, errors."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,9 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 from dovetail.compiler import CompileOptions, compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ModelError, TargetError
+from dovetail.compiler.options import CpuOptions
 from dovetail.compiler.targets.cpu.segment import float_passes
+from dovetail.runtime import run
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
+from dovetail.runtime.native.model import ModelPart
+from dovetail.runtime.native.part import CpuPart
 
 FLOAT = TensorProto.FLOAT
 
@@ -53,7 +59,7 @@ def check(module: Module, proto: onnx.ModelProto, batch: int) -> None:
     """Run ``module`` and compare with NumPy."""
     w, b = (numpy_helper.to_array(each) for each in proto.graph.initializer)
     x = np.random.default_rng(batch).standard_normal((batch, 8)).astype(np.float32)
-    found = module.run({"x": x}, device="cpu").outputs
+    found = run(module, {"x": x}, device="cpu").outputs
     y = np.tanh(x @ w + b)
     np.testing.assert_allclose(found["y"], y, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found["total"], y.sum(), rtol=1e-4, atol=1e-5)
@@ -62,9 +68,10 @@ def check(module: Module, proto: onnx.ModelProto, batch: int) -> None:
 def test_a_model_of_fixed_shapes_becomes_machine_code() -> None:
     proto = model()
     module = Module.from_bytes(compile(proto, "cpu").to_bytes())
-    assert set(module.sections) == {"code", "constants"}
+    (part,) = module.parts
+    assert isinstance(part, CpuPart)
     assert [each.shape for each in module.outputs] == [(2, 5), ()]
-    origins = [name for kernel in module.details["kernels"] for name in kernel]
+    origins = [name for kernel in part.kernels for name in kernel]
     assert set(origins) == {"product", "bias", "tanh", "sum"}
     check(module, proto, 2)
     check(module, proto, 2)
@@ -81,13 +88,30 @@ def test_open_dimensions_are_specialised_as_the_module_runs() -> None:
     for batch in (1, 4):
         check(module, proto, batch)
     with pytest.raises(InputError, match=r"float32\[2, 9\]; required float32\[any, 8\]"):
-        module.run({"x": np.zeros((2, 9), np.float32)}, device="cpu")
+        run(module, {"x": np.zeros((2, 9), np.float32)}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": {"level": "native"}}, "field options: no entry 'threads'"),
+        ({"options": 3}, "field options: found 3"),
+        ({"records": {"kernels": {"k": 1}, "tiles": {}}}, r"field records\.kernels\.k: found 1"),
+        ({"model": b"\xff"}, "the module's model cannot be read"),
+    ],
+)
+def test_a_model_with_damaged_options_is_refused(change: dict[str, Any], message: str) -> None:
+    module = compile(model("N"), "cpu")
+    (part,) = module.parts
+    assert isinstance(part, ModelPart)
+    with pytest.raises(ModuleError, match=message):
+        run(replace(module, parts=(replace(part, **change),)), np.zeros((2, 8), np.float32))
 
 
 def test_a_bound_dimension_is_compiled() -> None:
     proto = model("N")
     module = compile(proto, "cpu", dims={"N": 3})
-    assert "code" in module.sections
+    assert isinstance(module.parts[0], CpuPart)
     check(module, proto, 3)
     with pytest.raises(ModelError, match="no input has a dimension 'M'; symbolic dimensions: 'N'"):
         compile(proto, "cpu", dims={"M": 3})
@@ -101,32 +125,34 @@ def test_one_tensor_may_be_two_outputs() -> None:
     proto = model()
     proto.graph.node.append(helper.make_node("Identity", ["y"], ["again"]))
     proto.graph.output.append(helper.make_tensor_value_info("again", FLOAT, [2, 5]))
-    found = compile(proto, "cpu").run({"x": np.ones((2, 8), np.float32)}, device="cpu").outputs
+    found = run(compile(proto, "cpu"), {"x": np.ones((2, 8), np.float32)}, device="cpu").outputs
     np.testing.assert_array_equal(found["again"], found["y"])
 
 
 @pytest.mark.parametrize("level", ["x86-64", "avx2"])
 def test_code_for_lower_levels_and_threads_gives_the_same(level: str) -> None:
     proto = model()
-    check(compile(proto, "cpu", CompileOptions(cpu_level=level, threads=2)), proto, 2)
-    check(compile(model("N"), "cpu", CompileOptions(cpu_level=level, threads=2)), proto, 2)
+    options = CompileOptions(cpu=CpuOptions(level, threads=2))
+    check(compile(proto, "cpu", options), proto, 2)
+    check(compile(model("N"), "cpu", options), proto, 2)
     with pytest.raises(TargetError, match="no CPU level 'fast'"):
-        compile(proto, "cpu", CompileOptions(cpu_level="fast"))
+        compile(proto, "cpu", CompileOptions(cpu=CpuOptions("fast")))
 
 
 def test_code_for_another_cpu_is_refused() -> None:
     module = compile(model(), "cpu")
-    details = {**module.details, "flags": [*module.details["flags"], "no_such_feature"]}
-    other = Module("cpu", module.inputs, module.outputs, details, module.sections)
+    (part,) = module.parts
+    assert isinstance(part, CpuPart)
+    other = replace(module, parts=(replace(part, flags=(*part.flags, "no_such_feature")),))
     with pytest.raises(DeviceError, match="lacks no_such_feature"):
-        other.run({"x": np.zeros((2, 8), np.float32)}, device="cpu")
+        run(other, {"x": np.zeros((2, 8), np.float32)}, device="cpu")
 
 
 def test_a_module_without_its_constants_is_refused() -> None:
-    module = compile(model(), "cpu")
-    other = Module("cpu", module.inputs, module.outputs, module.details, {"code": b""})
-    with pytest.raises(ModuleError, match="cannot be read"):
-        other.run({"x": np.zeros((2, 8), np.float32)}, device="cpu")
+    (part,) = compile(model(), "cpu").parts
+    assert isinstance(part, CpuPart)
+    with pytest.raises(ModuleError, match=r"a constant of 160 bytes at \d+ of 64"):
+        replace(part, data=bytes(64))
 
 
 def test_intermediate_forms_are_dumped(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import click
 import numpy as np
 import onnx
 
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.check import CheckError, check
@@ -38,12 +38,14 @@ from dovetail.isa.instructions import (
 )
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState
+from dovetail.vta_hw.simulate import RtlJob, run_programs
 from dovetail.vta_sim.machine import simulate
 from dovetail.vta_sim.timing import time_program
 
 __all__ = ["KINDS", "Mutant", "Subject", "mutants"]
 
 KINDS = ("remove", "early", "late", "address")
+WATCHDOG = 1 << 20
 RUNS = 2
 """Inputs that a mutant which passes the checker is run with."""
 
@@ -59,7 +61,8 @@ class Subject:
     @staticmethod
     def of(name: str, model: onnx.ModelProto, config: HardwareConfig) -> "Subject":
         """Compile ``model``."""
-        graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
+        layers = SourceModel.of(model).to_integer_graph()
+        graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
         return Subject(name, compile_partition(graph, fuse(graph), config, time_program), config)
 
     @cached_property
@@ -71,6 +74,32 @@ class Subject:
 
     def run(self, instructions: Sequence[Instruction], seed: int) -> bytes | None:
         """All of DRAM and ACT after a random input, from the simulator; None for no end."""
+        ended = simulate(*self._start(instructions, seed), watchdog=WATCHDOG)
+        if not ended.finished:
+            return None
+        kept = ended.state.dram[: self.program.program_address]
+        return bytes(kept) + ended.state.words(Memory.ACT).tobytes()
+
+    def differ_in_rtl(self, tried: Sequence["Mutant"]) -> list[bool]:
+        """Whether the RTL leaves other memory than the simulator.
+
+        Raises AssertionError when it takes other cycles.
+        """
+        starts = [self._start(mutant.instructions, 0) for mutant in tried]
+        jobs = [RtlJob(*start, watchdog=WATCHDOG, dump=True) for start in starts]
+        found = []
+        for start, rtl in zip(starts, run_programs(self.config, jobs), strict=True):
+            sim = simulate(*start, watchdog=WATCHDOG)
+            assert np.array_equal(sim.ended, rtl.ended)
+            same = np.array_equal(sim.state.dram, rtl.state.dram)
+            words = [(sim.state.words(each), rtl.state.words(each)) for each in Memory]
+            found.append(not same or any(not np.array_equal(*pair) for pair in words))
+        return found
+
+    def _start(
+        self, instructions: Sequence[Instruction], seed: int
+    ) -> tuple[MachineState, int, int, tuple[int, int]]:
+        """Memory with a random input, address and length of the program, and the window."""
         program, source = self.program, self.program.source
         dram = np.frombuffer(program.image, np.uint8).copy()
         size = source.blocks * source.height * source.width * source.lanes
@@ -79,14 +108,7 @@ class Subject:
         code = b"".join(encode(each) for each in instructions)
         dram[program.program_address :][: len(code)] = np.frombuffer(code, np.uint8)
         state = MachineState.zeros(self.config, dram)
-        window = (0, len(dram) - 1)
-        ended = simulate(
-            state, program.program_address, len(instructions), window, watchdog=1 << 20
-        )
-        if not ended.finished:
-            return None
-        kept = ended.state.dram[: program.program_address]
-        return bytes(kept) + ended.state.words(Memory.ACT).tobytes()
+        return state, program.program_address, len(instructions), (0, len(dram) - 1)
 
     def catches(self, mutant: "Mutant") -> str | None:
         """Who notices: ``checker`` or ``run``; None for nobody."""

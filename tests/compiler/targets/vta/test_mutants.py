@@ -1,11 +1,13 @@
 """Faults put into compiled programs are noticed."""
 
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
 
 import numpy as np
 import onnx
+import pytest
 
+from dovetail.compiler.targets.vta.check import CheckError, check
 from tests.end_to_end.models import Network
 
 from .mutants import KINDS, Mutant, Subject, mutants
@@ -41,3 +43,14 @@ def test_nearly_every_fault_is_caught() -> None:
             if subject.catches(mutant) is None:
                 missed.append(mutant)
     assert len(missed) <= 2, [(mutant.kind, mutant.fault) for mutant in missed]
+
+
+def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:
+    subject = Subject.of("on chip", residual(7), TINY)
+    # Among these a tile of weights is loaded before it was used.
+    tried = list(islice(mutants(subject, np.random.default_rng(1)), 12, 16))
+    differs = subject.differ_in_rtl(tried)
+    assert any(differs)
+    for mutant in compress(tried, differs):
+        with pytest.raises(CheckError, match="race"):
+            check(mutant.instructions, TINY)

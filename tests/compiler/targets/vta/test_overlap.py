@@ -4,6 +4,8 @@ import numpy as np
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 
 from .test_cascade import deep
 
@@ -11,11 +13,11 @@ from .test_cascade import deep
 def test_each_level_hides_more_and_changes_nothing() -> None:
     model = deep(3, 26)
     x = {"x": np.random.default_rng(1).integers(-128, 128, (1, 3, 26, 30), np.int8)}
-    (wanted,) = compile(model, "cpu").run(x, "cpu").outputs.values()
+    (wanted,) = run(compile(model, "cpu"), x, "cpu").outputs.values()
     cycles = []
     for overlap in Overlap:
         module = compile(model, "vta:tiny", options=CompileOptions(overlap=overlap))
-        result = module.run(x, "sim")
+        result = run(module, x, "sim")
         (found,) = result.outputs.values()
         assert np.array_equal(found, wanted)
         assert result.cycles is not None
@@ -29,7 +31,7 @@ def test_the_depth_of_the_pipeline_is_in_the_record() -> None:
     depths = []
     for overlap in (Overlap.UNITS, Overlap.TILES):
         module = compile(deep(3, 26), "vta:tiny", options=CompileOptions(overlap=overlap))
-        records = [layer["schedule"][-1] for layer in module.details["layers"]]
+        records = [layer.schedule[-1] for layer in accelerator_part(module).layers]
         assert {(each["step"], each["name"]) for each in records} == {("annotate", "tiles")}
         depths.append({record["value"] for record in records})
     assert depths == [{1}, {2}]

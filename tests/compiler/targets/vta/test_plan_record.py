@@ -9,6 +9,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.options import CompileOptions
+from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network
 
 
@@ -23,7 +24,7 @@ def model(channels: int = 24) -> object:
 
 def compiled(path: Path, channels: int = 24) -> bytes:
     module = compile(model(channels), "vta:tiny", CompileOptions(plans=path))
-    return module.sections["dram"]
+    return bytes(accelerator_part(module).dram)
 
 
 def test_a_kept_plan_gives_the_same_program(tmp_path: Path, monkeypatch: object) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import DoesNotFitError
-from dovetail.compiler.front.onnx.integer.onnx import import_onnx
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
+from dovetail.runtime import Session
 from dovetail.runtime.host import pack, pack_rows, unpack
 from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
@@ -39,7 +40,8 @@ CRAMPED = replace(TINY, name="cramped", act_depth=256, act_banks=4)
 
 
 def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Activation]:
-    graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
+    layers = SourceModel.of(model).to_integer_graph()
+    graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     activations = plan_activations(graph, partition, LANES)
     layers = [lower(graph, layer, activations) for layer in partition.layers]
@@ -53,7 +55,8 @@ def plan_of(model: onnx.ModelProto, config: HardwareConfig) -> Plan:
 
 def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> None:
     """The program, executed in its order, gives what the graph's interpreter gives."""
-    graph = EliminateDead().run(DenseToConv().run(simplify(import_onnx(model))))
+    layers = SourceModel.of(model).to_integer_graph()
+    graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     program = compile_partition(graph, partition, config, time_program)
     shape = graph.types[graph.inputs[0]].shape
@@ -96,9 +99,7 @@ def test_the_simulator_runs_a_network_that_does_not_fit() -> None:
     model = net.model(net.conv(net.conv(net.input(3, 60, 60), 8, pads=(1, 1, 1, 1)), 4))
     module, oracle = compile(model, "vta:tiny"), compile(model, "cpu")
     x = {"x": np.random.default_rng(1).integers(-128, 128, (1, 3, 60, 60), np.int8)}
-    (found,), (wanted,) = (
-        m.run(x, device).outputs.values() for m, device in ((module, "sim"), (oracle, "cpu"))
-    )
+    (found,), (wanted,) = (Session(m).run(x).outputs.values() for m in (module, oracle))
     assert np.array_equal(found, wanted)
 
 

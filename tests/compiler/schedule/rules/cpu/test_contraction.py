@@ -52,9 +52,9 @@ def test_a_product_of_matrices_is_numpys(m: int, k: int, n: int) -> None:
     np.testing.assert_array_equal(found, a @ b)
 
 
-@pytest.mark.parametrize("vector_bytes", [64, 32, 16])
-def test_tiles_fit_the_registers(vector_bytes: int) -> None:
-    machine = Machine.of_vectors(vector_bytes)
+@pytest.mark.parametrize(("vector_bytes", "registers"), [(64, 32), (32, 16), (16, 16)])
+def test_tiles_fit_the_registers(vector_bytes: int, registers: int) -> None:
+    machine = Machine(vector_bytes, registers)
     for m, n in ((1, 1000), (7, 64), (128, 768), (196, 256), (3, 5)):
         tiling = choose_tiling(products(matrices(m, 64, n)), machine)
         rows, columns = tiling.tiles.get("o0", 1), tiling.tiles.get("o1", 1)

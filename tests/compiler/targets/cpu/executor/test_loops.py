@@ -16,13 +16,17 @@ from dovetail.compiler.front.onnx.model import import_model
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.repetition import Repeat
+from dovetail.compiler.graph.parse import parse_text
 from dovetail.compiler.graph.slices import slice_graph
-from dovetail.compiler.graph.text import parse_text, to_text
+from dovetail.compiler.graph.text import to_text
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.runtime import Session
 from dovetail.runtime.errors import WorkLimitError as RunLimitError
+from dovetail.runtime.module import Module
+from dovetail.runtime.native.part import CpuPart
 
 Arrays = Mapping[str, Any]
 
@@ -88,8 +92,14 @@ def test_a_scan_of_100_000_steps_runs() -> None:
     check(scan(100_000), {"h0": h0, "decay": decay, "xs": xs})
 
 
+def code_bytes(module: Module) -> int:
+    (part,) = module.parts
+    assert isinstance(part, CpuPart)
+    return len(part.program.image.code)
+
+
 def test_code_does_not_grow_with_the_iterations() -> None:
-    sizes = [len(compile(scan(n), "cpu").sections["code"]) for n in (2, 200, 20_000)]
+    sizes = [code_bytes(compile(scan(n), "cpu")) for n in (2, 200, 20_000)]
     assert max(sizes) - min(sizes) < 128
 
 
@@ -237,9 +247,9 @@ def test_a_loop_that_does_not_end_is_an_error() -> None:
 
 
 def test_a_saved_module_ends_as_well() -> None:
-    module = compile(parsed(ENDLESS), "cpu", CompileOptions(most_work=10**6))
+    module = compile(parsed(ENDLESS), "cpu", CompileOptions(cpu=CpuOptions(most_work=10**6)))
     with pytest.raises(RunLimitError, match="node 'y': its loop has not ended"):
-        module.run({"x": np.zeros(2, np.float32)}, device="cpu")
+        Session(module, "cpu").run(np.zeros(2, np.float32))
 
 
 def test_too_many_iterations_are_refused_before_they_run() -> None:

@@ -1,6 +1,7 @@
 """Dot products equal their declared meaning at every level of CPU, and become instructions."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_vectors_are_packed_within_the_limits_of_bytes(level: str, apart: bool) 
 def test_a_dot_product_is_the_cpus_instruction(name: str, level: str, instruction: str) -> None:
     base, *more = level.split("+")
     target = CpuTarget.at_level(base)
-    target = CpuTarget(target.cpu, target.features | set(more))
+    target = replace(target, features=target.features | set(more))
     module = ModuleText(target)
     signature = write_function(module, product(name), "kernel")
     text = to_assembly(module.text(), target, signature.effort)

@@ -5,11 +5,12 @@ import ctypes
 import pytest
 
 from dovetail.compiler.errors import CompilerError
-from dovetail.compiler.targets.cpu.llvm.link import link
+from dovetail.compiler.targets.cpu.arch.x86_64 import X86_64
+from dovetail.compiler.targets.cpu.llvm.link import link as link_for
 from dovetail.compiler.targets.cpu.llvm.optimize import Effort, to_object
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.runtime.errors import ModuleError
-from dovetail.runtime.native.image import LoadedImage
+from dovetail.runtime.native.image import Image, LoadedImage
 
 CALLER = """
 declare double @third(i64)
@@ -38,6 +39,10 @@ define i64 @length(ptr %text) {
   ret i64 %d
 }
 """
+
+
+def link(objects: list[bytes], exported: list[str]) -> Image:
+    return link_for(X86_64, objects, exported)
 
 
 def built(text: str) -> bytes:

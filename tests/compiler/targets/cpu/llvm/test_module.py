@@ -31,6 +31,7 @@ from dovetail.compiler.loops.ir import (
     block,
     loops,
 )
+from dovetail.compiler.targets.cpu.arch.x86_64 import X86_64
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.runtime.errors import WorkspaceError
@@ -78,7 +79,9 @@ def test_a_level_is_known_and_present() -> None:
     with pytest.raises(TargetError, match="no CPU level 'z80'; known are native, x86-64"):
         compile_functions([copy()], LlvmOptions("z80"))
     with pytest.raises(TargetError, match="lacks antigravity"):
-        CpuTarget("x", frozenset({"antigravity"})).require_host()
+        CpuTarget(X86_64, "x", frozenset({"antigravity"})).require_host()
+    with pytest.raises(TargetError, match="this CPU is x86-64, the code is for aarch64"):
+        CpuTarget.at_level("armv8").require_host()
 
 
 @pytest.mark.parametrize("kind", [LoopKind.BLOCK, LoopKind.THREAD, LoopKind.HARDWARE])

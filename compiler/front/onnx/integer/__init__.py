@@ -1,1 +1,0 @@
-"""Importers: model files to graph IR."""

@@ -1,0 +1,221 @@
+"""Runs a float model, for calibration.
+
+Convolutions and pools are computed here, by matrix products over windows; all other operators by
+the reference implementation of ONNX, one node at a time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from ....errors import ModelError
+from ....graph.ir import Array
+from ..node import OnnxNode
+from .model import FloatModel, to_node_proto
+
+__all__ = ["Evaluator"]
+
+F32 = np.float32
+
+
+class Evaluator:
+    """Computes every tensor of ``model``."""
+
+    def __init__(self, model: FloatModel) -> None:
+        self._model = model
+        self._references: dict[str, ReferenceEvaluator] = {}
+        self._last = {name: place for place, n in enumerate(model.nodes) for name in n.inputs}
+
+    def run(self, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+        """Each tensor with its value: the inputs, then what the nodes compute, in order.
+
+        Raises ModelError when a node cannot be computed.
+        """
+        values: dict[str, Array] = {**self._model.constants, **inputs}
+        yield from inputs.items()
+        for place, node in enumerate(self._model.nodes):
+            arguments = [values[name] if name else None for name in node.inputs]
+            for name, array in zip(node.outputs, self._outputs(node, arguments), strict=False):
+                values[name] = array
+                yield name, array
+            for name in node.inputs:
+                if self._last[name] == place:
+                    values.pop(name, None)
+
+    def _outputs(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
+        try:
+            if _has_kernel(node, arguments):
+                return [KERNELS[node.kind](node, *arguments)]
+            return self._reference(node, arguments)
+        except Exception as error:
+            # The reference implementation raises errors of many unrelated classes.
+            raise ModelError(f"{node} cannot be evaluated: {error}") from error
+
+    def _reference(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
+        if node.outputs[0] not in self._references:
+            names = [name for name in dict.fromkeys(node.inputs) if name]
+            graph = helper.make_graph(
+                [to_node_proto(node)],
+                "node",
+                [helper.make_empty_tensor_value_info(name) for name in names],
+                [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
+            )
+            opset = [helper.make_opsetid("", self._model.opset)]
+            model = helper.make_model(graph, opset_imports=opset)
+            self._references[node.outputs[0]] = ReferenceEvaluator(model)
+        feeds = {
+            name: value
+            for name, value in zip(node.inputs, arguments, strict=True)
+            if value is not None
+        }
+        return list(self._references[node.outputs[0]].run(None, feeds))
+
+
+def _has_kernel(node: OnnxNode, arguments: list[Array | None]) -> bool:
+    if node.kind not in WINDOWS:
+        return node.kind in KERNELS and not node.integer("training_mode", 0)
+    if node.kind == "AveragePool" and node.integer("ceil_mode", 0):
+        return False
+    images = [x for x in arguments[:2] if x is not None and x.ndim == 4]
+    return len(node.outputs) == 1 and len(images) == len(arguments[:2])
+
+
+def _conv(node: OnnxNode, x: Array, w: Array, bias: Array | None = None) -> Array:
+    """Conv, float32[N, C, H, W]."""
+    groups, (kernel, strides, dilations) = node.integer("group", 1), _window(node, w.shape[2:])
+    windows = _windows(_padded(node, x, kernel, strides, dilations, F32(0)), kernel, dilations)
+    windows = windows[:, :, :: strides[0], :: strides[1]]
+    batch, channels, height, width = windows.shape[:4]
+    if groups == channels == len(w):
+        out = np.zeros((batch, channels, height, width), F32)
+        for row, column in np.ndindex(*kernel):
+            out += windows[..., row, column] * w[:, 0, row, column, None, None]
+    else:
+        parts = windows.reshape(batch, groups, channels // groups, height, width, *kernel)
+        weights = w.reshape(groups, len(w) // groups, -1)
+        results = []
+        for group in range(groups):
+            columns = parts[:, group].transpose(0, 1, 4, 5, 2, 3)
+            columns = columns.reshape(batch, weights.shape[2], height * width)
+            results.append(weights[group] @ columns)
+        out = np.concatenate(results, axis=1).reshape(batch, len(w), height, width)
+    return out if bias is None else out + bias[:, None, None]
+
+
+def _max_pool(node: OnnxNode, x: Array) -> Array:
+    """MaxPool without indices."""
+    kernel, strides, dilations = _window(node, ())
+    padded = _padded(node, x, kernel, strides, dilations, F32(-np.inf))
+    return _fold(np.maximum, padded, kernel, strides, dilations)
+
+
+def _average_pool(node: OnnxNode, x: Array) -> Array:
+    """AveragePool; padding counts or not, by ``count_include_pad``."""
+    kernel, strides, dilations = _window(node, ())
+    total = _fold(np.add, _padded(node, x, kernel, strides, dilations, F32(0)), kernel, strides)
+    if node.integer("count_include_pad", 0):
+        return total / F32(np.prod(kernel))
+    ones = _padded(node, np.ones_like(x[:1, :1]), kernel, strides, dilations, F32(0))
+    return total / _fold(np.add, ones, kernel, strides)
+
+
+def _fold(
+    function: Callable[[Array, Array], Array],
+    padded: Array,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] = (1, 1),
+) -> Array:
+    """``function`` over the elements of each window."""
+    windows = _windows(padded, kernel, dilations)[:, :, :: strides[0], :: strides[1]]
+    result = windows[..., 0, 0].copy()
+    for place in range(1, kernel[0] * kernel[1]):
+        result = function(result, windows[..., place // kernel[1], place % kernel[1]])
+    return result
+
+
+def _windows(x: Array, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
+    """A view, [N, C, H', W', kernel height, kernel width]."""
+    reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
+    view = sliding_window_view(x, reach, axis=(2, 3))
+    return view[..., :: dilations[0], :: dilations[1]]
+
+
+def _window(node: OnnxNode, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Kernel, strides, dilations."""
+    kernel = tuple(kernel) or node.integers("kernel_shape", ())
+    if len(kernel) != 2:
+        raise ValueError(f"{len(kernel)} spatial dimensions; required 2")
+    return kernel, node.integers("strides", (1, 1)), node.integers("dilations", (1, 1))
+
+
+def _padded(
+    node: OnnxNode,
+    x: Array,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    value: np.float32,
+) -> Array:
+    """``x`` with the border that ``pads``, ``auto_pad`` and ``ceil_mode`` ask for."""
+    mode, pads = node.text("auto_pad", "NOTSET"), node.integers("pads", (0, 0, 0, 0))
+    sides = []
+    for axis in range(2):
+        size, reach = x.shape[2 + axis], (kernel[axis] - 1) * dilations[axis] + 1
+        before, after = pads[axis], pads[axis + 2]
+        if mode in ("SAME_UPPER", "SAME_LOWER"):
+            total = max((-(-size // strides[axis]) - 1) * strides[axis] + reach - size, 0)
+            before = total // 2 if mode == "SAME_UPPER" else total - total // 2
+            after = total - before
+        elif mode == "VALID":
+            before = after = 0
+        if node.integer("ceil_mode", 0):
+            rest = (size + before + after - reach) % strides[axis]
+            # A window may begin in the border before the image, never in the one after it.
+            if rest and size + before + after - reach - rest + strides[axis] < size + before:
+                after += strides[axis] - rest
+        sides.append((before, after))
+    if not any(map(any, sides)):
+        return x
+    return np.pad(x, ((0, 0), (0, 0), *sides), constant_values=value)
+
+
+def _batch_norm(
+    node: OnnxNode, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
+) -> Array:
+    """BatchNormalization of a trained model, channels in dimension 1.
+
+    ONNX's reference implementation takes opset 13's for one in training.
+    """
+    factor = scale / np.sqrt(variance + F32(node.real("epsilon", 1e-5)))
+    shape = (-1, *(1,) * (x.ndim - 2))
+    return x * factor.reshape(shape) + (bias - mean * factor).reshape(shape)
+
+
+def _quantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
+    """QuantizeLinear to int8 or uint8, one scale."""
+    limits = np.iinfo(zero.dtype)
+    return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(zero.dtype)
+
+
+def _dequantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
+    """DequantizeLinear, one scale or one a channel."""
+    shape = [1] * x.ndim
+    if scale.size > 1:
+        shape[node.integer("axis", 1)] = -1
+    return (x.astype(np.int32) - zero.astype(np.int32).reshape(shape)) * scale.reshape(shape)
+
+
+WINDOWS = ("AveragePool", "Conv", "MaxPool")
+KERNELS: dict[str, Callable[..., Array]] = {
+    "AveragePool": _average_pool,
+    "BatchNormalization": _batch_norm,
+    "Conv": _conv,
+    "DequantizeLinear": _dequantize,
+    "MaxPool": _max_pool,
+    "QuantizeLinear": _quantize,
+}
+"""Operators that the reference implementation is slow at, or lacks at older opsets."""

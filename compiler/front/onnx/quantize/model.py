@@ -1,0 +1,172 @@
+"""A float model as nodes and constants, ready to be rewritten."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, version_converter
+
+from ....errors import ModelError
+from ....graph.ir import Array
+from ..element_types import type_name
+from ..node import OnnxNode, is_quantized_kind
+
+__all__ = ["FloatModel", "Signature", "read_any_model", "read_model", "signatures", "to_node_proto"]
+
+OLDEST_OPSET = 13
+"""The first with a scale for each channel in DequantizeLinear."""
+IR_VERSION = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A float32 input or output of the model; a batch that is not fixed counts as 1."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FloatModel:
+    """Nodes in the order they compute, constants by name."""
+
+    name: str
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, Array]
+    inputs: tuple[Signature, ...]
+    outputs: tuple[str, ...]
+    opset: int
+
+    @cached_property
+    def readers(self) -> dict[str, tuple[OnnxNode, ...]]:
+        """The nodes that read each tensor."""
+        found: dict[str, tuple[OnnxNode, ...]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found[name] = (*found.get(name, ()), node)
+        return found
+
+    @cached_property
+    def producers(self) -> dict[str, OnnxNode]:
+        """The node that computes each tensor."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def only_reader(self, name: str) -> OnnxNode | None:
+        """The node that reads tensor ``name``, if it is the only one and ``name`` no output."""
+        readers = self.readers.get(name, ())
+        return readers[0] if len(readers) == 1 and name not in self.outputs else None
+
+    def with_nodes(
+        self, nodes: list[OnnxNode], constants: Mapping[str, Array] | None = None
+    ) -> "FloatModel":
+        """The model with other nodes, and with more constants."""
+        return replace(self, nodes=tuple(nodes), constants={**self.constants, **(constants or {})})
+
+
+def read_model(proto: onnx.ModelProto) -> FloatModel:
+    """The nodes and constants of a float model, of opset 13 or later.
+
+    Raises ModelError for a model that is quantised already, is not valid, has inputs that are not
+    float32 or of no fixed shape, or a constant with NaN or infinity.
+    """
+    for node in proto.graph.node:
+        if is_quantized_kind(node.op_type):
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} ({node.op_type}): the model is quantised "
+                "already; required a float model"
+            )
+    return read_any_model(proto)
+
+
+def read_any_model(proto: onnx.ModelProto) -> FloatModel:
+    """As ``read_model``, but the model may have QuantizeLinear and DequantizeLinear."""
+    proto = _modern(proto)
+    graph = proto.graph
+    constants = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    nodes = []
+    for position, each in enumerate(graph.node):
+        if each.op_type == "Constant" and (value := _constant(each)) is not None:
+            constants[each.output[0]] = value
+        else:
+            nodes.append(_node(each, position))
+    for name, array in constants.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"constant {name!r} has a NaN or infinity; required finite values")
+    if not graph.output:
+        raise ModelError("the model has no output")
+    opset = next(each.version for each in proto.opset_import if each.domain in ("", "ai.onnx"))
+    outputs = tuple(each.name for each in graph.output)
+    inputs = signatures(proto)
+    return FloatModel(graph.name or "model", tuple(nodes), constants, inputs, outputs, opset)
+
+
+def signatures(proto: onnx.ModelProto) -> tuple[Signature, ...]:
+    """The inputs of a model.
+
+    Raises ModelError when there is none, or one is not float32 or of no fixed shape.
+    """
+    constants = {each.name for each in proto.graph.initializer}
+    inputs = tuple(_signature(each) for each in proto.graph.input if each.name not in constants)
+    if not inputs:
+        raise ModelError("the model has no input")
+    return inputs
+
+
+def to_node_proto(node: OnnxNode) -> onnx.NodeProto:
+    """The node as ONNX."""
+    attributes: dict[str, Any] = dict(node.attributes)
+    return helper.make_node(node.kind, node.inputs, node.outputs, name=node.name, **attributes)
+
+
+def _modern(proto: onnx.ModelProto) -> onnx.ModelProto:
+    foreign = [each.op_type for each in proto.graph.node if each.domain not in ("", "ai.onnx")]
+    if foreign:
+        raise ModelError(f"operators of other domains: {', '.join(sorted(set(foreign)))}")
+    opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
+    if opset >= OLDEST_OPSET:
+        return proto
+    try:
+        return version_converter.convert_version(proto, OLDEST_OPSET)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"the model is of opset {opset} and cannot be converted to {OLDEST_OPSET}: {error}"
+        ) from None
+
+
+def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
+    attributes = {each.name: helper.get_attribute_value(each) for each in proto.attribute}
+    name = proto.name or (proto.output[0] if proto.output else f"#{position}")
+    return OnnxNode(proto.op_type, name, tuple(proto.input), tuple(proto.output), attributes)
+
+
+def _constant(proto: onnx.NodeProto) -> Array | None:
+    (attribute,) = proto.attribute
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return numpy_helper.to_array(value)
+        case "value_float" | "value_floats":
+            return np.asarray(value, np.float32)
+        case "value_int" | "value_ints":
+            return np.asarray(value, np.int64)
+        case _:
+            return None
+
+
+def _signature(value: onnx.ValueInfoProto) -> Signature:
+    kind = value.type.tensor_type.elem_type
+    if kind != TensorProto.FLOAT:
+        raise ModelError(f"input {value.name!r} is {type_name(kind)}; required float32")
+    dims = value.type.tensor_type.shape.dim
+    shape = [dim.dim_value for dim in dims]
+    if shape and not shape[0]:
+        shape[0] = 1
+    if not shape or min(shape) < 1:
+        found = [dim.dim_value or dim.dim_param or "?" for dim in dims]
+        raise ModelError(
+            f"input {value.name!r} has shape {found}; required fixed sizes after the batch"
+        )
+    return Signature(value.name, tuple(shape))

@@ -1,0 +1,205 @@
+"""Model files: what the rest of the compiler knows of ONNX."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from ...dtypes import DType
+from ...errors import ModelError, UnsupportedOperatorError
+from ...graph.emitter import Tensor
+from ...graph.ir import Array, Graph, GraphBuilder
+from ...graph.passes.integer_layers.recognition import recognise
+from ...graph.slices import slice_graph
+from ...graph.types import TensorType
+from .context import Value
+from .element_types import ELEMENT_TYPES, type_name
+from .model import ImportRecord, import_model
+from .node import is_quantized_kind
+from .signatures import InputSignature, bind_dimensions, input_signatures
+
+__all__ = ["Imported", "ModelSource", "SourceModel"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imported:
+    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes."""
+
+    graph: Graph
+    kinds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceModel:
+    """A model as it is in a file."""
+
+    proto: onnx.ModelProto
+
+    @classmethod
+    def load(cls, path: Path) -> "SourceModel":
+        """Read a model file.
+
+        Raises ModelError when there is none or it is not ONNX.
+        """
+        try:
+            model = onnx.load(path)
+        except FileNotFoundError:
+            raise ModelError(f"no model file {path}") from None
+        except Exception as error:
+            # The reader raises its own classes, OSError and UnicodeDecodeError, by what is wrong.
+            raise ModelError(f"{path} is not an ONNX model: {error}") from None
+        if not model.graph.node:
+            raise ModelError(f"{path} is not an ONNX model, or it has no nodes")
+        return cls(model)
+
+    @classmethod
+    def of(cls, model: "ModelSource") -> "SourceModel":
+        """A model given as a file's path, as ONNX's own object, or as what this is."""
+        if isinstance(model, SourceModel):
+            return model
+        if isinstance(model, str | Path):
+            return cls.load(Path(model))
+        return cls(model)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "SourceModel":
+        """A model from the content of a file.  Raises ValueError when it is not ONNX."""
+        try:
+            return cls(onnx.load_model_from_string(content))
+        except Exception as error:
+            raise ValueError(f"not an ONNX model: {error}") from None
+
+    def to_bytes(self) -> bytes:
+        """The content of a file."""
+        return bytes(self.proto.SerializeToString())
+
+    @property
+    def name(self) -> str:
+        """What the file calls the model; perhaps nothing."""
+        return str(self.proto.graph.name)
+
+    @property
+    def inputs(self) -> tuple[InputSignature, ...]:
+        """The inputs that have no value of their own.  Raises as ``input_signatures``."""
+        return input_signatures(self.proto)
+
+    @property
+    def outputs(self) -> tuple[InputSignature, ...]:
+        """The outputs.
+
+        Raises UnsupportedOperatorError for one that is no tensor, ModelError for an element type
+        that there is not.
+        """
+        found = []
+        for value in self.proto.graph.output:
+            tensor = value.type.tensor_type
+            if not value.type.HasField("tensor_type"):
+                raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
+            try:
+                dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            except KeyError:
+                kind = type_name(tensor.elem_type)
+                raise ModelError(f"output {value.name!r} has elements of type {kind}") from None
+            shape = tuple(dim.dim_value or None for dim in tensor.shape.dim)
+            found.append(InputSignature(value.name, shape, str(dtype)))
+        return tuple(found)
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether a node quantises or computes on quantised tensors."""
+        return any(is_quantized_kind(node.op_type) for node in self.proto.graph.node)
+
+    def bind(self, dims: Mapping[str, int]) -> "SourceModel":
+        """The model with symbolic dimensions fixed.  Raises as ``bind_dimensions``."""
+        return SourceModel(bind_dimensions(self.proto, dims)) if dims else self
+
+    def dimensions(self, inputs: Mapping[str, Array]) -> dict[str, int]:
+        """The sizes of symbolic dimensions, by those of ``inputs``."""
+        sizes = {}
+        for value in self.proto.graph.input:
+            if value.name in inputs:
+                dims = value.type.tensor_type.shape.dim
+                for dim, size in zip(dims, inputs[value.name].shape, strict=False):
+                    if dim.dim_param:
+                        sizes[dim.dim_param] = size
+        return sizes
+
+    def open_sizes(self) -> tuple[InputSignature, ...]:
+        """The inputs whose shape is not fixed."""
+        return tuple(each for each in self.inputs if None in each.shape)
+
+    @property
+    def declared(self) -> Mapping[str, DType | None]:
+        """The element types of all inputs by name; None of those that are no tensors."""
+        return {
+            each.name: ELEMENT_TYPES.get(each.type.tensor_type.elem_type)
+            for each in self.proto.graph.input
+        }
+
+    def convert(
+        self, inputs: Mapping[str, Value], builder: GraphBuilder, resolve: Callable[[str], Array]
+    ) -> tuple[tuple[str, Value], ...]:
+        """Add the model to a graph, as ``import_model``."""
+        return import_model(self.proto, inputs, builder, resolve)
+
+    def to_integer_graph(self) -> Graph:
+        """The graph of a model that consists of integer layers; its open batch is 1.
+
+        Raises ModelError, UnsupportedOperatorError for one that does not.
+        """
+        imported = self.to_graph(batch=1)
+        return recognise(imported.graph, imported.kinds).require()
+
+    def to_graph(self, batch: int | None = None) -> Imported:
+        """The graph of a model whose shapes are fixed.
+
+        batch: the size of an open first dimension of inputs.
+        Raises ModelError for open sizes and a malformed model, UnsupportedOperatorError for an
+        operator or a type that there is no code for, NeedsValueError when a shape depends on data.
+        """
+        builder, values = GraphBuilder(), {}
+        for each in self.inputs:
+            shape = tuple(
+                batch if size is None and axis == 0 else size
+                for axis, size in enumerate(each.shape)
+            )
+            if None in shape:
+                sizes = ", ".join("?" if size is None else str(size) for size in shape)
+                raise ModelError(
+                    f"input {each.name!r} has shape [{sizes}]; bind its open sizes (--dim), or "
+                    "export the model with fixed ones"
+                )
+            kind = TensorType(tuple(size or 0 for size in shape), each.dtype)
+            values[each.name] = Tensor(builder.input(each.name, kind), kind)
+        record = ImportRecord()
+        outputs = import_model(self.proto, values, builder, record=record)
+        builder.rename(record.tensors)
+        return Imported(_graph(builder, outputs, record.tensors), record.kinds)
+
+
+ModelSource = Path | str | onnx.ModelProto | SourceModel
+
+
+def _graph(
+    builder: GraphBuilder, outputs: tuple[tuple[str, Any], ...], renamed: Mapping[str, str]
+) -> Graph:
+    """The nodes that the outputs depend on; all inputs, whether they are read or not."""
+    for name, value in outputs:
+        if not isinstance(value, Tensor) or value.narrow is not None:
+            raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
+    names: list[str] = []
+    exported: dict[str, str] = {}
+    for name, value in outputs:
+        own = value.name if value.name in builder.inputs else renamed.get(value.name, value.name)
+        if own in builder.constants:
+            names.append(own if own == name else builder.constant(name, builder.constants[own]))
+        else:
+            names.append(builder.export(exported.get(own, own), name))
+            exported[own] = name
+    found = slice_graph(builder, names)
+    return Graph(
+        tuple(builder.inputs), found.outputs, found.nodes, found.constants,
+        {**found.types, **{name: builder.types[name] for name in builder.inputs}},
+    )  # fmt: skip

@@ -1,0 +1,322 @@
+"""Tensors with Python's operators, for writing decompositions as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..dtypes import DType
+from .emitter import Emitter, Tensor
+from .operators.contractions import contract
+from .operators.elementwise import Binary, Cast, Unary, Where
+from .operators.elementwise import BinaryFunction as B
+from .operators.elementwise import UnaryFunction as U
+from .operators.indexing import Gather, GatherElements, ScatterElements, ScatterFunction
+from .operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
+from .operators.reductions import Reduce, ReduceFunction
+from .operators.rows import SoftmaxRows
+
+__all__ = ["Term", "concatenate", "einsum", "saturated"]
+
+if TYPE_CHECKING:
+    from .operators.protocol import Array
+
+Scalar = int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A tensor of the graph being built; numbers in formulas take its dtype."""
+
+    context: Emitter
+    tensor: Tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.tensor.type.shape
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Its element type."""
+        return self.tensor.type.dtype
+
+    def lift(self, value: Term | Scalar | Array) -> Term:
+        """``value`` as a tensor of this dtype."""
+        if isinstance(value, Term):
+            return value
+        return Term(self.context, self.context.constant(np.asarray(value, self.dtype.numpy)))
+
+    def binary(self, function: B, other: Term | Scalar | Array) -> Term:
+        """``function(self, other)``, broadcast."""
+        right = self.lift(other)
+        return Term(self.context, self.context.emit(Binary(function), self.tensor, right.tensor))
+
+    def unary(self, function: U) -> Term:
+        """``function(self)``."""
+        return Term(self.context, self.context.emit(Unary(function), self.tensor))
+
+    def __add__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.ADD, other)
+
+    def __radd__(self, other: Scalar | Array) -> Term:
+        return self.lift(other) + self
+
+    def __sub__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.SUB, other)
+
+    def __rsub__(self, other: Scalar | Array) -> Term:
+        return self.lift(other) - self
+
+    def __mul__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.MUL, other)
+
+    def __rmul__(self, other: Scalar | Array) -> Term:
+        return self.lift(other) * self
+
+    def __truediv__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.DIV, other)
+
+    def __rtruediv__(self, other: Scalar | Array) -> Term:
+        return self.lift(other) / self
+
+    def __mod__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.MOD, other)
+
+    def __neg__(self) -> Term:
+        return self.unary(U.NEG)
+
+    def __lt__(self, other: Term | Scalar) -> Term:
+        return self.binary(B.LT, other)
+
+    def __le__(self, other: Term | Scalar) -> Term:
+        return self.binary(B.LE, other)
+
+    def __gt__(self, other: Term | Scalar) -> Term:
+        return self.lift(other).binary(B.LT, self)
+
+    def __ge__(self, other: Term | Scalar) -> Term:
+        return self.lift(other).binary(B.LE, self)
+
+    def __and__(self, other: Term) -> Term:
+        return self.binary(B.AND, other)
+
+    def __or__(self, other: Term) -> Term:
+        return self.binary(B.OR, other)
+
+    def __invert__(self) -> Term:
+        return self.unary(U.NOT)
+
+    def equal(self, other: Term | Scalar | Array) -> Term:
+        """``self == other`` of each element."""
+        return self.binary(B.EQ, other)
+
+    def minimum(self, other: Term | Scalar | Array) -> Term:
+        """The smaller of each pair."""
+        return self.binary(B.MIN, other)
+
+    def maximum(self, other: Term | Scalar | Array) -> Term:
+        """The larger of each pair."""
+        return self.binary(B.MAX, other)
+
+    def power(self, other: Term | Scalar | Array) -> Term:
+        """``self ** other``."""
+        return self.binary(B.POW, other)
+
+    def exp(self) -> Term:
+        """e to the power of each element."""
+        return self.unary(U.EXP)
+
+    def log(self) -> Term:
+        """The natural logarithm."""
+        return self.unary(U.LOG)
+
+    def sqrt(self) -> Term:
+        """The square root."""
+        return self.unary(U.SQRT)
+
+    def tanh(self) -> Term:
+        """The hyperbolic tangent."""
+        return self.unary(U.TANH)
+
+    def abs(self) -> Term:
+        """The absolute value."""
+        return self.unary(U.ABS)
+
+    def floor(self) -> Term:
+        """The largest integer that is not larger."""
+        return self.unary(U.FLOOR)
+
+    def ceil(self) -> Term:
+        """The smallest integer that is not smaller."""
+        return self.unary(U.CEIL)
+
+    def rint(self) -> Term:
+        """The nearest integer, half to even."""
+        return self.unary(U.RINT)
+
+    def sigmoid(self) -> Term:
+        """``1 / (1 + exp(-x))``."""
+        return 1.0 / ((-self).exp() + 1.0)
+
+    def softplus(self) -> Term:
+        """``log(1 + exp(x))``, without overflow."""
+        return self.maximum(0.0) + ((-self.abs()).exp() + 1.0).log()
+
+    def clip(self, low: Term | Scalar, high: Term | Scalar) -> Term:
+        """``min(max(x, low), high)``."""
+        return self.maximum(low).minimum(high)
+
+    def where(self, chosen: Term | Scalar, other: Term | Scalar, dtype: DType) -> Term:
+        """``chosen`` where this bool tensor holds, else ``other``; numbers become ``dtype``."""
+        pair = [
+            each if isinstance(each, Term) else self.constant(each, dtype)
+            for each in (chosen, other)
+        ]
+        emitted = self.context.emit(Where(), self.tensor, pair[0].tensor, pair[1].tensor)
+        return Term(self.context, emitted)
+
+    def constant(self, value: Scalar | Array, dtype: DType) -> Term:
+        """A constant in the same graph."""
+        return Term(self.context, self.context.constant(np.asarray(value, dtype.numpy)))
+
+    def cast(self, dtype: DType) -> Term:
+        """Converted, unless it is ``dtype`` already."""
+        if dtype == self.dtype:
+            return self
+        return Term(self.context, self.context.emit(Cast(dtype), self.tensor))
+
+    def reshape(self, *shape: int) -> Term:
+        """The same elements; one size may be -1."""
+        if -1 in shape:
+            known = -int(np.prod(shape))
+            rest = self.tensor.type.elements // known if known else 0
+            shape = tuple(rest if size == -1 else size for size in shape)
+        if shape == self.shape:
+            return self
+        return Term(self.context, self.context.emit(Reshape(shape), self.tensor))
+
+    def unsqueeze(self, *axes: int) -> Term:
+        """A dimension of 1 at each of ``axes`` of the result, none negative."""
+        sizes, rank = iter(self.shape), self.rank + len(axes)
+        return self.reshape(*(1 if axis in axes else next(sizes) for axis in range(rank)))
+
+    def transpose(self, *permutation: int) -> Term:
+        """Result dimension i is dimension ``permutation[i]``."""
+        if permutation == tuple(range(self.rank)):
+            return self
+        return Term(self.context, self.context.emit(Transpose(permutation), self.tensor))
+
+    def move_axis(self, source: int, destination: int) -> Term:
+        """One dimension moved, the others in order."""
+        order = [axis for axis in range(self.rank) if axis != source % self.rank]
+        order.insert(destination % self.rank, source % self.rank)
+        return self.transpose(*order)
+
+    def expand(self, *shape: int) -> Term:
+        """Broadcast to ``shape``."""
+        if shape == self.shape:
+            return self
+        return Term(self.context, self.context.emit(Expand(shape), self.tensor))
+
+    def slice(self, axis: int, start: int, stop: int, step: int = 1) -> Term:
+        """Indices ``range(start, stop, step)`` of one dimension."""
+        axis %= self.rank
+        starts, steps, shape = [0] * self.rank, [1] * self.rank, list(self.shape)
+        starts[axis], steps[axis], shape[axis] = start, step, len(range(start, stop, step))
+        if tuple(shape) == self.shape and step == 1:
+            return self
+        operator = Slice(tuple(starts), tuple(steps), tuple(shape))
+        return Term(self.context, self.context.emit(operator, self.tensor))
+
+    def flip(self, *axes: int) -> Term:
+        """The elements along ``axes`` in reverse order."""
+        starts = tuple(size - 1 if axis in axes else 0 for axis, size in enumerate(self.shape))
+        steps = tuple(-1 if axis in axes else 1 for axis in range(self.rank))
+        operator = Slice(starts, steps, self.shape)
+        return Term(self.context, self.context.emit(operator, self.tensor))
+
+    def pad(self, widths: Sequence[tuple[int, int]], value: Term | Scalar = 0) -> Term:
+        """``widths``: elements of ``value`` before and after, of each dimension."""
+        if not any(before or after for before, after in widths):
+            return self
+        befores, afters = (tuple(each) for each in zip(*widths, strict=True))
+        fill = self.lift(value)
+        operator = PadTensor(befores, afters)
+        return Term(self.context, self.context.emit(operator, self.tensor, fill.tensor))
+
+    def take(self, indices: Term | Array, axis: int) -> Term:
+        """Index ``axis`` by an integer tensor, whose dimensions take the place of it."""
+        if not isinstance(indices, Term):
+            indices = self.constant(indices, DType.INT64)
+        emitted = self.context.emit(Gather(axis % self.rank), self.tensor, indices.tensor)
+        return Term(self.context, emitted)
+
+    def take_elements(self, indices: Term, axis: int) -> Term:
+        """``result[i, j] = x[i, indices[i, j]]`` along ``axis``."""
+        operator = GatherElements(axis % self.rank)
+        return Term(self.context, self.context.emit(operator, self.tensor, indices.tensor))
+
+    def scatter(self, axis: int, indices: Term, updates: Term, add: bool = False) -> Term:
+        """``result[i, indices[i, j]] = updates[i, j]``, or that added, along ``axis``."""
+        function = ScatterFunction.ADD if add else ScatterFunction.REPLACE
+        operands = (self.tensor, indices.tensor, updates.tensor)
+        return Term(self.context, self.context.emit(ScatterElements(axis, function), *operands))
+
+    def reduce(self, function: ReduceFunction, axes: Sequence[int], keep: bool = False) -> Term:
+        """Over ``axes``, of which none is negative; dimensions stay as 1 with ``keep``."""
+        operator = Reduce(function, tuple(sorted(axes)), keep)
+        return Term(self.context, self.context.emit(operator, self.tensor))
+
+    def sum(self, *axes: int, keep: bool = False) -> Term:
+        """The sum over ``axes``."""
+        return self.reduce(ReduceFunction.SUM, [axis % self.rank for axis in axes], keep)
+
+    def max(self, *axes: int, keep: bool = False) -> Term:
+        """The maximum over ``axes``."""
+        return self.reduce(ReduceFunction.MAX, [axis % self.rank for axis in axes], keep)
+
+    def mean(self, *axes: int, keep: bool = False) -> Term:
+        """The mean over ``axes``."""
+        count = int(np.prod([self.shape[axis] for axis in axes]))
+        return self.sum(*axes, keep=keep) / count
+
+    def softmax(self, axis: int) -> Term:
+        """``exp(x - max) / sum(exp(x - max))`` along ``axis``."""
+        if axis % self.rank == self.rank - 1 and self.dtype.bytes >= 4 and self.shape[-1]:
+            return Term(self.context, self.context.emit(SoftmaxRows(), self.tensor))
+        weights = (self - self.max(axis, keep=True)).exp()
+        return weights / weights.sum(axis, keep=True)
+
+
+def concatenate(values: Sequence[Term], axis: int) -> Term:
+    """One after the other along ``axis``, which may be negative."""
+    if len(values) == 1:
+        return values[0]
+    first = values[0]
+    operator = Concatenate(axis % first.rank)
+    return Term(first.context, first.context.emit(operator, *(each.tensor for each in values)))
+
+
+def einsum(
+    operands: Sequence[tuple[Term, Sequence[int]]], output: Sequence[int], dtype: DType
+) -> Term:
+    """``contract`` of values with their labels; the sum is of ``dtype``, so is the result."""
+    types = tuple(value.tensor.type for value, _ in operands)
+    operator = contract(types, [labels for _, labels in operands], output, dtype)
+    context = operands[0][0].context
+    return Term(context, context.emit(operator, *(value.tensor for value, _ in operands)))
+
+
+def saturated(x: Term, dtype: DType) -> Term:
+    """Rounded half to even, clipped to the range of an integer type, converted."""
+    limits = np.iinfo(str(dtype))
+    return x.rint().clip(float(limits.min), float(limits.max)).cast(dtype)

@@ -1,0 +1,272 @@
+"""Convolutions and matrix products of a dequantised tensor and constant weights, and their bias."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....dtypes import DType
+from ....errors import ModelError
+from ...bounds import check_accumulator
+from ...ir import Node
+from ...operators.contractions import Contract, Convolution
+from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ...operators.integer.rules import Pads
+from ...operators.transposed import TransposedConvolution
+from .layouts import to_model_order, to_nhwc
+from .state import State, UnrecognisedError
+from .values import (
+    F32,
+    NCHW_TO_NHWC,
+    Accumulated,
+    Array,
+    Real,
+    RealConstant,
+    Value,
+    identity_order,
+)
+
+__all__ = [
+    "recognise_contract",
+    "recognise_convolution",
+    "recognise_transposed",
+    "with_bias",
+]
+
+
+def recognise_convolution(state: State, node: Node) -> Value:
+    """A convolution of an image."""
+    operator = node.operator
+    assert isinstance(operator, Convolution)
+    x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
+    _require_image(w, operator.dtype)
+    weights, zero = _int8_weights(w, 0)
+    if set(operator.expansions) != {1}:
+        raise UnrecognisedError(f"expansions {list(operator.expansions)}; required 1")
+    (down, across), (tall, wide) = operator.strides, operator.dilations
+    convolution = Conv2d(
+        (down, across),
+        _sides(operator.pads),
+        operator.groups,
+        x.zero_point,
+        zero,
+        (tall, wide),
+    )
+    return _image_sums(state, node, convolution, x, w, weights)
+
+
+def recognise_transposed(state: State, node: Node) -> Value:
+    """A transposed convolution of an image.
+
+    Its float sums may round otherwise than ours, which are exact: ties may differ by one.
+    """
+    operator = node.operator
+    assert isinstance(operator, TransposedConvolution)
+    x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
+    _require_image(w, operator.dtype)
+    w = _turned(w, operator.groups)
+    weights, zero = _int8_weights(w, 0)
+    weights = _apart(weights, operator.dilations, zero)
+    (down, across), (more, wider) = operator.strides, operator.added
+    convolution = ConvTranspose2d(
+        (down, across),
+        _sides(operator.pads),
+        (more, wider),
+        operator.groups,
+        x.zero_point,
+        zero,
+    )
+    return _image_sums(state, node, convolution, x, w, weights)
+
+
+def recognise_contract(state: State, node: Node) -> Value:
+    """The product of a tensor's last dimension and a matrix."""
+    operator = node.operator
+    assert isinstance(operator, Contract)
+    if len(node.inputs) != 2:
+        raise UnrecognisedError(f"a product of {len(node.inputs)} tensors; required two")
+    x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
+    if w.values.ndim != 2:
+        raise UnrecognisedError(f"weights with {w.values.ndim} dimensions; required 2")
+    rows, matrix = operator.operands
+    transposed = matrix[1:] == rows[-1:]
+    column = matrix[0 if transposed else 1]
+    plain = (*rows[:-1], column) == operator.output and rows[-1] in matrix
+    single = all(len(axis) == 1 and axis[0][1] == 1 for axis in (*rows, *matrix))
+    if not plain or not single or operator.dtype != DType.FLOAT32 or len(operator.summed) != 1:
+        raise UnrecognisedError(
+            "sums products in another way than a matrix product; required that, in float32"
+        )
+    weights, zero = _int8_weights(w, 0 if transposed else 1)
+    weights = weights if transposed else weights.T
+    name = to_model_order(state.builder, x.tensor, node.origin)
+    rank = len(x.tensor.permutation)
+    return _accumulated(
+        state, node, Dense(x.zero_point, zero), x, name, w, weights, identity_order(rank), rank - 1
+    )
+
+
+def with_bias(
+    state: State, node: Node, value: Accumulated, bias: RealConstant | Array
+) -> Accumulated:
+    """The sum with a constant added to each channel.
+
+    A float constant, which int32 only approximates, must be the product's own bias.
+    Raises UnrecognisedError when it is none of channels, or not in units of the sum.
+    """
+    if not np.isinf([value.low, value.high]).all():
+        raise UnrecognisedError("adds a constant to what is clipped; required a quantised tensor")
+    values = bias.values if isinstance(bias, RealConstant) else bias
+    count, rank = len(value.bias), len(value.permutation)
+    aligned = (1,) * (rank - values.ndim) + values.shape
+    wanted = tuple(count if axis == value.channel else 1 for axis in range(rank))
+    if (values.size != 1 and aligned != wanted) or values.ndim > rank:
+        raise UnrecognisedError(
+            f"adds a constant of shape {list(values.shape)}; required one number for each of "
+            f"{count} channels"
+        )
+    scales = value.x_scale * value.w_scales
+    if isinstance(bias, RealConstant):
+        if values.dtype != np.int32:
+            raise UnrecognisedError(f"bias is {values.dtype}; required int32")
+        if not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
+            raise UnrecognisedError(
+                f"bias scale {float(bias.scales[0])!r} is not the product "
+                f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
+            )
+        steps = values.reshape(-1).astype(np.int64) - bias.zero_points
+    elif node.origin == value.origin:
+        steps = np.rint(values.reshape(-1).astype(np.float64) / scales).astype(np.int64)
+    else:
+        raise UnrecognisedError("adds a float constant; required int32 with DequantizeLinear")
+    total = value.bias + np.broadcast_to(steps, (count,))
+    _check(state, value.operator, state.builder.constants[value.weights], total, value.origin)
+    return replace(value, bias=total)
+
+
+def _image_sums(
+    state: State,
+    node: Node,
+    operator: Conv2d | ConvTranspose2d,
+    x: Real,
+    w: RealConstant,
+    weights: Array,
+) -> Accumulated:
+    name = to_nhwc(state.builder, x.tensor, node.origin)
+    weights = weights.transpose(0, 2, 3, 1)
+    return _accumulated(state, node, operator, x, name, w, weights, NCHW_TO_NHWC, 1)
+
+
+def _accumulated(
+    state: State,
+    node: Node,
+    operator: Conv2d | ConvTranspose2d | Dense,
+    x: Real,
+    name: str,
+    w: RealConstant,
+    weights: Array,
+    permutation: tuple[int, ...],
+    channel: int,
+) -> Accumulated:
+    """The sum of products of the stored tensor ``name`` and ``weights``, as they are stored."""
+    bias = np.zeros(len(weights), np.int64)
+    _check(state, operator, weights, bias, node.origin)
+    stored = state.builder.constant(f"{node.output}/weights", weights)
+    return Accumulated(
+        operator,
+        name,
+        stored,
+        bias,
+        x.scale,
+        w.scales,
+        permutation,
+        channel,
+        node.output,
+        node.origin,
+    )
+
+
+def _check(
+    state: State,
+    operator: Conv2d | ConvTranspose2d | Dense,
+    weights: Array,
+    bias: Array,
+    origin: str,
+) -> None:
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    try:
+        check_accumulator(factors, bias, operator.zero_point, origin)
+    except ModelError as error:
+        raise UnrecognisedError(str(error)) from None
+
+
+def _int8_weights(constant: RealConstant, channel_axis: int) -> tuple[Array, int]:
+    """The weights as int8, and the zero point that is still to be subtracted from each: 0 when all
+    weights less theirs are int8.
+
+    Raises UnrecognisedError for another element type, and when the zero points differ and some
+    weight less its own is not int8.
+    """
+    values, count = constant.values, constant.values.shape[channel_axis]
+    if values.dtype not in (np.int8, np.uint8):
+        raise UnrecognisedError(f"weights are {values.dtype}; required int8 or uint8")
+    if constant.scales.size != 1 and (
+        constant.axis != channel_axis or constant.scales.size != count
+    ):
+        raise UnrecognisedError(
+            f"{constant.scales.size} weight scales along axis {constant.axis}; required one, or "
+            f"{count} along axis {channel_axis}"
+        )
+    shape = [1] * values.ndim
+    shape[channel_axis] = -1
+    shifted = values.astype(np.int64) - constant.zero_points.reshape(shape)
+    if shifted.min() >= -128 and shifted.max() <= 127:
+        return shifted.astype(np.int8), 0
+    if len(set(constant.zero_points.tolist())) > 1:
+        raise UnrecognisedError(
+            "weights less their zero points, which differ, reach "
+            f"{int(shifted.min())}..{int(shifted.max())}; required -128..127, or one zero point; "
+            "quantise the weights symmetrically (zero point 0 for int8)"
+        )
+    center = 128 if values.dtype == np.uint8 else 0
+    stored = (values.astype(np.int64) - center).astype(np.int8)
+    return stored, int(constant.zero_points[0]) - center
+
+
+def _require_image(w: RealConstant, dtype: DType) -> None:
+    if w.values.ndim != 4:
+        raise UnrecognisedError(f"{w.values.ndim - 2} spatial dimensions; required 2")
+    if dtype != DType.FLOAT32:
+        raise UnrecognisedError(f"sums in {dtype}; required float32")
+
+
+def _sides(pads: tuple[tuple[int, int], ...]) -> Pads:
+    (top, bottom), (left, right) = pads
+    if min(top, bottom, left, right) < 0:
+        raise UnrecognisedError(f"pads {pads}; required at least 0")
+    return top, left, bottom, right
+
+
+def _apart(weights: Array, dilations: tuple[int, ...], zero: int) -> Array:
+    """Weights [O, C, KH, KW] with taps that count as 0 between those of a dilated kernel."""
+    *outer, height, width = weights.shape
+    down, across = dilations
+    size = (*outer, (height - 1) * down + 1, (width - 1) * across + 1)
+    wide = np.full(size, zero, weights.dtype)
+    wide[:, :, ::down, ::across] = weights
+    return wide
+
+
+def _turned(w: RealConstant, groups: int) -> RealConstant:
+    """Weights [C, O / groups, KH, KW] as [O, C / groups, KH, KW], the first axis that of scales."""
+    channels, outputs, *kernel = w.values.shape
+    if w.scales.size > 1 and (w.axis != 1 or w.scales.size != outputs):
+        raise UnrecognisedError(
+            f"{w.scales.size} weight scales along axis {w.axis}; required one, or {outputs} along "
+            "axis 1"
+        )
+    apart = w.values.reshape(groups, channels // groups, outputs, *kernel)
+    values = apart.swapaxes(1, 2).reshape(groups * outputs, channels // groups, *kernel)
+    if w.scales.size == 1:
+        return replace(w, values=values, axis=0)
+    scales, zeros = np.tile(w.scales, groups), np.tile(w.zero_points, groups)
+    return RealConstant(values, scales.astype(F32), zeros, 0)

@@ -1,0 +1,197 @@
+"""Operators that move elements: Transpose, Reshape, Slice, PadTensor, Gather, Concatenate."""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ...ir import Node
+from ...operators.indexing import Gather
+from ...operators.integer.windows import Pad, Upsample2d
+from ...operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
+from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
+from .state import State, UnrecognisedError
+from .values import (
+    NCHW_TO_NHWC,
+    Floating,
+    Foreign,
+    Integer,
+    Joined,
+    Real,
+    RealConstant,
+    Value,
+    identity_order,
+)
+
+__all__ = [
+    "recognise_concatenate",
+    "recognise_gather",
+    "recognise_pad",
+    "recognise_reshape",
+    "recognise_slice",
+    "recognise_transpose",
+]
+
+
+def recognise_transpose(state: State, node: Node) -> Value:
+    """Kept as a permutation of the tensor's dimensions; nothing moves yet."""
+    operator = node.operator
+    assert isinstance(operator, Transpose)
+    value, order = state.value(node.inputs[0]), operator.permutation
+    if isinstance(value, RealConstant):
+        axis = order.index(value.axis) if value.scales.size > 1 else 0
+        return replace(value, values=value.values.transpose(order), axis=axis)
+    tensor = _stored(value)
+    permutation = tuple(order.index(axis) for axis in tensor.permutation)
+    return _with(value, replace(tensor, permutation=permutation))
+
+
+def recognise_reshape(state: State, node: Node) -> Value:
+    """Of a tensor in the model's order of dimensions."""
+    operator = node.operator
+    assert isinstance(operator, Reshape)
+    value = state.value(node.inputs[0])
+    if isinstance(value, RealConstant):
+        return _reshaped_constant(value, operator.shape)
+    tensor = _stored(value)
+    name = to_model_order(state.builder, tensor, node.origin)
+    if operator.shape != state.builder.types[name].shape:
+        name = state.builder.node(operator, (name,), node.output, node.origin)
+    permutation = identity_order(len(operator.shape))
+    return _with(value, replace(tensor, name=name, permutation=permutation))
+
+
+def _reshaped_constant(value: RealConstant, shape: tuple[int, ...]) -> RealConstant:
+    values, axis = value.values.reshape(shape), 0
+    if value.scales.size > 1:
+        old = value.values.shape
+        before, size = prod(old[: value.axis]), old[value.axis]
+        kept = [
+            place
+            for place, each in enumerate(shape)
+            if each == size and prod(shape[:place]) == before
+        ]
+        if not kept:
+            raise UnrecognisedError(
+                f"a constant of {list(old)} with scales along axis {value.axis} as {list(shape)}; "
+                "required that the axis stays"
+            )
+        axis = kept[0]
+    return replace(value, values=values, axis=axis)
+
+
+def recognise_slice(state: State, node: Node) -> Value:
+    """First, step and count along each dimension of the model."""
+    operator = node.operator
+    assert isinstance(operator, Slice)
+    value, tensor = state.integer(node.inputs[0])
+    starts, steps, shape = (
+        tuple(each[axis] for axis in tensor.permutation)
+        for each in (operator.starts, operator.steps, operator.shape)
+    )
+    if 0 in shape:
+        raise UnrecognisedError("nothing is left; required some elements")
+    if shape == state.builder.types[tensor.name].shape and all(step > 0 for step in steps):
+        return value
+    stored = Slice(starts, steps, shape)
+    name = state.builder.node(stored, (tensor.name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name))
+
+
+def recognise_concatenate(state: State, node: Node) -> Value:
+    """Of dequantised tensors, which the quantisation after it brings to one scale; or of stored
+    ones of one element type.
+    """
+    operator = node.operator
+    assert isinstance(operator, Concatenate)
+    values = [state.value(name) for name in node.inputs]
+    reals = [value for value in values if isinstance(value, Real)]
+    if len(reals) == len(values):
+        return Joined(tuple(reals), operator.axis)
+    tensors = [value for value in values if isinstance(value, Integer)]
+    if len(tensors) < len(values):
+        raise UnrecognisedError(
+            f"joins {', '.join(type(value).__name__ for value in values)}; required quantised "
+            "tensors"
+        )
+    return join_tensors(state.builder, tensors, operator.axis, node.output, node.origin)
+
+
+def recognise_pad(state: State, node: Node) -> Value:
+    """A border of one value around the image."""
+    operator = node.operator
+    assert isinstance(operator, PadTensor)
+    value = state.value(node.inputs[0])
+    tensor = _stored(value)
+    if isinstance(tensor, Floating) or len(tensor.permutation) != 4:
+        raise UnrecognisedError("required a quantised tensor of 4 dimensions")
+    before, after = operator.before, operator.after
+    if any((*before[:2], *after[:2])):
+        raise UnrecognisedError(
+            f"pads {[*before, *after]}; required borders of height and width only"
+        )
+    if operator.mode is not PadMode.CONSTANT:
+        raise UnrecognisedError(f"mode {operator.mode.value!r}; required 'constant'")
+    border = _border(state, node.inputs[1], value, tensor)
+    pad = Pad((before[2], before[3], after[2], after[3]), border)
+    name = to_nhwc(state.builder, tensor, node.origin)
+    name = state.builder.node(pad, (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
+    """The int8 value of the border."""
+    given = float(state.constant(name, "the border").reshape(-1)[0])
+    if not isinstance(value, Real):
+        return int(given) - 128 * tensor.unsigned
+    exact = given / float(value.scale)
+    nearest = round(exact) + value.zero_point if np.isfinite(exact) else 128
+    if nearest not in range(-128, 128) or abs(exact - round(exact)) > 1e-3:
+        raise UnrecognisedError(
+            f"the border {given!r} is not a value of its input's quantisation "
+            f"(scale {float(value.scale)!r}, zero point {value.zero_point})"
+        )
+    return nearest
+
+
+def recognise_gather(state: State, node: Node) -> Value:
+    """Each row or column of an image a whole number of times: a resize to the nearest."""
+    operator = node.operator
+    assert isinstance(operator, Gather)
+    value, tensor = state.integer(node.inputs[0])
+    shape = model_shape(state.builder, tensor)
+    indices = state.constant(node.inputs[1], "the index")
+    if len(shape) != 4 or operator.axis not in (2, 3) or indices.ndim != 1:
+        raise UnrecognisedError("picks elements; required whole rows or columns of an image")
+    size = shape[operator.axis]
+    factor = max(indices.size // size, 1)
+    if not np.array_equal(indices, np.repeat(np.arange(size), factor)):
+        raise UnrecognisedError(
+            f"scales {size} to {indices.size}; required whole factors of height and width, each "
+            "pixel that often"
+        )
+    name = to_nhwc(state.builder, tensor, node.origin)
+    factors = (factor, 1) if operator.axis == 2 else (1, factor)
+    name = state.builder.node(Upsample2d(factors), (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _stored(value: Value) -> Integer | Floating:
+    match value:
+        case Integer() | Floating():
+            return value
+        case Real(tensor=tensor):
+            return tensor
+        case Foreign(reason=reason):
+            raise UnrecognisedError(reason)
+        case _:
+            raise UnrecognisedError(
+                f"moves a {type(value).__name__}; required a quantised tensor; put QuantizeLinear "
+                "and DequantizeLinear in front of it"
+            )
+
+
+def _with(value: Value, tensor: Integer | Floating) -> Value:
+    if isinstance(value, Real) and isinstance(tensor, Integer):
+        return replace(value, tensor=tensor)
+    return tensor

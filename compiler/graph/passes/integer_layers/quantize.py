@@ -1,0 +1,190 @@
+"""Quantising a float value of the model: the integer operator it comes to.
+
+Source of the scales: ONNX Runtime's QLinear operators, each float32 operation in the order written.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.runtime import host
+
+from ...ir import GraphBuilder
+from ...operators.integer.conversions import Quantize
+from ...operators.integer.rules import Pair
+from ...operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...operators.integer.windows import AveragePool2d, Pad
+from ...operators.movement import Reshape
+from .average_within import average_within
+from .layouts import join_tensors, permuted, to_model_order
+from .state import State, UnrecognisedError
+from .values import (
+    F32,
+    Accumulated,
+    Array,
+    Averaged,
+    Floating,
+    Function,
+    Integer,
+    Joined,
+    Real,
+    Softmaxed,
+    Sum,
+    Value,
+    identity_order,
+)
+
+__all__ = ["code_points", "quantize"]
+
+
+def code_points(real: Real) -> Array:
+    """What each of the 256 int8 values stands for: float32[256]."""
+    return host.dequantize(np.arange(-128, 128), float(real.scale), real.zero_point)
+
+
+def quantize(
+    state: State, value: Value, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    """QuantizeLinear of ``value``: add the operators, the last with a name from ``stem``.
+
+    zero_point: of int8.  Raises UnrecognisedError for a value that has no integer operator.
+    """
+    graph = state.builder
+    match value:
+        case Floating(name=name, permutation=permutation):
+            operator = Quantize(float(scale), zero_point)
+            return Integer(graph.node(operator, (name,), stem, origin), permutation)
+        case Accumulated():
+            return _requantize(state, value, scale, zero_point, stem, origin)
+        case Sum():
+            return _add(graph, value, scale, zero_point, stem, origin)
+        case Averaged():
+            return _average(graph, value, scale, zero_point, stem, origin)
+        case Joined(parts=parts, axis=axis):
+            tensors = [
+                quantize(state, part, scale, zero_point, f"{stem}/part", origin) for part in parts
+            ]
+            return join_tensors(graph, tensors, axis, stem, origin)
+        case Softmaxed(real=real):
+            softmax = Softmax(float(real.scale), real.zero_point, float(scale), zero_point)
+            x = to_model_order(graph, real.tensor, origin)
+            name = graph.node(softmax, (x,), stem, origin)
+            return Integer(name, identity_order(len(real.tensor.permutation)))
+        case Real(tensor=tensor):
+            if value.scale == scale and value.zero_point == zero_point:
+                return tensor
+            return _lookup(graph, value, code_points(value), scale, zero_point, stem, origin)
+        case Function(real=real, values=values) if values.dtype == F32:
+            return _lookup(graph, real, values, scale, zero_point, stem, origin)
+        case _:
+            raise UnrecognisedError(
+                f"cannot quantise a {type(value).__name__}; required the result of a supported "
+                "operator on quantised tensors"
+            )
+
+
+def _requantize(
+    state: State,
+    value: Accumulated,
+    scale: np.float32,
+    zero_point: int,
+    stem: str,
+    origin: str,
+) -> Integer:
+    total, graph = _sum(state, value), state.builder
+    low, high = _limits(value, scale, zero_point)
+    channels = graph.types[total].shape[-1]
+    ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
+    scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
+    operator = Requantize(zero_point, low, high)
+    name = graph.node(operator, (total, scales), stem, origin)
+    return Integer(name, value.permutation)
+
+
+def _sum(state: State, value: Accumulated) -> str:
+    """The int32 sum of products and bias; one for all that quantise it."""
+    key = (value.operator, value.x, value.weights, value.bias.tobytes())
+    if key not in state.sums:
+        graph = state.builder
+        bias = graph.constant(f"{value.stem}/bias", value.bias.astype(np.int32))
+        inputs = (value.x, value.weights, bias)
+        name = graph.node(value.operator, inputs, f"{value.stem}/sum", value.origin)
+        state.sums[key] = name
+    return state.sums[key]
+
+
+def _add(
+    graph: GraphBuilder, value: Sum, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    a, b = value.a, value.b
+    low, high = _limits(value, scale, zero_point)
+    operator = Add(
+        a_ratio=float(a.scale / scale),
+        b_ratio=float(b.scale / scale),
+        a_zero_point=a.zero_point,
+        b_zero_point=b.zero_point,
+        zero_point=zero_point,
+        low=low,
+        high=high,
+        unsigned=a.tensor.unsigned and b.tensor.unsigned,
+    )
+    right = permuted(graph, b.tensor, a.tensor.permutation, origin)
+    name = graph.node(operator, (a.tensor.name, right), stem, origin)
+    return Integer(name, a.tensor.permutation)
+
+
+def _average(
+    graph: GraphBuilder, value: Averaged, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    """Where the scales agree, zero points only move the sum: ties round as those of the mean.
+
+    A mean half way between two int8 values may still come out one off ONNX Runtime's, whose float32
+    sum depends on the order of its terms.
+    """
+    real = value.real
+    x = permuted(graph, real.tensor, value.permutation, origin)
+    if any(value.pads) and value.counts:
+        x = graph.node(Pad(value.pads, real.zero_point), (x,), f"{stem}/pad", origin)
+
+    def pool(kernel: Pair) -> AveragePool2d:
+        area = F32(kernel[0] * kernel[1])
+        if value.rounds_mean and real.scale == scale:
+            shift, added, factor = real.zero_point - zero_point, 0, F32(1) / area
+        else:
+            shift, added, factor = real.zero_point, zero_point, real.scale / (scale * area)
+        return AveragePool2d(kernel, value.strides, shift, added, float(factor))
+
+    if not value.counts:
+        return Integer(average_within(graph, value, pool, x, stem, origin), value.permutation)
+    name = graph.node(pool(value.kernel), (x,), stem if value.keeps else f"{stem}/mean", origin)
+    if value.keeps:
+        return Integer(name, value.permutation)
+    shape = graph.types[name].shape
+    name = graph.node(Reshape((shape[0], shape[3])), (name,), stem, origin)
+    return Integer(name, identity_order(2))
+
+
+def _lookup(
+    graph: GraphBuilder,
+    real: Real,
+    values: Array,
+    scale: np.float32,
+    zero_point: int,
+    stem: str,
+    origin: str,
+) -> Integer:
+    table = host.quantize(values, float(scale), zero_point)
+    constant = graph.constant(f"{stem}/table", table)
+    name = graph.node(Lookup(), (real.tensor.name, constant), stem, origin)
+    return replace(real.tensor, name=name)
+
+
+def _limits(value: Accumulated | Sum, scale: np.float32, zero_point: int) -> tuple[int, int]:
+    """The int8 limits that a clip in real units comes to; rounding keeps order."""
+    low, high = -128, 127
+    if value.low > -np.inf:
+        low = max(low, int(np.rint(F32(value.low) / scale)) + zero_point)
+    if value.high < np.inf:
+        high = min(high, int(np.rint(F32(value.high) / scale)) + zero_point)
+    low = min(low, 127)
+    return low, max(high, low)

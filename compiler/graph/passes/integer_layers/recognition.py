@@ -1,0 +1,257 @@
+"""Integer layers of a graph: operators that dequantise, compute and quantise, as integer operators.
+
+    QuantizeLinear(Convolution(DequantizeLinear(x), w) + b)  ->  Requantize(Conv2d(x, w, b))
+    QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))  ->  Add(a, b)
+    QuantizeLinear(f(DequantizeLinear(x)))  ->  Lookup(x, table of f)
+
+and pools, means, softmax, joins, and what moves elements.  Each node is visited once, in order.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....dtypes import DType
+from ....errors import GraphError, ModelError, UnsupportedOperatorError
+from ...emitter import is_worth_folding
+from ...ir import Graph, Node
+from ...operators.contractions import Contract, Convolution
+from ...operators.indexing import Gather
+from ...operators.integer.conversions import Dequantize, Shift128
+from ...operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
+from ...operators.protocol import Fusion
+from ...operators.quantization import DequantizeLinear, QuantizeLinear
+from ...operators.reductions import Reduce
+from ...operators.rows import SoftmaxRows
+from ...operators.transposed import TransposedConvolution
+from ...operators.windows import WindowReduce
+from ...types import TensorType
+from .contractions import recognise_contract, recognise_convolution, recognise_transposed
+from .elementwise import recognise_elementwise
+from .layouts import to_model_order
+from .movement import (
+    recognise_concatenate,
+    recognise_gather,
+    recognise_pad,
+    recognise_reshape,
+    recognise_slice,
+    recognise_transpose,
+)
+from .quantize import quantize
+from .state import State, UnrecognisedError
+from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
+from .windows import recognise_reduce, recognise_softmax, recognise_window
+
+__all__ = ["Recognition", "is_quantized", "recognise"]
+
+HEAVY = (Convolution, Contract, TransposedConvolution)
+BYTES = (DType.INT8, DType.UINT8)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What of a graph integer layers compute.
+
+    graph: of integer operators; None unless they compute all of it.
+    reasons: of the nodes, by number, that are part of no integer layer; None where there is no
+    integer operator at all.
+    outputs: reasons of outputs that are not quantised, by name.
+    problem: the first of all reasons, with the node; None when there is a graph.
+    """
+
+    graph: Graph | None
+    reasons: Mapping[int, str | None]
+    outputs: Mapping[str, str]
+    problem: str | None
+
+    def require(self) -> Graph:
+        """The graph.  Raises UnsupportedOperatorError, saying why there is none."""
+        if self.graph is None:
+            raise UnsupportedOperatorError(str(self.problem))
+        return self.graph
+
+
+def is_quantized(graph: Graph) -> bool:
+    """Whether a node quantises or dequantises."""
+    kinds = (QuantizeLinear, DequantizeLinear)
+    return any(isinstance(node.operator, kinds) for node in graph.nodes)
+
+
+def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recognition:
+    """The integer layers of ``graph``.
+
+    kinds: what the model calls the operators of its nodes, by the nodes' names, for messages.
+    Raises ModelError for a graph with products that quantises nothing.
+    """
+    heavy = next((node for node in graph.nodes if isinstance(node.operator, HEAVY)), None)
+    if heavy is not None and not is_quantized(graph):
+        raise ModelError(
+            f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
+            "required an int8 model in QDQ or QLinear form; quantise the model first"
+        )
+    state = State(graph, dict(graph.constants))
+    for name in graph.inputs:
+        state.values[name] = _input(state, name, graph.types[name])
+    reasons: dict[int, str | None] = {}
+    problem = None
+    for number, node in enumerate(graph.nodes):
+        try:
+            if _fold(state, node):
+                continue
+            rule = _rule(node)
+            if rule is None:
+                reasons[number] = None
+            else:
+                state.values[node.output] = rule(state, node)
+                continue
+        except (UnrecognisedError, GraphError) as error:
+            reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
+        said = reasons[number] or f"there is no integer {type(node.operator).__name__}"
+        problem = problem or f"{_label(node, kinds)}: {said}"
+        for name in node.outputs:
+            state.values[name] = _entry(state, name, node)
+    outputs = {name: reason for name in graph.outputs if (reason := _unquantized(state, name))}
+    problem = problem or next(iter(outputs.values()), None)
+    found = None if problem else _with_outputs(state)
+    return Recognition(found, reasons, outputs, problem)
+
+
+def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
+    kind = (kinds or {}).get(node.origin, type(node.operator).__name__)
+    return f"node {node.origin!r} ({kind})"
+
+
+def _input(state: State, name: str, kind: TensorType) -> Value:
+    """An input of the graph, which stays one of the new graph."""
+    state.builder.input(name, kind)
+    if kind.dtype not in (*BYTES, DType.FLOAT32):
+        return Foreign(f"input {name!r} is {kind.dtype}; required int8, uint8 or float32")
+    if not kind.rank or 0 in kind.shape:
+        return Foreign(f"input {name!r} has shape {list(kind.shape)}; required some elements")
+    if kind.shape[0] != 1:
+        return Foreign(f"input {name!r} has batch {kind.shape[0]}; required 1")
+    if kind.dtype == DType.FLOAT32:
+        return Floating(name, identity_order(kind.rank))
+    return _stored(state, name, name, kind)
+
+
+def _stored(state: State, name: str, stem: str, kind: TensorType) -> Integer:
+    unsigned = kind.dtype == DType.UINT8
+    if unsigned:
+        name = state.builder.node(Shift128("int8"), (name,), stem, stem)
+    return Integer(name, identity_order(kind.rank), unsigned)
+
+
+def _entry(state: State, name: str, node: Node) -> Value:
+    """The result of a node that is part of no integer layer: bytes may be read by one."""
+    kind = state.source.types[name]
+    if kind.dtype in BYTES and kind.rank and kind.shape[0] == 1 and kind.elements:
+        return _stored(state, state.builder.input(f"entry {name}", kind), name, kind)
+    return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
+
+
+def _fold(state: State, node: Node) -> bool:
+    """Whether the node's inputs are constants; then its results are."""
+    known = [name in state.arrays for name in node.inputs]
+    real = [isinstance(state.values.get(name), RealConstant) for name in node.inputs]
+    if not all(a or b for a, b in zip(known, real, strict=True)):
+        return False
+    operator = node.operator
+    if isinstance(operator, DequantizeLinear):
+        x, scale, zero = (state.arrays[name] for name in node.inputs)
+        scales = scale.astype(F32).reshape(-1)
+        if not np.all(np.isfinite(scales)) or np.any(scales <= 0):
+            raise UnrecognisedError("scales must be finite and above 0")
+        zeros = np.broadcast_to(zero.astype(np.int64).reshape(-1), scales.shape)
+        state.values[node.output] = RealConstant(x, scales, zeros, operator.axis)
+        return True
+    if any(real) and isinstance(operator, Transpose | Reshape):
+        return False
+    given = [state.source.types[name] for name in node.inputs]
+    if not is_worth_folding([state.source.types[name] for name in node.outputs], given):
+        raise UnrecognisedError("a large constant")
+    arrays = [state.constant(name, "operand") for name in node.inputs]
+    state.arrays.update(zip(node.outputs, operator.evaluate(arrays), strict=True))
+    return True
+
+
+def _quantize(state: State, node: Node) -> Value:
+    """Bytes of what the nodes before computed."""
+    value = state.value(node.inputs[0])
+    if isinstance(value, Foreign):
+        raise UnrecognisedError(value.reason)
+    kind = state.quantized_as(node)
+    tensor = quantize(state, value, kind.scale, kind.zero_point, node.output, node.origin)
+    return Integer(tensor.name, tensor.permutation, kind.unsigned)
+
+
+def _dequantize(state: State, node: Node) -> Value:
+    """The real tensor of bytes."""
+    value = state.value(node.inputs[0])
+    if not isinstance(value, Integer):
+        reason = value.reason if isinstance(value, Foreign) else "its input is not int8 or uint8"
+        raise UnrecognisedError(reason)
+    kind = state.quantized_as(node)
+    return Real(value, kind.scale, kind.zero_point)
+
+
+Rule = Callable[[State, Node], Value]
+
+RULES: Mapping[type, Rule] = {
+    Concatenate: recognise_concatenate,
+    Contract: recognise_contract,
+    Convolution: recognise_convolution,
+    DequantizeLinear: _dequantize,
+    Gather: recognise_gather,
+    PadTensor: recognise_pad,
+    QuantizeLinear: _quantize,
+    Reduce: recognise_reduce,
+    Reshape: recognise_reshape,
+    Slice: recognise_slice,
+    SoftmaxRows: recognise_softmax,
+    TransposedConvolution: recognise_transposed,
+    Transpose: recognise_transpose,
+    WindowReduce: recognise_window,
+}
+
+
+def _rule(node: Node) -> Rule | None:
+    if node.operator.fusion is Fusion.ELEMENTWISE:
+        return recognise_elementwise
+    return RULES.get(type(node.operator))
+
+
+def _unquantized(state: State, name: str) -> str | None:
+    """Why integer layers do not give an output; None when they do."""
+    value = state.values.get(name)
+    if isinstance(value, Integer | Real):
+        return None
+    if isinstance(value, Foreign):
+        return f"output {name!r}: {value.reason}"
+    return (
+        f"output {name!r} is a float tensor that was not quantised; quantise the model first, its "
+        "outputs included"
+    )
+
+
+def _with_outputs(state: State) -> Graph:
+    """The new graph with the model's outputs, under their names and in the model's form."""
+    builder = state.builder
+    made: list[str] = []
+    for name in state.source.outputs:
+        value = state.values[name]
+        assert isinstance(value, Integer | Real)
+        tensor = value.tensor if isinstance(value, Real) else value
+        stored = to_model_order(builder, tensor, name)
+        if isinstance(value, Real):
+            operator = Dequantize(float(value.scale), value.zero_point)
+            stored = builder.node(operator, (stored,), name, name)
+        elif tensor.unsigned:
+            stored = builder.node(Shift128("uint8"), (stored,), name, name)
+        made.append(stored)
+    exported: dict[str, str] = {}
+    for stored, name in zip(made, state.source.outputs, strict=True):
+        if name not in exported.values():
+            exported[stored] = builder.export(exported.get(stored, stored), name)
+    return builder.build(state.source.outputs)

@@ -1,0 +1,125 @@
+"""The graph of integer operators so far, and what each tensor of the model's graph is in it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....dtypes import DType
+from ...ir import Graph, GraphBuilder, Node
+from .values import F32, Array, Integer, Real, RealConstant, Value
+
+__all__ = ["QuantizedAs", "State", "UnrecognisedError"]
+
+
+class UnrecognisedError(Exception):
+    """Why a node is part of no integer layer: what was found and what is required."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedAs:
+    """A tensor's quantisation in the model: scale, zero point of int8, and whether it is uint8."""
+
+    scale: np.float32
+    zero_point: int
+    unsigned: bool
+
+
+@dataclass(slots=True)
+class State:
+    """source: the model's graph.  builder: of the graph of integer operators.
+
+    values: what the source's tensors are; arrays: the constant ones.
+    sums: sums of products that the new graph has, by what determines them.
+    """
+
+    source: Graph
+    arrays: dict[str, Array]
+    builder: GraphBuilder = field(default_factory=GraphBuilder)
+    values: dict[str, Value] = field(default_factory=dict)
+    sums: dict[tuple[object, ...], str] = field(default_factory=dict)
+
+    def array(self, name: str) -> Array | None:
+        """The value of a constant tensor, dequantised if need be; None of others."""
+        if name in self.arrays:
+            return self.arrays[name]
+        value = self.values.get(name)
+        return value.real() if isinstance(value, RealConstant) else None
+
+    def constant(self, name: str, what: str) -> Array:
+        """The value of a tensor that must be a constant.
+
+        Raises UnrecognisedError.
+        """
+        found = self.array(name)
+        if found is None:
+            raise UnrecognisedError(f"{what} {name!r} is computed; required a constant")
+        return found
+
+    def value(self, name: str) -> Value:
+        """What a tensor is that is no float constant.
+
+        Raises UnrecognisedError.
+        """
+        if name in self.arrays:
+            raise UnrecognisedError(
+                f"input {name!r} is a {self.arrays[name].dtype} constant; required int8 through "
+                "DequantizeLinear; quantise the model first"
+            )
+        return self.values[name]
+
+    def real(self, name: str) -> Real:
+        """A tensor that must be a dequantised one.
+
+        Raises UnrecognisedError.
+        """
+        value = self.value(name)
+        if not isinstance(value, Real):
+            raise UnrecognisedError(
+                f"input {name!r} is not quantised; required QuantizeLinear and DequantizeLinear "
+                "in front of it"
+            )
+        return value
+
+    def weights(self, name: str) -> RealConstant:
+        """A tensor that must be a dequantised constant.
+
+        Raises UnrecognisedError.
+        """
+        constant = self.value(name)
+        if not isinstance(constant, RealConstant):
+            raise UnrecognisedError(
+                f"its weights {name!r} are computed; required an int8 constant with "
+                "DequantizeLinear"
+            )
+        return constant
+
+    def integer(self, name: str) -> tuple[Value, Integer]:
+        """A tensor that must be stored, perhaps dequantised; and how it is stored.
+
+        Raises UnrecognisedError.
+        """
+        value = self.value(name)
+        tensor = value.tensor if isinstance(value, Real) else value
+        if not isinstance(tensor, Integer):
+            raise UnrecognisedError(
+                f"its input {name!r} is not quantised; required QuantizeLinear and "
+                "DequantizeLinear in front of it"
+            )
+        return value, tensor
+
+    def quantized_as(self, node: Node) -> QuantizedAs:
+        """How a QuantizeLinear or DequantizeLinear stores a whole tensor.
+
+        Raises UnrecognisedError for a list of scales, another element type, or a scale of no sense.
+        """
+        _, scale_name, zero_name = node.inputs
+        scale = self.constant(scale_name, "scale").astype(F32).reshape(-1)
+        zero = self.constant(zero_name, "zero point").reshape(-1)
+        if scale.size != 1 or zero.size != 1:
+            raise UnrecognisedError(f"an activation with {scale.size} scales; required one")
+        if not np.isfinite(scale[0]) or scale[0] <= 0:
+            raise UnrecognisedError(f"scale {scale[0]}; required above 0")
+        if str(zero.dtype) not in (DType.INT8, DType.UINT8):
+            raise UnrecognisedError(f"quantises to {zero.dtype}; required int8 or uint8")
+        unsigned = str(zero.dtype) == DType.UINT8
+        return QuantizedAs(scale[0], int(zero[0]) - 128 * unsigned, unsigned)

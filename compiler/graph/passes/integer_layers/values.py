@@ -1,0 +1,215 @@
+"""What stands for each tensor of a graph while its integer layers are recognised.
+
+A quantised model computes on real tensors that were just dequantised and will be quantised at once.
+While the pass walks the graph each tensor is one of the values below; ``quantize`` turns a real one
+into an integer operator.  Zero points are those of int8: of uint8 less 128.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ...operators.integer.rules import Pads, Pair
+from ...operators.windows import WindowReduce
+
+__all__ = [
+    "F32",
+    "NCHW_TO_NHWC",
+    "Accumulated",
+    "Array",
+    "Averaged",
+    "Floating",
+    "Foreign",
+    "Function",
+    "Integer",
+    "Joined",
+    "Real",
+    "RealConstant",
+    "Softmaxed",
+    "Sum",
+    "Totals",
+    "Value",
+    "WindowSums",
+    "identity_order",
+]
+
+Array = NDArray[Any]
+F32 = np.float32
+NCHW_TO_NHWC = (0, 2, 3, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A tensor of the new graph, int8.
+
+    permutation: dimension ``i`` of what is stored is dimension ``permutation[i]`` of the model's.
+    unsigned: the model's tensor is uint8, 128 more than what is stored.
+    """
+
+    name: str
+    permutation: tuple[int, ...]
+    unsigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Floating:
+    """A float32 input, before it is quantised; ``permutation`` as of ``Integer``."""
+
+    name: str
+    permutation: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A tensor that no integer layer computes or reads, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """``(tensor - zero_point) * scale``, per tensor."""
+
+    tensor: Integer
+    scale: np.float32
+    zero_point: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealConstant:
+    """``(values - zero_points) * scales`` along ``axis``: weights and biases.
+
+    scales, zero_points: one, or one an index of ``axis``.
+    """
+
+    values: Array
+    scales: NDArray[np.float32]
+    zero_points: NDArray[np.int64]
+    axis: int
+
+    def real(self) -> Array:
+        """float32, in the shape of ``values``."""
+        shape = [1] * self.values.ndim
+        if self.scales.size > 1:
+            shape[self.axis] = -1
+        scales, zeros = self.scales.reshape(shape), self.zero_points.reshape(shape)
+        found = (self.values.astype(np.int64) - zeros).astype(F32) * scales
+        return np.asarray(found.reshape(self.values.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accumulated:
+    """Sum of products of ``x`` and constant ``weights``, and ``bias``; then a clip to
+    ``low..high`` in real units.
+
+    x, weights: tensors of the new graph.  bias: int64[O].  w_scales: one, or one a channel.
+    permutation, channel: as of ``Integer``, of the sum; the model's dimension of its channels.
+    origin: the model's node.  stem: what its tensors' names begin with.
+    """
+
+    operator: Conv2d | ConvTranspose2d | Dense
+    x: str
+    weights: str
+    bias: Array
+    x_scale: np.float32
+    w_scales: NDArray[np.float32]
+    permutation: tuple[int, ...]
+    channel: int
+    stem: str
+    origin: str
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Sum of two dequantised tensors, then a clip."""
+
+    a: Real
+    b: Real
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSums:
+    """Sums of windows of a dequantised image, not divided yet."""
+
+    real: Real
+    operator: WindowReduce
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over ``axes`` of a dequantised tensor, not divided yet; they stay as 1 if ``keeps``."""
+
+    real: Real
+    axes: tuple[int, ...]
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """Average over windows of a dequantised tensor, padded with zeros that count, or do not.
+
+    permutation: the model's dimensions as batch, height, width, channels.
+    rounds_mean: the zero point is added to the mean before it is rounded (AveragePool), not after
+    (GlobalAveragePool).  keeps: height and width stay as dimensions of size 1.
+    """
+
+    real: Real
+    permutation: tuple[int, ...]
+    kernel: Pair
+    strides: Pair
+    pads: Pads
+    rounds_mean: bool
+    keeps: bool = True
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Dequantised tensors one after the other along dimension ``axis`` of the model."""
+
+    parts: tuple[Real, ...]
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Softmaxed:
+    """Softmax over the last dimension of a dequantised tensor."""
+
+    real: Real
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of each element of a dequantised tensor: its 256 results, by the int8 value."""
+
+    real: Real
+    values: Array
+
+
+Value = (
+    Integer
+    | Floating
+    | Foreign
+    | Real
+    | RealConstant
+    | Accumulated
+    | Sum
+    | WindowSums
+    | Totals
+    | Averaged
+    | Joined
+    | Softmaxed
+    | Function
+)
+
+
+def identity_order(rank: int) -> tuple[int, ...]:
+    """The permutation that moves nothing."""
+    return tuple(range(rank))

@@ -1,0 +1,131 @@
+"""Pooling, means and softmax: WindowReduce, Reduce and the division after them, SoftmaxRows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...ir import Node
+from ...operators.integer.rules import Pads, Pair
+from ...operators.integer.windows import MaxPool2d
+from ...operators.reductions import Reduce, ReduceFunction
+from ...operators.rows import SoftmaxRows
+from ...operators.windows import WindowFunction, WindowReduce
+from .layouts import model_shape, permuted, to_nhwc
+from .state import State, UnrecognisedError
+from .values import (
+    F32,
+    NCHW_TO_NHWC,
+    Array,
+    Averaged,
+    Real,
+    Softmaxed,
+    Totals,
+    Value,
+    WindowSums,
+)
+
+__all__ = ["divided", "recognise_reduce", "recognise_softmax", "recognise_window"]
+
+
+def recognise_window(state: State, node: Node) -> Value:
+    """The maximum or the sum of each window."""
+    operator = node.operator
+    assert isinstance(operator, WindowReduce)
+    if operator.axes != (2, 3):
+        raise UnrecognisedError(f"windows over axes {list(operator.axes)}; required an image")
+    if operator.dilations != (1, 1):
+        raise UnrecognisedError(f"dilations {list(operator.dilations)}; required 1")
+    if operator.function is not WindowFunction.MAX:
+        return WindowSums(state.real(node.inputs[0]), operator)
+    value, tensor = state.integer(node.inputs[0])
+    name = to_nhwc(state.builder, tensor, node.origin)
+    pool = MaxPool2d(_pair(operator.kernel), _pair(operator.strides), _sides(operator))
+    name = state.builder.node(pool, (name,), node.output, node.origin)
+    pooled = replace(tensor, name=name, permutation=NCHW_TO_NHWC)
+    return replace(value, tensor=pooled) if isinstance(value, Real) else pooled
+
+
+def recognise_reduce(state: State, node: Node) -> Value:
+    """The sum over dimensions, which a division makes a mean."""
+    operator = node.operator
+    assert isinstance(operator, Reduce)
+    if operator.function is not ReduceFunction.SUM:
+        raise UnrecognisedError(
+            f"the {operator.function.value} over axes {list(operator.axes)}; required the mean "
+            "over height and width"
+        )
+    return Totals(state.real(node.inputs[0]), operator.axes, operator.keep)
+
+
+def recognise_softmax(state: State, node: Node) -> Value:
+    """Softmax over the last dimension."""
+    operator = node.operator
+    assert isinstance(operator, SoftmaxRows)
+    if operator.logarithm:
+        raise UnrecognisedError("the logarithm of softmax; required softmax")
+    return Softmaxed(state.real(node.inputs[0]))
+
+
+def divided(state: State, sums: WindowSums | Totals, divisor: Array, origin: str) -> Averaged:
+    """Sums as means, if ``divisor`` says how many elements each is of.
+
+    Raises UnrecognisedError.
+    """
+    if isinstance(sums, Totals):
+        return _mean(state, sums, divisor, origin)
+    operator, kernel = sums.operator, _pair(sums.operator.kernel)
+    wrong = UnrecognisedError("sums of windows divided by other than their sizes")
+    if divisor.size == 1 and divisor.reshape(-1)[0] == kernel[0] * kernel[1]:
+        counts = True
+    else:
+        _, _, height, width = model_shape(state.builder, sums.real.tensor)
+        plane = replace(operator, axes=(0, 1)).evaluate([np.ones((height, width), F32)])[0]
+        if divisor.size not in (1, plane.size) or not np.array_equal(
+            np.broadcast_to(divisor.reshape(divisor.shape[-2:]), plane.shape), plane
+        ):
+            raise wrong
+        counts = False
+    return Averaged(
+        sums.real,
+        NCHW_TO_NHWC,
+        kernel,
+        _pair(operator.strides),
+        _sides(operator),
+        rounds_mean=True,
+        counts=counts,
+    )
+
+
+def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged:
+    rank, axes = len(totals.real.tensor.permutation), totals.axes
+    if rank != 4 or len(axes) != 2 or 0 in axes:
+        raise UnrecognisedError(
+            f"axes {list(axes)} of {rank}; required the height and width of an image"
+        )
+    (channels,) = {1, 2, 3} - set(axes)
+    order = (0, axes[0], axes[1], channels)
+    name = permuted(state.builder, totals.real.tensor, order, origin)
+    _, height, width, _ = state.builder.types[name].shape
+    if divisor.size != 1 or divisor.reshape(-1)[0] != height * width:
+        raise UnrecognisedError("a sum divided by other than the number of its elements")
+    kernel = (height, width)
+    return Averaged(
+        totals.real,
+        order,
+        kernel,
+        kernel,
+        (0, 0, 0, 0),
+        rounds_mean=False,
+        keeps=totals.keeps,
+    )
+
+
+def _pair(values: tuple[int, ...]) -> Pair:
+    return values[0], values[1]
+
+
+def _sides(operator: WindowReduce) -> Pads:
+    (top, bottom), (left, right) = operator.pads
+    if min(top, bottom, left, right) < 0:
+        raise UnrecognisedError(f"pads {operator.pads}; required at least 0")
+    return top, left, bottom, right

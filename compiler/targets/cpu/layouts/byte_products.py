@@ -1,0 +1,119 @@
+"""Products in int32 of bytes as they are, for instructions that multiply uint8 by int8.
+
+    convolution(int32(x) - z, w)  ->  convolution(pad(x', z'), w) - z' * sum(w)
+    (int32(a) - z) @ w            ->  a' @ w - z' * sum(w)
+
+``w`` are constant weights that fit int8; ``x'`` is ``x``, with ``z'`` its zero point, or, of int8,
+both raised by 128 to uint8.  Convolutions of few channels stay: a vector would be mostly empty.
+Operands become bytes, which no pattern matches again, so the pass ends.
+"""
+
+from dataclasses import dataclass, replace
+
+from ....dtypes import DType
+from ....graph.emitter import Emitter
+from ....graph.formulas import Term
+from ....graph.ir import Graph, Node
+from ....graph.operators.contractions import Contract, Convolution
+from ....graph.operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
+from ....graph.passes.eliminate_dead import EliminateDead
+from ....graph.rebuild import Rebuilding
+
+__all__ = ["ByteProducts"]
+
+FEWEST_CHANNELS = 8
+"""For convolutions of bytes, which fill up to 16 channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteProducts:
+    """See the module's docstring."""
+
+    name: str = "byte_products"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        producers = {name: node for node in graph.nodes for name in node.outputs}
+        found = {
+            node.output: bytes_
+            for node in graph.nodes
+            if _takes_bytes(graph, node) and (bytes_ := _bytes(graph, producers, node.inputs[0]))
+        }
+        if not found:
+            return graph
+        rebuilding = Rebuilding(graph)
+        emitter = Emitter(rebuilding.builder)
+        for node in graph.nodes:
+            if node.output not in found:
+                rebuilding.copy(node)
+                continue
+            emitter.origin = node.origin
+            x, zero = (
+                None if name is None else Term(emitter, emitter.tensor(rebuilding.tensor(name)))
+                for name in found[node.output]
+            )
+            assert x is not None
+            w = Term(emitter, emitter.tensor(rebuilding.tensor(node.inputs[1]))).cast(DType.INT8)
+            offset = x.constant(0, DType.INT32) if zero is None else zero.reshape()
+            if x.dtype == DType.INT8:
+                flipped = x.binary(BinaryFunction.XOR, -128)
+                x = Term(emitter, emitter.emit(Bitcast(DType.UINT8), flipped.tensor))
+                offset = offset + 128
+            rebuilding.replace(node, (_product(node, x, offset, w).tensor.name,))
+        return EliminateDead().run(rebuilding.build())
+
+
+def _takes_bytes(graph: Graph, node: Node) -> bool:
+    """Whether the node is a product whose weights are constant and fit int8."""
+    operator = node.operator
+    if not isinstance(operator, Convolution | Contract) or operator.dtype != DType.INT32:
+        return False
+    weights = graph.constants.get(node.inputs[-1])
+    if len(node.inputs) != 2 or weights is None or not weights.size:
+        return False
+    if isinstance(operator, Convolution):
+        dense = operator.groups == 1 and min(weights.shape[:2]) >= FEWEST_CHANNELS
+        if not dense or set(operator.expansions) != {1}:
+            return False
+    elif weights.ndim != 2 or not _is_matrix_product(operator):
+        return False
+    return bool(weights.min() >= -128 and weights.max() <= 127)
+
+
+def _is_matrix_product(operator: Contract) -> bool:
+    """Whether the rows of the second operand are summed over, its columns the result's last."""
+    rows, columns = operator.operands[1]
+    summed = [((label, 1),) for label in operator.summed]
+    return summed == [rows] and operator.output[-1:] == (columns,)
+
+
+def _bytes(graph: Graph, producers: dict[str, Node], name: str) -> tuple[str, str | None] | None:
+    """The bytes whose difference from a zero point ``name`` is, and the zero point if any."""
+    node, zero = producers.get(name), None
+    if node and isinstance(node.operator, Binary):
+        if node.operator.function is not BinaryFunction.SUB:
+            return None
+        zero = node.inputs[1]
+        if graph.types[zero].elements != 1:
+            return None
+        node = producers.get(node.inputs[0])
+    if node is None or not isinstance(node.operator, Cast):
+        return None
+    (x,) = node.inputs
+    return (x, zero) if graph.types[x].dtype in (DType.INT8, DType.UINT8) else None
+
+
+def _product(node: Node, x: Term, offset: Term, w: Term) -> Term:
+    context = x.context
+    wide = w.cast(DType.INT32)
+    if isinstance(node.operator, Contract):
+        total = Term(context, context.emit(node.operator, x.tensor, w.tensor))
+        return total - offset * wide.sum(0)
+    operator = node.operator
+    assert isinstance(operator, Convolution)
+    pads = operator.pads
+    x = x.pad([(0, 0), (0, 0), *pads], offset.cast(DType.UINT8))
+    plain = replace(operator, pads=((0, 0),) * len(pads))
+    total = Term(context, context.emit(plain, x.tensor, w.tensor))
+    sums = wide.sum(*range(1, w.rank))
+    return total - (offset * sums).reshape(-1, *(1,) * len(pads))

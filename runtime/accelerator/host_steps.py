@@ -1,0 +1,125 @@
+"""Steps that the host takes before and after a launch, as a module holds them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import host
+from ..errors import ModuleError
+
+__all__ = [
+    "Dequantize",
+    "HostStep",
+    "Quantize",
+    "Reshape",
+    "Shift128",
+    "Softmax",
+    "Transpose",
+]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize:
+    """float32 to int8 (``host.quantize``)."""
+
+    scale: float
+    zero_point: int
+
+    def __post_init__(self) -> None:
+        _require_quantization(self.scale, self.zero_point)
+
+    def run(self, x: Array) -> Array:
+        """Raises InputError for NaN."""
+        return host.quantize(x, self.scale, self.zero_point)
+
+
+@dataclass(frozen=True, slots=True)
+class Dequantize:
+    """int8 to float32 (``host.dequantize``)."""
+
+    scale: float
+    zero_point: int
+
+    def __post_init__(self) -> None:
+        _require_quantization(self.scale, self.zero_point)
+
+    def run(self, x: Array) -> Array:
+        """``(x - zero_point) * scale``."""
+        return host.dequantize(x, self.scale, self.zero_point)
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """int8 to int8 over the last dimension (``host.softmax``)."""
+
+    x_scale: float
+    x_zero_point: int
+    scale: float
+    zero_point: int
+
+    def __post_init__(self) -> None:
+        _require_quantization(self.x_scale, self.x_zero_point)
+        _require_quantization(self.scale, self.zero_point)
+
+    def run(self, x: Array) -> Array:
+        """Probabilities, quantised."""
+        return host.softmax(x, self.x_scale, self.x_zero_point, self.scale, self.zero_point)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift128:
+    """uint8 to int8 by subtracting 128, or back; ``to`` is "int8" or "uint8"."""
+
+    to: str
+
+    def __post_init__(self) -> None:
+        if self.to not in ("int8", "uint8"):
+            raise ModuleError(f"shift128 to {self.to!r}; required int8 or uint8")
+
+    def run(self, x: Array) -> Array:
+        """The same bytes, with their highest bit inverted."""
+        return host.shift128(x, self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The same elements in another shape."""
+
+    shape: tuple[int, ...]
+
+    def run(self, x: Array) -> Array:
+        """A view where there can be one."""
+        try:
+            return x.reshape(self.shape)
+        except (ValueError, OverflowError):
+            raise ModuleError(
+                f"the host cannot reshape {list(x.shape)} to {list(self.shape)}; compile it again"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose:
+    """Dimension ``permutation[n]`` becomes dimension ``n``."""
+
+    permutation: tuple[int, ...]
+
+    def run(self, x: Array) -> Array:
+        """A contiguous copy."""
+        if sorted(self.permutation) != list(range(x.ndim)):
+            raise ModuleError(
+                f"the host cannot permute {x.ndim} dimensions by {list(self.permutation)}; "
+                "compile it again"
+            )
+        return np.ascontiguousarray(x.transpose(self.permutation))
+
+
+HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose
+
+
+def _require_quantization(scale: float, zero_point: int) -> None:
+    if not 0 < scale < float(np.finfo(np.float32).max) or not -(2**31) <= zero_point < 2**31:
+        raise ModuleError(f"scale {scale}, zero point {zero_point}; required scale > 0, int32")

@@ -1,0 +1,75 @@
+"""What a module remembers of how its tensors lie in memory, so that a run can be looked into."""
+
+from dataclasses import dataclass
+
+__all__ = ["GridLayout", "ImageLayout", "Memories", "TensorPlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLayout:
+    """Rows of an image's bytes, ``pitch`` apart, of which words are windows.
+
+    Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
+    byte.  transposed: rows are columns of the tensor.
+    """
+
+    step: int
+    lead: int
+    row_bytes: int
+    pitch: int
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GridLayout:
+    """Pixels of an image of ``height`` x ``width`` from ``start`` on, ``steps`` apart."""
+
+    height: int
+    width: int
+    start: tuple[int, int]
+    steps: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TensorPlace:
+    """A tensor int8[1, H, W, C] or int8[1, C] of the model's graph, and how it lies.
+
+    root: the tensor it is part of, perhaps itself; its blocks are those of the root, from
+    ``first_block`` on.  addend: another tensor takes its place.  halo: top, left, bottom, right;
+    fill: its value.  places: lane of each channel, counted over blocks.  grid: of a part with some
+    of the root's pixels, which.  address: of its root in DRAM, where it has no halo; None when it
+    never is there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    root: str
+    addend: bool
+    first_block: int
+    blocks: int
+    channels: int
+    height: int
+    width: int
+    halo: tuple[int, int, int, int]
+    fill: int | None
+    places: tuple[int, ...] | None
+    grid: GridLayout | None
+    address: int | None
+    image: ImageLayout | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """Where the instructions of a program put things.
+
+    frames: for each instruction that writes part of a tensor: instruction, number of the tensor,
+    word, row_words, block_words, and the origin's block, row and column.
+    constants: for each LOAD of a part of a constant: instruction, name, place.
+    weights: by layer, the shape of its tiles: output blocks, input blocks, rows, columns, output
+    and input lanes; None for a layer without.
+    """
+
+    tensors: tuple[TensorPlace, ...]
+    frames: tuple[tuple[int, int, int, int, int, int, int, int], ...]
+    constants: tuple[tuple[int, str, tuple[int, ...]], ...]
+    weights: tuple[tuple[int, ...] | None, ...]

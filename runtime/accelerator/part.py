@@ -1,0 +1,268 @@
+"""A part of a module that an accelerator runs: one program, and how the host serves it."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.program import program_from_bytes
+
+from ..errors import DeviceError, ModuleError
+from ..host import pack, pack_rows, unpack
+from ..manifest import Content
+from ..module import Module
+from ..tensors import TensorSignature
+from .host_steps import HostStep
+from .layouts import Memories
+
+__all__ = [
+    "AcceleratorPart",
+    "Blocks",
+    "LayerFigures",
+    "PartInput",
+    "PartOutput",
+    "Rows",
+    "accelerator_part",
+]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A tensor of int8 as ``[channel blocks, height, width, lanes]``; channels beyond the last are
+    0.
+    """
+
+    blocks: int
+    height: int
+    width: int
+    lanes: int
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Of the tensor in memory."""
+        return self.blocks, self.height, self.width, self.lanes
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.blocks * self.height * self.width * self.lanes
+
+    def pack(self, x: Array) -> Array:
+        """int8[1, H, W, C] or int8[1, C] as it lies in memory."""
+        return pack(x, self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An image int8[1, H, W, C] as ``rows`` rows of pixels, ``pitch`` bytes apart.
+
+    transposed: rows are columns of the image.
+    """
+
+    rows: int
+    pitch: int
+    transposed: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.rows * self.pitch
+
+    def pack(self, x: Array) -> Array:
+        """int8[1, H, W, C] as it lies in memory."""
+        return pack_rows(x, self.pitch, self.transposed)
+
+
+@dataclass(frozen=True, slots=True)
+class PartInput:
+    """A tensor that the part takes, the steps the host takes with it, and where it then lies."""
+
+    tensor: TensorSignature
+    steps: tuple[HostStep, ...]
+    address: int
+    layout: Blocks | Rows
+
+    def place(self, x: Array, dram: NDArray[np.uint8]) -> None:
+        """Put the tensor into ``dram``.
+
+        Raises InputError for NaN that is to be quantised, ModuleError for steps that do not fit.
+        """
+        for step in self.steps:
+            x = step.run(x)
+        if x.dtype != np.int8 or x.ndim not in (2, 4) or len(x) != 1:
+            raise ModuleError(
+                f"input {self.tensor.name!r} becomes {x.dtype}{list(x.shape)}; required int8 of "
+                "one image; compile it again"
+            )
+        found = self.layout.pack(x).reshape(-1).view(np.uint8)
+        if found.size != self.layout.size:
+            raise ModuleError(
+                f"input {self.tensor.name!r} takes {found.size} bytes, not {self.layout.size}; "
+                "compile it again"
+            )
+        dram[self.address : self.address + found.size] = found
+
+
+@dataclass(frozen=True, slots=True)
+class PartOutput:
+    """A tensor that the part gives: where its int8 of ``shape`` lies, and the steps after."""
+
+    tensor: TensorSignature
+    address: int
+    layout: Blocks
+    shape: tuple[int, ...]
+    steps: tuple[HostStep, ...]
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for a shape that its blocks do not hold."""
+        layout = self.layout
+        image = (1, 1) if len(self.shape) == 2 else self.shape[1:3]
+        held = layout.blocks * layout.lanes
+        if (
+            len(self.shape) not in (2, 4)
+            or self.shape[0] != 1
+            or image != (layout.height, layout.width)
+            or not held - layout.lanes < self.shape[-1] <= held
+        ):
+            raise ModuleError(f"{layout} holds no tensor of shape {list(self.shape)}")
+
+    def take(self, dram: NDArray[np.uint8]) -> Array:
+        """The tensor that is in ``dram``.
+
+        Raises ModuleError for steps that do not fit.
+        """
+        raw = dram[self.address : self.address + self.layout.size].view(np.int8)
+        x = unpack(raw.reshape(self.layout.shape), self.shape)
+        for step in self.steps:
+            x = step.run(x)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFigures:
+    """A layer: name, operators, multiply-accumulates, DRAM bytes, cycles, and its schedule.
+
+    inexact_pairs: operands of a residual addition whose sum is not that of the float formula.
+    schedule: the trace of its steps, as JSON values.
+    """
+
+    name: str
+    kind: str
+    macs: int
+    dram_bytes: int
+    expected_cycles: int = 0
+    inexact_pairs: int = 0
+    schedule: object = None
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for figures below 0."""
+        if min(self.macs, self.dram_bytes, self.expected_cycles, self.inexact_pairs) < 0:
+            raise ModuleError(f"layer {self.name!r} has figures below 0")
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorPart:
+    """A program for an accelerator.
+
+    configuration: of the accelerator, which need not be one of the package's.  fingerprint: of it.
+    dram: memory before a run, with program, weights and parameters in place.
+    layer_of: the layer of each instruction.  memories: None where nothing was recorded.
+    """
+
+    kind: ClassVar[str] = "accelerator"
+
+    configuration: HardwareConfig
+    fingerprint: int
+    dram: Content
+    program_address: int
+    program_bytes: int
+    sources: tuple[PartInput, ...]
+    results: tuple[PartOutput, ...]
+    layers: tuple[LayerFigures, ...]
+    layer_of: tuple[int, ...]
+    expected_cycles: int = 0
+    memories: Memories | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for what lies outside of memory, and counts that do not fit."""
+        config = self.configuration
+        if self.expected_cycles < 0:
+            raise ModuleError(f"expected_cycles = {self.expected_cycles}; required at least 0")
+        if config.fingerprint != self.fingerprint:
+            raise ModuleError(
+                f"fingerprint {self.fingerprint:#010x}; configuration {config.name!r} has "
+                f"{config.fingerprint:#010x}"
+            )
+        places = [("the program", self.program_address, self.program_bytes)]
+        tensors: tuple[PartInput | PartOutput, ...] = (*self.sources, *self.results)
+        for each in tensors:
+            places.append((f"tensor {each.tensor.name!r}", each.address, each.layout.size))
+        for name, start, size in places:
+            if size < 1 or not 0 <= start <= len(self.dram) - size:
+                raise ModuleError(
+                    f"{name} has {size} bytes at {start:#x}; memory has {len(self.dram)}"
+                )
+        for each in tensors:
+            layout = each.layout
+            if isinstance(layout, Blocks) and (
+                layout.lanes != config.block or min(layout.shape) < 1
+            ):
+                raise ModuleError(f"tensor {each.tensor.name!r} lies as {layout}")
+        if self.program_bytes % INSTRUCTION_BYTES or len(self.layer_of) != self.instruction_count:
+            raise ModuleError(
+                f"a program of {self.program_bytes} bytes, and layers of {len(self.layer_of)} "
+                "instructions"
+            )
+        if not 0 <= min(self.layer_of) <= max(self.layer_of) < len(self.layers):
+            raise ModuleError(f"instructions of layers that there are not ({len(self.layers)} are)")
+
+    @property
+    def target(self) -> str:
+        """Of the accelerator."""
+        return f"vta:{self.configuration.name}"
+
+    @property
+    def inputs(self) -> tuple[TensorSignature, ...]:
+        """Tensors it takes."""
+        return tuple(each.tensor for each in self.sources)
+
+    @property
+    def outputs(self) -> tuple[TensorSignature, ...]:
+        """Tensors it gives."""
+        return tuple(each.tensor for each in self.results)
+
+    @property
+    def instruction_count(self) -> int:
+        """Instructions of the program."""
+        return self.program_bytes // INSTRUCTION_BYTES
+
+    @property
+    def code(self) -> bytes:
+        """The program's bytes."""
+        return bytes(self.dram[self.program_address : self.program_address + self.program_bytes])
+
+    @property
+    def program(self) -> tuple[Instruction, ...]:
+        """The program's instructions.  Raises ProgramError for bytes that are none."""
+        return tuple(program_from_bytes(self.code))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers."""
+        return sum(layer.macs for layer in self.layers)
+
+
+def accelerator_part(module: Module) -> AcceleratorPart:
+    """The first part of ``module`` that an accelerator runs.
+
+    Raises DeviceError when there is none.
+    """
+    for part in module.parts:
+        if isinstance(part, AcceleratorPart):
+            return part
+    raise DeviceError(f"the module was compiled for {module.target!r}; required one for vta:CONFIG")

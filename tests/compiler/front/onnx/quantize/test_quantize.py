@@ -1,0 +1,269 @@
+"""What becomes of each kind of operator: integer, with equal bytes, or float and reported."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import CalibrationError, ModelError
+from dovetail.compiler.front.onnx.quantize import QuantizedModel, QuantizeOptions, quantize_model
+from dovetail.compiler.graph.ir import Array
+from dovetail.runtime import run
+
+from .floats import onnx_runtime, random, small_model
+
+SHAPE = (1, 4, 8, 8)
+CONSTANTS = {
+    "w1": random((8, 4, 3, 3), 1, 0.2),
+    "b1": random((8,), 2, 0.1),
+    "w2": random((6, 8, 1, 1), 3, 0.3),
+    "zero": np.float32(0),
+    "six": np.float32(6),
+    "half": np.float32(0.5),
+    "three": np.float32(3),
+    "shape": np.array([1, -1]),
+    "sides": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+    "scales": np.array([1, 1, 2, 2], np.float32),
+}
+
+
+def quantized(
+    nodes: list[onnx.NodeProto], options: QuantizeOptions | None = None, opset: int = 13
+) -> tuple[QuantizedModel, onnx.ModelProto]:
+    """Conv, then ``nodes`` from ``c`` to ``d``, then Conv 1x1; and the float model."""
+    first = helper.make_node("Conv", ["x", "w1", "b1"], ["c"], pads=[1, 1, 1, 1], name="first")
+    last = helper.make_node("Conv", ["d", "w2"], ["y"], name="last")
+    used = {name for node in (first, *nodes, last) for name in node.input}
+    constants = {name: array for name, array in CONSTANTS.items() if name in used}
+    model = small_model([first, *nodes, last], SHAPE, constants, opset=opset)
+    samples = [{"x": random(SHAPE, seed)} for seed in range(10, 18)]
+    return quantize_model(model, samples, options), model
+
+
+def check_near(found: QuantizedModel, model: onnx.ModelProto) -> None:
+    """Within 5 % of the largest output of the float model."""
+    x = random(SHAPE, 12)
+    (expected,), (value,) = onnx_runtime(model, x), onnx_runtime(found.model, x)
+    np.testing.assert_allclose(value, expected, atol=0.05 * np.abs(expected).max())
+
+
+def check_equal(found: QuantizedModel) -> None:
+    """The bytes of ONNX Runtime."""
+    x = random(SHAPE, 12)
+    module = compile(found.model, "cpu")
+    (value,) = run(module, {"x": x}, "cpu").outputs.values()
+    np.testing.assert_array_equal(value, onnx_runtime(found.model, x)[0])
+
+
+def node(kind: str, *more: str, **attributes: object) -> list[onnx.NodeProto]:
+    return [helper.make_node(kind, ["c", *more], ["d"], name="middle", **attributes)]
+
+
+SWISH = [helper.make_node("Sigmoid", ["c"], ["s"]), helper.make_node("Mul", ["c", "s"], ["d"])]
+RESIDUAL = [
+    helper.make_node("Neg", ["c"], ["n"]),
+    helper.make_node("Relu", ["c"], ["r"]),
+    helper.make_node("Add", ["n", "r"], ["a"]),
+    helper.make_node("Relu", ["a"], ["d"]),
+]
+
+INTEGER = {
+    "relu": node("Relu"),
+    "relu6": node("Clip", "zero", "six"),
+    "clip within the values": node("Clip", "zero", "half"),
+    "clip of one side": node("Clip", "", "half"),
+    "leaky relu": node("LeakyRelu", alpha=0.1),
+    "sigmoid": node("Sigmoid"),
+    "tanh": node("Tanh"),
+    "hard sigmoid": node("HardSigmoid"),
+    "elu": node("Elu"),
+    "swish": SWISH,
+    "residual sum": RESIDUAL,
+    "max pool": node("MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
+    "average of all": node("GlobalAveragePool"),
+    "mean of all": node("ReduceMean", axes=[2, 3]),
+    "border": node("Pad", "sides"),
+}
+
+
+@pytest.mark.parametrize("unsigned", [False, True], ids=["int8", "uint8"])
+@pytest.mark.parametrize("name", INTEGER)
+def test_operators_become_integer(name: str, unsigned: bool) -> None:
+    found, model = quantized(INTEGER[name], QuantizeOptions(unsigned=unsigned))
+    assert found.kept == ()
+    assert sum(found.integer.values()) == len(model.graph.node)
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_hard_swish_becomes_integer() -> None:
+    found, model = quantized(node("HardSwish"), opset=14)
+    assert found.kept == ()
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
+    nodes = [
+        helper.make_node("Add", ["c", "three"], ["a"]),
+        helper.make_node("Clip", ["a", "zero", "six"], ["b"]),
+        helper.make_node("Mul", ["c", "b"], ["e"]),
+        helper.make_node("Div", ["e", "six"], ["d"]),
+    ]
+    found, model = quantized(nodes)
+    assert found.kept == ()
+    assert found.integer == {"Conv": 2, "HardSigmoid": 1, "Mul": 1}
+    check_near(found, model)
+    check_equal(found)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind", "reason"),
+    [
+        (node("Exp"), "Exp", "no integer operator"),
+        (node("Softmax", axis=1), "Softmax", "last dimension"),
+        (node("Mul", "c"), "Mul", "no integer operator"),
+        (node("Pad", "sides", mode="edge"), "Pad", "border of zeros"),
+        (node("Resize", "", "scales", mode="linear"), "Resize", "nearest"),
+    ],
+)
+def test_others_stay_float_and_are_reported(
+    nodes: list[onnx.NodeProto], kind: str, reason: str
+) -> None:
+    found, model = quantized(nodes)
+    ((where, why),) = found.kept
+    assert where == f"node 'middle' ({kind})"
+    assert reason in why
+    assert found.integer == {"Conv": 2}
+    check_near(found, model)
+
+
+def test_a_softmax_at_the_end_has_the_scale_of_a_probability() -> None:
+    nodes = [
+        helper.make_node("Flatten", ["x"], ["f"]),
+        helper.make_node("Gemm", ["f", "w", "b"], ["g"], transB=1),
+        helper.make_node("Softmax", ["g"], ["y"]),
+    ]
+    constants = {"w": random((10, 256), 1, 0.2), "b": random((10,), 2)}
+    model = small_model(nodes, SHAPE, constants)
+    found = quantize_model(model, [{"x": random(SHAPE, seed)} for seed in range(4)])
+    assert found.kept == ()
+    scales = {each.name: each for each in found.model.graph.initializer}
+    assert numpy_helper.to_array(scales["y/scale"]) == np.float32(1 / 256)
+    assert numpy_helper.to_array(scales["y/zero_point"]) == -128
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_tensors_that_are_joined_have_one_scale() -> None:
+    nodes = [
+        helper.make_node("Relu", ["c"], ["small"]),
+        helper.make_node("Concat", ["small", "big"], ["e"], axis=1),
+        helper.make_node("MaxPool", ["e"], ["d"], kernel_shape=[2, 2]),
+    ]
+    nodes.insert(0, helper.make_node("Conv", ["x", "w1"], ["big"], pads=[1, 1, 1, 1]))
+    constants = CONSTANTS | {"w2": random((6, 16, 1, 1), 3, 0.3), "w1": 9 * CONSTANTS["w1"]}
+    first = helper.make_node("Conv", ["x", "w1", "b1"], ["c"], pads=[1, 1, 1, 1])
+    last = helper.make_node("Conv", ["d", "w2"], ["y"])
+    model = small_model([first, *nodes, last], SHAPE, {n: constants[n] for n in ("w1", "b1", "w2")})
+    found = quantize_model(model, [{"x": random(SHAPE, 12)}])
+    values = {each.name: numpy_helper.to_array(each) for each in found.model.graph.initializer}
+    assert len({float(values[f"{name}/scale"]) for name in ("small", "big", "e", "d")}) == 1
+    assert len({int(values[f"{name}/zero_point"]) for name in ("small", "big", "e", "d")}) == 1
+    check_near(found, model)
+
+
+def test_weights_may_share_one_scale() -> None:
+    found, model = quantized(node("Relu"), QuantizeOptions(per_channel=False))
+    values = {each.name: each for each in found.model.graph.initializer}
+    assert list(values["y/w/scale"].dims) == []
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_outputs_keep_their_names_and_order() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+        helper.make_node("Conv", ["y", "w2"], ["z"]),
+    ]
+    constants = {name: CONSTANTS[name] for name in ("w1", "w2")}
+    model = small_model(nodes, SHAPE, constants, outputs=("z", "y", "c"))
+    found = quantize_model(model, [{"x": random(SHAPE)}])
+    assert [each.name for each in found.model.graph.output] == ["z", "y", "c"]
+    for value, expected in zip(
+        onnx_runtime(found.model, random(SHAPE)), onnx_runtime(model, random(SHAPE)), strict=True
+    ):
+        np.testing.assert_allclose(value, expected, atol=0.05 * np.abs(expected).max())
+
+
+def test_a_channel_of_zeros_is_harmless() -> None:
+    weights = CONSTANTS["w1"].copy()
+    weights[2] = 0
+    model = small_model(
+        [helper.make_node("Conv", ["x", "w", "b"], ["y"])],
+        SHAPE,
+        {"w": weights, "b": CONSTANTS["b1"]},
+    )
+    found = quantize_model(model, [{"x": random(SHAPE, 12)}])
+    check_near(found, model)
+    check_equal(found)
+
+
+def test_a_batch_that_is_not_fixed_becomes_1() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
+    model = small_model(nodes, ["N", *SHAPE[1:]], {"w": CONSTANTS["w1"]})
+    found = quantize_model(model, [{"x": random(SHAPE)}])
+    dims = found.model.graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_value for dim in dims] == list(SHAPE)
+    check_equal(found)
+
+
+def float_conv(**changes: Array) -> onnx.ModelProto:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="conv")]
+    nodes.append(helper.make_node("Log", ["c"], ["y"], name="log"))
+    return small_model(nodes, SHAPE, {"w": CONSTANTS["w1"]} | changes)
+
+
+def refused(model: onnx.ModelProto, kind: type[Exception], message: str, x: Array) -> None:
+    with pytest.raises(kind, match=message), np.errstate(all="ignore"):
+        quantize_model(model, [{"x": x}] if x.size else [])
+
+
+def test_what_cannot_be_quantised_is_refused() -> None:
+    x = random(SHAPE)
+    bad = CONSTANTS["w1"].copy()
+    bad[0, 0, 0, 0] = np.nan
+    refused(float_conv(w=bad), ModelError, "constant 'w' has a NaN", x)
+    refused(float_conv(), CalibrationError, "at least one sample", np.zeros(0))
+    log = small_model([helper.make_node("Log", ["x"], ["y"], name="log")], SHAPE)
+    refused(log, ModelError, r"no convolution .* node 'log' \(Log\): there is no integer", x)
+    done, _ = quantized(node("Relu"))
+    refused(done.model, ModelError, "quantised already; required a float model", x)
+    sizes = small_model([helper.make_node("Relu", ["x"], ["y"])], [1, "width"])
+    refused(sizes, ModelError, r"input 'x' has shape \[1, 'width'\]; required fixed sizes", x)
+
+
+def test_values_that_are_not_finite_are_reported_with_their_tensor() -> None:
+    nodes = [
+        helper.make_node("Log", ["x"], ["l"]),
+        helper.make_node("Conv", ["l", "w"], ["y"]),
+    ]
+    model = small_model(nodes, SHAPE, {"w": CONSTANTS["w1"]})
+    with (
+        pytest.raises(CalibrationError, match="tensor 'l' has a NaN or infinity for sample 1"),
+        np.errstate(all="ignore"),
+    ):
+        quantize_model(model, [{"x": np.ones(SHAPE, np.float32)}, {"x": random(SHAPE)}])
+
+
+def test_the_number_of_samples_can_be_limited() -> None:
+    model = small_model(
+        [helper.make_node("Conv", ["x", "w"], ["y"])], SHAPE, {"w": CONSTANTS["w1"]}
+    )
+    seen: list[int] = []
+    samples = [{"x": random(SHAPE, seed)} for seed in range(5)]
+    found = quantize_model(model, samples, QuantizeOptions(samples=3), seen.append)
+    assert found.samples == 3
+    assert seen == [1, 2, 3]

@@ -1,0 +1,75 @@
+"""Joining and parting tensors, against ONNX Runtime."""
+
+import numpy as np
+import pytest
+
+from .models import F32, ModelBuilder, check, integer_graph
+
+SHAPE = (1, 6, 4, 5)
+X = (F32(0.05), np.int8(-3))
+Y = (F32(0.031), np.int8(7))
+
+
+def image(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    """Random int8 of ``shape``."""
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3, -1])
+def test_parts_are_brought_to_the_scale_of_the_whole(axis: int) -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", *X)
+    other = b.dequantize(
+        b.quantize(b.node("Relu", [x]), F32(0.02), np.int8(-9)), F32(0.02), np.int8(-9)
+    )
+    y = b.quantize(b.node("Concat", [x, other], axis=axis), *Y)
+    check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(1)})
+
+
+def test_parts_of_one_scale_are_only_joined() -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", *X)
+    same = b.dequantize(b.quantize(b.node("MaxPool", [x], kernel_shape=[1, 1]), *X), *X)
+    y = b.quantize(b.node("Concat", [x, same], axis=1), *X)
+    model = b.build({"x": ("int8", SHAPE)}, y)
+    check(model, {"x": image(2)})
+    assert not any("Lookup" in str(node.operator) for node in integer_graph(model).nodes)
+
+
+def test_qlinear_concat_equals_onnxruntime() -> None:
+    b = ModelBuilder()
+    scale, zero = b.constant(F32(0.05)), b.constant(np.int8(-3))
+    inputs = [b.constant(Y[0]), b.constant(Y[1]), "x", scale, zero, "x", scale, zero]
+    y = b.node("QLinearConcat", inputs, domain="com.microsoft", axis=1)
+    check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(3)})
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps"),
+    [
+        ([1], [5], [1], [1]),
+        ([0, 1], [100, -1], [2, 3], [1, 2]),
+        ([-1], [-100], [3], [-1]),
+        ([2, 1], [6, 3], [1, 2], [2, 1]),
+    ],
+)
+def test_slices_equal_onnxruntime(
+    starts: list[int], ends: list[int], axes: list[int], steps: list[int]
+) -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", *X)
+    limits = [b.constant(np.array(each, np.int64)) for each in (starts, ends, axes, steps)]
+    y = b.quantize(b.node("Slice", [x, *limits]), *X)
+    check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(4)})
+
+
+@pytest.mark.parametrize("sizes", [None, [4, 2]])
+def test_split_parts_are_added_and_joined_again(sizes: list[int] | None) -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", *X)
+    inputs = [x] if sizes is None else [x, b.constant(np.array(sizes, np.int64))]
+    first = b.node("Split", inputs, axis=1)
+    second = b.name("second")
+    b.nodes[-1].output.append(second)
+    y = b.quantize(b.node("Concat", [second, first], axis=1), *X)
+    check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(5)})

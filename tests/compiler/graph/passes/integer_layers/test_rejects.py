@@ -1,0 +1,207 @@
+"""Models that the importer refuses, each with the one error that says why."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.compiler.front.onnx.source import SourceModel
+
+from .models import F32, ModelBuilder, integer_graph
+
+X = (F32(0.05), np.int8(-3))
+Y = (F32(0.031), np.int8(7))
+SHAPE = (1, 3, 8, 6)
+
+
+def conv_model(
+    weights: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    bias_scale: float = 0.05 * 0.01,
+    zero: np.generic | np.ndarray | None = None,
+    shape: tuple[int | str, ...] = SHAPE,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """One convolution, by default a good one."""
+    b = ModelBuilder()
+    values = np.ones((4, 3, 3, 3), np.int8) if weights is None else weights
+    zero = values.dtype.type(0) if zero is None else zero
+    scale = np.full(np.shape(zero), 0.01)
+    w = b.dequantize(b.constant(values), scale, zero, **{"axis": 0} if scale.shape else {})
+    inputs = [b.dequantize("x", *X), w]
+    if bias is not None:
+        inputs.append(b.dequantize(b.constant(bias), bias_scale, bias.dtype.type(0)))
+    y = b.quantize(b.node("Conv", inputs, **attributes), *Y)
+    return b.build({"x": ("int8", shape)}, y)
+
+
+def transposed(**attributes: Any) -> onnx.ModelProto:
+    """One transposed convolution."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), 0.01, np.int8(0))
+    y = b.node("ConvTranspose", [b.dequantize("x", *X), w], **attributes)
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def one_node(
+    kind: str, *constants: np.ndarray, shape: tuple[int, ...] = SHAPE, **attributes: Any
+) -> onnx.ModelProto:
+    """DequantizeLinear, one node, QuantizeLinear."""
+    b = ModelBuilder()
+    inputs = [b.dequantize("x", *X), *(b.constant(c) for c in constants)]
+    return b.build({"x": ("int8", shape)}, b.quantize(b.node(kind, inputs, **attributes), *Y))
+
+
+def float_model() -> onnx.ModelProto:
+    b = ModelBuilder()
+    y = b.node("Conv", ["x", b.constant(np.ones((4, 3, 3, 3), F32))])
+    return b.build({"x": ("float32", SHAPE)}, y, "float32")
+
+
+def half_float_model() -> onnx.ModelProto:
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((4, 3, 3, 3), np.int8)), 0.01, np.int8(0))
+    return b.build({"x": ("float32", SHAPE)}, b.quantize(b.node("Conv", ["x", w]), *Y))
+
+
+def float_weights() -> onnx.ModelProto:
+    b = ModelBuilder()
+    w = b.constant(np.ones((4, 3, 3, 3), F32))
+    y = b.quantize(b.node("Conv", [b.dequantize("x", *X), w]), *Y)
+    return b.build({"x": ("int8", SHAPE)}, y)
+
+
+def float_output() -> onnx.ModelProto:
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((4, 3, 3, 3), np.int8)), 0.01, np.int8(0))
+    y = b.node("Conv", [b.dequantize("x", *X), w])
+    return b.build({"x": ("int8", SHAPE)}, y, "float32")
+
+
+def sum_of_shapes() -> onnx.ModelProto:
+    b = ModelBuilder()
+    left = b.dequantize("x", *X)
+    right = b.dequantize(b.quantize(b.node("GlobalAveragePool", [left]), *X), *X)
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(b.node("Add", [left, right]), *Y))
+
+
+def bad_scale(scale: object) -> onnx.ModelProto:
+    b = ModelBuilder()
+    real = b.node("Relu", [b.dequantize("x", scale, np.int8(0))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(real, *Y))
+
+
+def mixed_zero_point() -> onnx.ModelProto:
+    b = ModelBuilder()
+    real = b.node("Relu", [b.dequantize("x", 0.1, np.uint8(0))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(real, *Y))
+
+
+def dangling() -> onnx.ModelProto:
+    b = ModelBuilder()
+    y = b.quantize(b.node("Relu", ["nowhere"]), *Y)
+    return b.build({"x": ("int8", SHAPE)}, y)
+
+
+LARGE = np.full(4, 2**31 - 1, np.int32)
+PADS = np.array([0, 1, 0, 0, 0, 0, 0, 0], np.int64)
+
+MODEL_ERRORS: list[tuple[Callable[[], onnx.ModelProto], str]] = [
+    (float_model, r"float model: node 'conv2' \(Conv\) computes in float32; required an int8"),
+    (dangling, r"\(Relu\) reads 'nowhere', which no node before it computes"),
+    (mixed_zero_point, r"\(DequantizeLinear\).*: found zero point uint8\[\], required int8"),
+    (lambda: conv_model(group=2), r"\(Conv\).*float32\[4, 3, 3, 3\], required 6 channels"),
+    (lambda: conv_model(shape=(1, 3, 2, 2)), r"\(Conv\): a window of 3 on 2"),
+    (lambda: conv_model(shape=(1, 3, "H", "W")), r"input 'x' has shape \[1, 3, \?, \?\]; bind"),
+    (lambda: transposed(dilations=[2]), r"\(ConvTranspose\) is malformed"),
+    (lambda: one_node("Reshape", np.array([1, 5], np.int64)), r"\(Reshape\).*required 5 elements"),
+]
+
+UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
+    (half_float_model, r"node 'conv\d+' \(Conv\): input 'x' is not quantised"),
+    (float_weights, r"\(Conv\): input 'c1' is a float32 constant; required int8"),
+    (float_output, r"output 'conv\d+' is a float tensor that was not quantised"),
+    (
+        lambda: one_node("Add", np.ones(SHAPE, F32)),
+        r"\(Add\): 'c4' is a constant of shape \[1, 3, 8, 6\]; required one number",
+    ),
+    (lambda: bad_scale(F32(0)), r"\(DequantizeLinear\): scale 0.0; required above 0"),
+    (
+        lambda: conv_model(bias=LARGE),
+        r"node 'conv\d+' \(Conv\): an accumulator can reach \d+; int32",
+    ),
+    (
+        lambda: conv_model(bias=np.zeros(4, np.int32), bias_scale=0.7),
+        r"bias scale 0.69\d+ is not the product",
+    ),
+    (lambda: conv_model(shape=(4, 3, 8, 8)), r"input 'x' has batch 4; required 1"),
+    (lambda: one_node("CumSum", np.array(1)), r"node 'cumsum\d+' \(CumSum\): there is no integer"),
+    (lambda: bad_scale(np.ones(3, F32)), r"an activation with 3 scales; required one"),
+    (
+        lambda: conv_model(
+            np.zeros((4, 3, 3, 3), np.uint8), zero=np.arange(4, dtype=np.uint8) * 60
+        ),
+        r"weights less their zero points, which differ, reach -180..0; required -128..127, or one",
+    ),
+    (lambda: conv_model(np.ones((4, 3, 3), np.int8), shape=(1, 3, 8)), r"1 spatial dimensions"),
+    (sum_of_shapes, r"adds shapes \[1, 3, 8, 6\] and \[1, 3, 1, 1\]; required equal shapes"),
+    (
+        lambda: one_node("Softmax", axis=1),
+        r"\(Softmax\): the max over axes \[1\]; required the mean over height and width",
+    ),
+    (lambda: one_node("Pad", PADS), r"required borders of height and width only"),
+    (lambda: one_node("ReduceMean", axes=[1]), r"axes \[1\] of 4; required the height and width"),
+    (
+        lambda: one_node(
+            "AveragePool",
+            kernel_shape=[3, 3],
+            strides=[2, 2],
+            pads=[1, 1, 1, 1],
+            ceil_mode=1,
+            count_include_pad=1,
+        ),
+        r"\(AveragePool\): sums of windows divided by other than their sizes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), MODEL_ERRORS)
+def test_a_bad_model_is_one_model_error(model: Callable[[], onnx.ModelProto], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        integer_graph(model())
+
+
+@pytest.mark.parametrize(("model", "message"), UNSUPPORTED)
+def test_what_is_not_supported_is_named(model: Callable[[], onnx.ModelProto], message: str) -> None:
+    with pytest.raises(UnsupportedOperatorError, match=message):
+        integer_graph(model())
+
+
+def test_the_good_form_of_the_bad_models_is_taken() -> None:
+    assert integer_graph(conv_model(bias=np.zeros(4, np.int32))).nodes
+
+
+def test_a_missing_file_is_a_model_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no model file"):
+        SourceModel.load(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", bytes(range(256)) * 8])
+def test_a_file_that_is_not_onnx_is_a_model_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="is not an ONNX model"):
+        SourceModel.load(path)
+
+
+@pytest.mark.parametrize("length", [0.25, 0.5, 0.9])
+def test_a_truncated_model_is_one_compiler_error(tmp_path: Path, length: float) -> None:
+    data = conv_model(bias=np.zeros(4, np.int32)).SerializeToString()
+    path = tmp_path / "cut.onnx"
+    path.write_bytes(data[: int(len(data) * length)])
+    with pytest.raises((ModelError, UnsupportedOperatorError)):
+        integer_graph(path)
