@@ -7,19 +7,21 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 
-from ..front.onnx.source import Imported, ModelSource, SourceModel
+from ..front.onnx.source import ModelSource, SourceModel
+from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
-from ..graph.partition import plan_parts
 from ..graph.passes.eliminate_dead import EliminateDead
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.cpu.native import prepared
-from ..targets.target import Target, parse_target
-from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
+from ..targets.table import find_target
+from ..targets.vta.accelerate import accelerate_graph, prepare_graph
 from ..targets.vta.passes.fuse import fuse
+from ..targets.vta.target import Vta
 from ..targets.vta.timing import Timing
 from .kernels import Difference, ModelCheck, check_graph, check_model, compare
 
@@ -61,20 +63,19 @@ def check_layers(
     timing: tells the compiler when instructions start and end.
     Raises ModelError for a model with a shape that depends on a value, and what compiling raises.
     """
-    chosen = parse_target(target)
-    if chosen.config is None:
+    chosen = find_target(target)
+    if not isinstance(chosen, Vta):
         yield from _check_cpu(SourceModel.of(model), inputs)
         return
     imported = SourceModel.of(model).to_graph(batch=1)
     values = dict(inputs)
-    for part in plan_parts(imported.graph, imported.kinds, refuse).parts:
+    for part in chosen.plan(imported).pieces:
         given = {name: values[name] for name in part.graph.inputs}
         graph, passes = prepared(Imported(part.graph, imported.kinds))
         if part.layers is None:
             yield from _layer_checks(check_graph(graph, passes, given))
         else:
-            config = chosen.config
-            yield from _check_accelerated(part.layers, chosen, config, device, given, timing)
+            yield from _check_accelerated(part.layers, chosen.config, device, given, timing)
         values |= interpret(graph, given)
 
 
@@ -89,7 +90,6 @@ def _layer_checks(done: ModelCheck) -> Iterator[LayerCheck]:
 
 def _check_accelerated(
     layers: Graph,
-    target: Target,
     config: HardwareConfig,
     device: str,
     inputs: Arrays,
@@ -103,7 +103,7 @@ def _check_accelerated(
     names = {layer.output: layer.name for layer in fuse(graph).layers}
     for name in dict.fromkeys((*names, *graph.outputs)):
         shorter = EliminateDead().run(replace(graph, outputs=(name,)))
-        module = accelerate_graph(shorter, target, config, options, trace, timing)
-        found = run(module, inputs, device).outputs[name]
+        part = accelerate_graph(shorter, config, options, trace, timing)
+        found = run(Module.of_part(part), inputs, device).outputs[name]
         layer = names.get(name, f"output {name}")
         yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))

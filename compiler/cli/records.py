@@ -25,6 +25,6 @@ def records_option(command: F) -> F:
 
 def record_paths(names: Sequence[str]) -> tuple[Path, ...]:
     """The files."""
-    from ..targets.record_files import SHIPPED as FILE
+    from ..schedule.record_files import SHIPPED as FILE
 
     return tuple(FILE if name == SHIPPED else Path(name) for name in names)

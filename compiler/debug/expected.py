@@ -7,7 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..front.onnx.source import Imported, ModelSource, SourceModel
+from ..front.onnx.source import ModelSource, SourceModel
+from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
 from ..graph.partition import plan_parts
@@ -39,7 +40,7 @@ def reference(model: ModelSource, inputs: Mapping[str, Array], lanes: int) -> Re
     """
     imported = SourceModel.of(model).to_graph(batch=1)
     values = dict(inputs)
-    for part in plan_parts(imported.graph, imported.kinds, refuse).parts:
+    for part in plan_parts(imported.graph, imported.kinds, refuse).pieces:
         given = {name: values[name] for name in part.graph.inputs if name in values}
         if part.layers is not None:
             graph = prepare_graph(part.layers, Trace(CompileOptions()), lanes=lanes)

@@ -14,7 +14,6 @@ import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.errors import DovetailError
-from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import UnsupportedOperatorError
@@ -22,7 +21,6 @@ from ..front.onnx.source import SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.target import Target
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
 from .space import Design
 
@@ -106,9 +104,7 @@ def _evaluate(task: Task) -> Performance:
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
     graph = _graph(task.model.content)
-    target = Target(f"vta:{config.name}", config)
-    module = accelerate_graph(graph, target, config, options, Trace(options), time_program)
-    part = accelerator_part(module)
+    part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
     return Performance(

@@ -16,7 +16,7 @@ from .operators.transposed import TransposedConvolution
 from .passes.eliminate_dead import EliminateDead
 from .passes.integer_layers.recognition import recognise
 
-__all__ = ["Part", "Placement", "Plan", "Refusal", "plan_parts"]
+__all__ = ["Piece", "Placement", "Plan", "Refusal", "plan_parts"]
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
 BYTES = (DType.INT8, DType.UINT8)
@@ -44,18 +44,23 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the graph.  layers: its integer operators, if the accelerator runs it."""
+class Piece:
+    """A piece of a model's graph.
+
+    own: the target runs it, and not the CPU beside it.  layers: the same as integer operators,
+    where an accelerator takes these.
+    """
 
     graph: Graph
-    layers: Graph | None
+    own: bool = True
+    layers: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parts in the order they run, and where each node of the model runs."""
+    """The pieces in the order they run, and where each node of the model runs."""
 
-    parts: tuple[Part, ...]
+    pieces: tuple[Piece, ...]
     placements: tuple[Placement, ...]
 
 
@@ -80,7 +85,7 @@ def plan_parts(
     found = recognise(graph, kinds)
     refusal = refuse(found.graph) if found.graph else None
     if found.graph and refusal is None:
-        return Plan((Part(graph, found.graph),), ())
+        return Plan((Piece(graph, layers=found.graph),), ())
     problem = found.problem if refusal is None else refusal.reason
     constant = _constant_nodes(graph)
     numbers = [number for number in range(len(graph.nodes)) if number not in constant]
@@ -97,7 +102,10 @@ def plan_parts(
         layers = recognise(parts[span], kinds).require()
         refusal = refuse(layers)
         if refusal is None:
-            made = tuple(Part(part, layers if cut is span else None) for cut, part in parts.items())
+            made = tuple(
+                Piece(part, layers=layers) if cut is span else Piece(part, own=False)
+                for cut, part in parts.items()
+            )
             return Plan(made, tuple(_placements(nodes, kinds, span, reasons)))
         begin, end = span
         guilty = [

@@ -1,43 +1,52 @@
-"""Targets: what a module is compiled for."""
+"""Targets: what a module is compiled for, as the driver sees them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Protocol
 
-from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import CONFIGS, find_config
-from dovetail.isa.errors import ConfigError
+from dovetail.runtime.parts import Part
 
-from ..errors import TargetError
+from ..front.source import Imported, Source
+from ..graph.partition import Piece, Plan
+from ..options import CompileOptions
+from ..pipeline.trace import Trace
 
-__all__ = ["DEFAULT_CONFIG", "Target", "parse_target"]
-
-DEFAULT_CONFIG = "zynq7020"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An accelerator configuration, or the CPU (None)."""
-
-    name: str
-    config: HardwareConfig | None
+__all__ = ["Target"]
 
 
-def parse_target(text: str | HardwareConfig) -> Target:
-    """The target called ``vta``, ``vta:CONFIG`` or ``cpu``, or that of a configuration.
+class Target(Protocol):
+    """Something that models are compiled for; satisfied structurally."""
 
-    Raises TargetError when there is none.
-    """
-    if isinstance(text, HardwareConfig):
-        return Target(f"vta:{text.name}", text)
-    if text == "cpu":
-        return Target("cpu", None)
-    kind, _, name = text.partition(":")
-    if kind != "vta":
-        raise TargetError(
-            f"no target is called {text!r}; there are: cpu, vta, "
-            + ", ".join(f"vta:{config}" for config in CONFIGS)
-        )
-    try:
-        config = find_config(name or DEFAULT_CONFIG)
-    except ConfigError as error:
-        raise TargetError(f"target {text!r}: {error}") from None
-    return Target(f"vta:{config.name}", config)
+    @property
+    def name(self) -> str:
+        """What modules for it are marked with: "cpu", "vta:zynq7020"."""
+        ...
+
+    def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
+        """The graph of a model, of the sizes that the target asks for; None for a model that it
+        compiles without one, as it runs.
+
+        dims: sizes of symbolic dimensions.
+        Raises ModelError, UnsupportedOperatorError for what it cannot take.
+        """
+        ...
+
+    def plan(self, model: Imported) -> Plan:
+        """Which pieces of the graph it runs, and why; the CPU runs the others.
+
+        Raises UnsupportedOperatorError, ModelError when it runs nothing of it.
+        """
+        ...
+
+    def compile(
+        self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
+    ) -> Part:
+        """The part of a module that computes a piece: its own passes, then its code.
+
+        kinds: the model's operators, by the names of its nodes.
+        Raises UnsupportedOperatorError, DoesNotFitError.
+        """
+        ...
+
+    def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
+        """The part of a model without a graph: for one that ``load`` gives None for."""
+        ...

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
 
-from ..errors import CompilerError, ModelError
+from ..errors import CompilerError
 from ..front.onnx.source import ModelSource, SourceModel
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.target import Target
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph
 from ..targets.vta.emit import compile_partition
 from ..targets.vta.layers.activation import plan_activations
@@ -47,14 +47,14 @@ class PlanJob:
     """See Job; plan: the candidate's text, None for the default."""
 
     model: bytes
-    target: Target
+    config: HardwareConfig
     key: str
     plan: str
 
     def run(self) -> Measured:
         """Cycles on the simulator; results are compared with the default's, byte by byte."""
-        default = _default(self.model, self.target)
-        module = _compiled(_graph(self.model, self.target), self.target, self.key, self.plan)
+        default = _default(self.model, self.config)
+        module = _compiled(_graph(self.model, self.config), self.config, self.key, self.plan)
         cycles, outputs = _run(module)
         for name, array in outputs.items():
             if not np.array_equal(array, default[1][name]):
@@ -63,23 +63,22 @@ class PlanJob:
 
 
 @lru_cache(maxsize=2)
-def _graph(model: bytes, target: Target) -> Graph:
-    assert target.config is not None
+def _graph(model: bytes, config: HardwareConfig) -> Graph:
     layers = SourceModel.from_bytes(model).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()), lanes=target.config.block)
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=config.block)
 
 
 @lru_cache(maxsize=2)
-def _default(model: bytes, target: Target) -> tuple[int, Mapping[str, NDArray[Any]]]:
-    return _run(_compiled(_graph(model, target), target, "", ""))
+def _default(model: bytes, config: HardwareConfig) -> tuple[int, Mapping[str, NDArray[Any]]]:
+    return _run(_compiled(_graph(model, config), config, "", ""))
 
 
-def _compiled(graph: Graph, target: Target, key: str, plan: str) -> Module:
-    assert target.config is not None
+def _compiled(graph: Graph, config: HardwareConfig, key: str, plan: str) -> Module:
     plans: PlanRecords = {key: Candidate(plan).record} if plan else {}
     options = CompileOptions()
     trace = Trace(options)
-    return accelerate_graph(graph, target, target.config, options, trace, time_program, plans)
+    part = accelerate_graph(graph, config, options, trace, time_program, plans)
+    return Module.of_part(part)
 
 
 def _run(module: Module) -> tuple[int, Mapping[str, NDArray[Any]]]:
@@ -104,7 +103,7 @@ class PlanProblem:
     key: str
     title: str
     model: bytes
-    target: Target
+    config: HardwareConfig
     known: Candidate
     """The plan that the compiler chooses."""
     _plans: dict[Candidate, Plan | None] = field(default_factory=dict)
@@ -160,7 +159,7 @@ class PlanProblem:
 
     def job(self, candidate: Candidate) -> PlanJob:
         plan = "" if candidate == self.default() else candidate.text
-        return PlanJob(self.model, self.target, self.key, plan)
+        return PlanJob(self.model, self.config, self.key, plan)
 
     def _changed(self, plan: Plan, rng: random.Random) -> Plan:
         """With some layers run in another way, together or by themselves."""
@@ -242,18 +241,15 @@ class AcceleratorSubject:
         return [found]
 
 
-def accelerator_subject(model: ModelSource, target: Target) -> AcceleratorSubject:
+def accelerator_subject(model: ModelSource, config: HardwareConfig) -> AcceleratorSubject:
     """The plan of a model that can run on the accelerator as a whole.
 
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError as compilation does.
     """
-    config = target.config
-    if config is None:
-        raise ModelError(f"target {target.name} has no plans; required vta or vta:CONFIG")
     source = SourceModel.of(model)
     content = source.to_bytes()
     options = CompileOptions()
-    graph = _graph(content, target)
+    graph = _graph(content, config)
     partition = fuse(graph)
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
@@ -263,6 +259,6 @@ def accelerator_subject(model: ModelSource, target: Target) -> AcceleratorSubjec
     ((key, record),) = plans.items()
     known = Candidate.of({**record, "cycles": 0})
     digest = hashlib.sha256(content).hexdigest()[:12]
-    title = f"{source.name or 'network'} on {target.name}"
-    problem = PlanProblem(planner, key, title, content, target, known)
-    return AcceleratorSubject(problem, f"{target.name}, model {digest}")
+    title = f"{source.name or 'network'} on vta:{config.name}"
+    problem = PlanProblem(planner, key, title, content, config, known)
+    return AcceleratorSubject(problem, f"vta:{config.name}, model {digest}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import TuneError
 from ..processes.folder_lock import locked
-from ..targets.record_files import write_entries
+from ..schedule.record_files import write_entries
 from .model import CostModel
 from .problem import Candidate, Job, Measured
 from .search import RandomSearch, Search

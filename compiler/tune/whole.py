@@ -15,7 +15,7 @@ from dovetail.runtime.session import Session
 from ..driver import compile_model
 from ..front.onnx.source import SourceModel
 from ..options import CompileOptions, CpuOptions
-from ..targets.record_files import write_entries
+from ..schedule.record_files import write_entries
 from .kernel import Setting
 from .problem import Measured
 

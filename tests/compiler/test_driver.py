@@ -20,7 +20,7 @@ from dovetail.compiler.errors import (
     UnsupportedOperatorError,
 )
 from dovetail.compiler.options import CompileOptions as Options
-from dovetail.compiler.targets.target import parse_target
+from dovetail.compiler.targets.table import find_target
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.runtime import Module, run
 from dovetail.runtime.accelerator.part import accelerator_part
@@ -149,7 +149,7 @@ def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("text", ["gpu", "vta:huge", "vta-tiny", ""])
 def test_an_unknown_target_lists_those_there_are(text: str) -> None:
     with pytest.raises(TargetError, match="tiny"):
-        parse_target(text)
+        find_target(text)
 
 
 def test_a_float_model_is_refused() -> None:

@@ -59,13 +59,14 @@ def tune(
     records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
     """
     from ...front.onnx.source import SourceModel
-    from ...targets.target import parse_target
+    from ...targets.table import find_target
+    from ...targets.vta.target import Vta
     from ...tune.kernel import Setting
     from ...tune.subject import cpu_subject
     from ...tune.tuning import RECORDS, Options
     from ...tune.tuning import tune as run
 
-    chosen = parse_target(target)
+    chosen = find_target(target)
     options = Options(
         seconds=60 * minutes,
         trials=trials,
@@ -76,13 +77,13 @@ def tune(
     with progress(f"reading {model.name}"):
         loaded = SourceModel.load(model)
         subject: Subject
-        if chosen.config is None:
+        if not isinstance(chosen, Vta):
             setting = Setting(cpu_level, threads)
             subject = cpu_subject(loaded, read_dimensions(dims), setting, not no_winograd)
         else:
             from ...tune.accelerator import accelerator_subject
 
-            subject = accelerator_subject(loaded, chosen)
+            subject = accelerator_subject(loaded, chosen.config)
     with _bar(subject.unit) as observe:
         found = run(subject, output, options, observe)
     for note in found.notes:

@@ -1,4 +1,4 @@
-"""The ``cpu`` target of any model: machine code in the module, or the model to be specialised.
+"""Parts of modules for CPUs: machine code, or the model to be specialised.
 
 A model whose shapes are fixed, once ``dims`` are bound, becomes machine code.  Others go into the
 module as they are: the device compiles them for the shapes and values it is given.
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.manifest import read_value, write_value
-from dovetail.runtime.module import Module
 from dovetail.runtime.native.content import pack_constants
 from dovetail.runtime.native.model import ModelPart
 from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.tensors import TensorSignature
 
-from ...front.onnx.context import NeedsValueError
-from ...front.onnx.source import Imported, SourceModel
+from ...errors import ModelError
+from ...front.onnx.source import SourceModel
+from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
 from ...graph.passes.integer_layers.recognition import is_quantized, recognise
@@ -37,36 +37,12 @@ from .segment import EXACT_PASSES, float_passes, lower_graph
 __all__ = [
     "compile_graph",
     "compile_imported",
-    "compile_native",
+    "compile_specialising",
+    "import_fixed",
     "load_specialising",
     "prepared_graph",
     "signature_of",
 ]
-
-
-def compile_native(
-    model: SourceModel,
-    dims: Mapping[str, int],
-    trace: Trace,
-    options: LlvmOptions | None = None,
-    passes: tuple[Pass[Graph], ...] = (),
-) -> Module:
-    """Compile a model for CPUs.
-
-    dims: sizes of symbolic dimensions.  passes: the user's; a model that is compiled as it runs
-    has none.
-    Raises ModelError for a malformed model or a dimension that it does not have,
-    UnsupportedOperatorError for what there is no code for.
-    """
-    options = options or LlvmOptions()
-    model = model.bind(dims)
-    try:
-        imported = _imported(model)
-    except NeedsValueError:
-        imported = None
-    if imported is None:
-        return _specialising(model, options)
-    return compile_imported(imported, trace, options, passes)
 
 
 def compile_imported(
@@ -74,10 +50,13 @@ def compile_imported(
     trace: Trace,
     options: LlvmOptions | None = None,
     passes: tuple[Pass[Graph], ...] = (),
-) -> Module:
-    """Compile a graph for CPUs: by exact integer layers if they compute all of it."""
+) -> CpuPart:
+    """Compile a graph for CPUs: by exact integer layers if they compute all of it.
+
+    passes: the user's.
+    Raises UnsupportedOperatorError for what there is no code for.
+    """
     options = options or LlvmOptions()
-    trace.step("import", lambda: to_text(imported.graph))
     layers = _integer_layers(imported)
     if layers is None:
         own, graph = float_passes(options.winograd, options.records), imported.graph
@@ -93,7 +72,7 @@ def compile_imported(
 
 def compile_graph(
     graph: Graph, passes: Pipeline[Graph], trace: Trace, options: LlvmOptions | None = None
-) -> Module:
+) -> CpuPart:
     """Compile a graph for CPUs, once ``passes`` have made its operators general ones."""
     numbers_only = [
         node.inputs[0]
@@ -105,7 +84,7 @@ def compile_graph(
     options = options or LlvmOptions()
     program = lower_graph(graph, options)
     trace.step("program", lambda: program_text(program))
-    return _module(program, options, numbers_only, trace)
+    return _part(program, options, numbers_only, trace)
 
 
 def load_specialising(part: ModelPart) -> Executor:
@@ -134,7 +113,7 @@ def prepared_graph(
     Raises ModelError for a model whose shapes stay open.
     """
     bound = model.bind(dims)
-    imported = _imported(bound) or bound.to_graph()
+    imported = import_fixed(bound) or bound.to_graph()
     return prepared(imported, winograd)
 
 
@@ -155,7 +134,7 @@ def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSig
     )
 
 
-def _imported(model: SourceModel) -> Imported | None:
+def import_fixed(model: Source) -> Imported | None:
     """The model's graph; None when its shapes are open.
 
     An open batch is 1 where that makes all of it integer layers, whose operators have that batch.
@@ -176,7 +155,13 @@ def _integer_layers(imported: Imported) -> Graph | None:
     return recognise(imported.graph, imported.kinds).graph
 
 
-def _specialising(model: SourceModel, options: LlvmOptions) -> Module:
+def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:
+    """A model that is compiled as it runs.  Raises ModelError when it is not ONNX."""
+    if not isinstance(model, SourceModel):
+        raise ModelError(
+            "the model has open sizes or shapes that depend on data; only ONNX models are compiled "
+            "as they run; bind the sizes (--dim)"
+        )
     inputs, outputs = (
         tuple(
             TensorSignature(
@@ -186,22 +171,21 @@ def _specialising(model: SourceModel, options: LlvmOptions) -> Module:
         )
         for signatures in (model.inputs, model.outputs)
     )
-    part = ModelPart(
+    return ModelPart(
         inputs,
         outputs,
         model.to_bytes(),
         write_value(options.cpu, []),
         write_value(options.records, []),
     )
-    return Module("cpu", part.inputs, part.outputs, (part,))
 
 
-def _module(
+def _part(
     program: Program,
     options: LlvmOptions,
     numbers_only: list[str],
     trace: Trace,
-) -> Module:
+) -> CpuPart:
     code = build_program_code(program, options)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
@@ -210,7 +194,7 @@ def _module(
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
         for buffers in (program.inputs, program.outputs)
     )
-    part = CpuPart(
+    return CpuPart(
         inputs,
         outputs,
         code,
@@ -221,4 +205,3 @@ def _module(
         program.origins,
         tuple(numbers_only),
     )
-    return Module("cpu", inputs, outputs, (part,))

@@ -1,4 +1,4 @@
-"""From a quantised model to a module for the accelerator, top to bottom."""
+"""From integer layers to the accelerator's part of a module, top to bottom."""
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
@@ -11,7 +11,6 @@ from dovetail.runtime.accelerator.part import (
     PartOutput,
     Rows,
 )
-from dovetail.runtime.module import Module
 from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import Timeline, TimelineEntry
 from dovetail.runtime.tensors import TensorSignature
@@ -27,8 +26,6 @@ from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
-from ..record_files import read_plan_entries
-from ..target import Target
 from .capabilities import refusal
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
@@ -37,7 +34,7 @@ from .passes.dense_to_conv import DenseToConv
 from .passes.fuse import Partition, fuse
 from .passes.own_parts import OwnParts
 from .passes.split_groups import SplitGroups
-from .plan_files import read_plans, write_plans
+from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
@@ -49,12 +46,11 @@ LANES = 16
 
 def compile_accelerated(
     layers: Graph,
-    target: Target,
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
     timing: Timing,
-) -> Module:
+) -> AcceleratorPart:
     """Compile a graph of integer operators all of which the accelerator runs, but for a chain of
     host steps at both ends.
 
@@ -64,7 +60,7 @@ def compile_accelerated(
     trace.step("integer_layers", lambda: to_text(layers))
     verify(layers)
     graph = prepare_graph(layers, trace, options.passes, config.block)
-    return accelerate_graph(graph, target, config, options, trace, timing)
+    return accelerate_graph(graph, config, options, trace, timing)
 
 
 def prepare_graph(
@@ -83,14 +79,13 @@ def prepare_graph(
 
 def accelerate_graph(
     graph: Graph,
-    target: Target,
     config: HardwareConfig,
     options: CompileOptions,
     trace: Trace,
     timing: Timing,
     plans: PlanRecords | None = None,
-) -> Module:
-    """The module of a graph that ``prepare_graph`` made.
+) -> AcceleratorPart:
+    """The part of a module for a graph that ``prepare_graph`` made.
 
     timing: tells when instructions start and end.  plans: that are used where they suit, before
     those of the options' files.
@@ -106,7 +101,7 @@ def accelerate_graph(
     )
     if options.plans:
         write_plans(options.plans, known)
-    return _accelerator_module(graph, partition, program, target, config)
+    return _part(graph, partition, program, config)
 
 
 def refuse(layers: Graph) -> Refusal | None:
@@ -131,18 +126,14 @@ def _signature(graph: Graph, name: str) -> TensorSignature:
     return TensorSignature(name, graph.types[name].shape, str(graph.types[name].dtype))
 
 
-def _accelerator_module(
-    graph: Graph,
-    partition: Partition,
-    program: CompiledProgram,
-    target: Target,
-    config: HardwareConfig,
-) -> Module:
+def _part(
+    graph: Graph, partition: Partition, program: CompiledProgram, config: HardwareConfig
+) -> AcceleratorPart:
     result = program.result
     last = [n for n in partition.suffix if n.inputs[0] in partition.aliases]
     if last:
         raise ModelError(f"node {last[0].origin!r} reads a tensor that is an alias")
-    part = AcceleratorPart(
+    return AcceleratorPart(
         configuration=config,
         fingerprint=config.fingerprint,
         dram=program.image,
@@ -170,7 +161,6 @@ def _accelerator_module(
         expected_cycles=program.expected_cycles,
         memories=program.memories,
     )
-    return Module(target.name, part.inputs, part.outputs, (part,))
 
 
 def _source_layout(source: Activation, config: HardwareConfig) -> Blocks | Rows:

@@ -1,12 +1,23 @@
-"""The file in which plans of networks for the accelerator are kept."""
+"""Files in which plans of networks for the accelerator are kept."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import ScheduleError
+from ...schedule.record_files import read_entries
 from .plan_record import PlanRecords
 
-__all__ = ["read_plans", "write_plans"]
+__all__ = ["read_plan_entries", "read_plans", "write_plans"]
+
+
+def read_plan_entries(paths: Sequence[Path]) -> PlanRecords:
+    """The plans in files of records, by their keys; of equal ones the last file's."""
+    return {
+        entry["key"]: entry["plan"]
+        for path in paths
+        for entry in read_entries(path, {"plan": {"plan": dict}})
+    }
 
 
 def read_plans(path: Path) -> PlanRecords:

@@ -12,11 +12,11 @@ import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.targets.record_files import read_plan_entries
-from dovetail.compiler.targets.target import parse_target
+from dovetail.compiler.targets.vta.plan_files import read_plan_entries
 from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
+from dovetail.isa.configs import find_config
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 
@@ -25,7 +25,9 @@ TARGET = "vta:tiny"
 
 @pytest.fixture(scope="module")
 def subject(digits_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(SourceModel.load(digits_model), parse_target(TARGET))
+    return accelerator_subject(
+        SourceModel.load(digits_model), find_config(TARGET.partition(":")[2])
+    )
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:
@@ -50,7 +52,7 @@ def test_the_plan_that_compilation_chooses_is_the_first_candidate(
 ) -> None:
     problem = subject.problem
     assert problem.features(problem.default()) is not None
-    measured = PlanJob(problem.model, problem.target, problem.key, problem.default().text).run()
+    measured = PlanJob(problem.model, problem.config, problem.key, problem.default().text).run()
     assert measured.cost == measured.baseline
     module = dovetail.compiler.compile(digits_model, TARGET)
     assert measured.cost == run(module, zeros(module), device="sim").cycles

@@ -13,16 +13,16 @@ import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.schedule.records import Records
-from dovetail.compiler.schedule.steps.trace import from_record
-from dovetail.compiler.targets.cpu.recorded import StaleRecordWarning
-from dovetail.compiler.targets.record_files import (
+from dovetail.compiler.schedule.record_files import (
     SHIPPED,
     merge_files,
     read_entries,
-    read_records,
     write_entries,
 )
+from dovetail.compiler.schedule.records import Records
+from dovetail.compiler.schedule.steps.trace import from_record
+from dovetail.compiler.targets.cpu.recorded import StaleRecordWarning
+from dovetail.compiler.targets.cpu.records import read_records
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.problem import Measured
 from dovetail.compiler.tune.subject import CpuSubject, cpu_subject
@@ -155,7 +155,7 @@ def test_a_record_of_another_version_is_left_out_with_a_warning(
         ("[]", "required an object of version 1"),
         ('{"version": 1}', "required a list called records"),
         ('{"version": 1, "records": [\n{"kind": "kernel"}]}', "record 1 is malformed"),
-        ('{"version": 1, "records": [\n{"kind": "other"}]}', "a kind of kernel"),
+        ('{"version": 1, "records": [\n{"kind": "other"}]}', "malformed; required kind, key;"),
     ],
 )
 def test_a_malformed_file_of_records_is_a_clear_error(

@@ -6,8 +6,7 @@
     {"kind": "convolution", "cpu": "znver5", "threads": 1, "key": ..., "tile": 4},
     {"kind": "plan", "key": ..., "plan": {...}, "cycles": 81234, "default_cycles": 84321}]}
 
-Kernels and convolutions are for one CPU, by LLVM's name, and one number of threads; plans say what
-they are for by their keys.
+Each has a kind and a key; the target that it is for knows what else it holds.
 """
 
 import json
@@ -18,15 +17,12 @@ from typing import Any
 from dovetail.runtime.files import write_whole
 
 from ..errors import ScheduleError
-from ..schedule.records import KernelRecord, Records
-from .vta.plan_record import PlanRecord
 
 __all__ = [
     "SHIPPED",
+    "Entry",
     "merge_files",
     "read_entries",
-    "read_plan_entries",
-    "read_records",
     "write_entries",
 ]
 
@@ -34,18 +30,17 @@ VERSION = 1
 SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
 """Those that come with this project."""
 
-FIELDS: Mapping[str, Mapping[str, type]] = {
-    "kernel": {"cpu": str, "threads": int, "key": str, "steps": list},
-    "convolution": {"cpu": str, "threads": int, "key": str, "tile": int},
-    "plan": {"key": str, "plan": dict},
-}
-"""What each kind has at least."""
-
+Fields = Mapping[str, type]
+"""What records of a kind have at least."""
 Entry = Mapping[str, Any]
 
 
-def read_entries(path: Path) -> list[Entry]:
-    """All records of a file.  Raises ScheduleError, with the place, for a file of another kind."""
+def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[Entry]:
+    """The records of a file, of some kinds only if these are given.
+
+    Raises ScheduleError, with the place, for a file of something else and for a record that lacks
+    fields.
+    """
     hint = "tune anew, or take the file out of --records"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -62,13 +57,21 @@ def read_entries(path: Path) -> list[Entry]:
     entries = found.get("records")
     if not isinstance(entries, list):
         raise ScheduleError(f"records {path}: required a list called records; {hint}")
+    found_entries: list[Entry] = []
     for number, entry in enumerate(entries, 1):
-        kind = entry.get("kind") if isinstance(entry, dict) else None
-        wanted = FIELDS.get(str(kind))
-        if wanted is None or not all(isinstance(entry.get(k), t) for k, t in wanted.items()):
-            names = ", ".join(wanted) if wanted else f"a kind of {', '.join(FIELDS)}"
-            raise ScheduleError(f"records {path}, record {number} is malformed: {names}; {hint}")
-    return entries
+        known: Fields = {"kind": str, "key": str}
+        if kinds is not None and isinstance(entry, dict):
+            if entry.get("kind") not in kinds:
+                continue
+            known = {**known, **kinds[entry["kind"]]}
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(name), kind) for name, kind in known.items()
+        ):
+            raise ScheduleError(
+                f"records {path}, record {number} is malformed; required {', '.join(known)}; {hint}"
+            )
+        found_entries.append(entry)
+    return found_entries
 
 
 def write_entries(path: Path, entries: Iterable[Entry]) -> None:
@@ -85,28 +88,3 @@ def merge_files(paths: Sequence[Path]) -> list[Entry]:
         for entry in read_entries(path):
             found[entry["kind"], entry.get("cpu"), entry.get("threads"), entry["key"]] = entry
     return list(found.values())
-
-
-def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:
-    """What files have for a CPU and a number of threads; of equal keys, the last file decides."""
-    kernels: dict[str, KernelRecord] = {}
-    tiles: dict[str, int] = {}
-    for path in paths:
-        for entry in read_entries(path):
-            if entry.get("cpu") != cpu or entry.get("threads") != threads:
-                continue
-            if entry["kind"] == "kernel":
-                kernels[entry["key"]] = KernelRecord(tuple(entry["steps"]))
-            else:
-                tiles[entry["key"]] = entry["tile"]
-    return Records(kernels, tiles)
-
-
-def read_plan_entries(paths: Sequence[Path]) -> dict[str, PlanRecord]:
-    """The plans in files, by their keys."""
-    return {
-        entry["key"]: entry["plan"]
-        for path in paths
-        for entry in read_entries(path)
-        if entry["kind"] == "plan"
-    }

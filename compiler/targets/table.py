@@ -1,0 +1,45 @@
+"""All targets, by the first word of their names."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.configs import CONFIGS
+
+from ..errors import TargetError
+from .target import Target
+
+__all__ = ["HOST", "TARGETS", "find_target"]
+
+HOST = "cpu"
+"""The target of what others leave."""
+
+TARGETS = {
+    "cpu": ("cpu.target", "find_cpu"),
+    "vta": ("vta.target", "find_vta"),
+}
+"""Module and function; the function takes what follows the first word's colon."""
+
+
+def find_target(target: str | HardwareConfig | Target) -> Target:
+    """The target called ``cpu``, ``vta`` or ``vta:CONFIG``, that of a configuration, or ``target``.
+
+    Raises TargetError when there is none.
+    """
+    if isinstance(target, HardwareConfig):
+        return _find("vta")(target)
+    if not isinstance(target, str):
+        return target
+    kind, _, rest = target.partition(":")
+    if kind not in TARGETS:
+        configurations = ", ".join(f"vta:{config}" for config in CONFIGS)
+        raise TargetError(
+            f"no target is called {target!r}; there are: {', '.join(TARGETS)}, {configurations}"
+        )
+    return _find(kind)(rest)
+
+
+def _find(kind: str) -> Callable[[object], Target]:
+    module, name = TARGETS[kind]
+    found: Callable[[object], Target] = getattr(import_module(f".{module}", __package__), name)
+    return found
