@@ -103,7 +103,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.content)
+    graph = _graph(task.model.content, config.block)
     part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
@@ -118,10 +118,10 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(content: bytes) -> Graph:
+def _graph(content: bytes, lanes: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
     layers = SourceModel.from_bytes(content).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()))
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=lanes)
 
 
 @lru_cache(maxsize=1)
