@@ -7,9 +7,11 @@ from .bounds import Bounds
 from .dependence import Order, may_meet, pairs
 from .intrinsic import Intrinsic
 from .ir import For, LoopKind, Stmt
+from .places import places
 from .text import statement_to_text
 
 __all__ = [
+    "band_conflict",
     "carried",
     "describe",
     "fission_conflict",
@@ -39,10 +41,36 @@ def carried(
 
     Updates by one function may change theirs, unless ``reductions``.
     """
+    touched = places(loop.body)
+    open_ = {
+        name
+        for name, own in touched.by_buffer.items()
+        if any(each.writes for each in own) and not touched.apart(name, loop.variable)
+    }
+    if not open_:
+        return None
     later = {loop.variable: Order.LATER}
-    for first, second in pairs(accesses(loop, bounds, intrinsics), reductions=reductions):
+    found = [each for each in accesses(loop, bounds, intrinsics) if each.buffer.name in open_]
+    for first, second in pairs(found, reductions=reductions):
         if first.loops and second.loops and may_meet(first, second, later):
             return first, second
+    return None
+
+
+def band_conflict(
+    band: Sequence[For], bounds: Bounds, intrinsics: Mapping[str, Intrinsic] | None = None
+) -> Conflict | None:
+    """Accesses in two iterations of the loops ``band``, each directly in the one before it, that
+    must keep their order; none for no loops.
+    """
+    found = pairs(accesses(band[0], bounds, intrinsics)) if band else []
+    orders: dict[str, Order] = {}
+    for loop in band:
+        for first, second in found:
+            inside = len(orders) < min(len(first.loops), len(second.loops))
+            if inside and may_meet(first, second, {**orders, loop.variable: Order.LATER}):
+                return first, second
+        orders[loop.variable] = Order.SAME
     return None
 
 

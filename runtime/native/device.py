@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InputError
+from ..parts import Part
 from ..result import RunResult
 from .content import array_type, load_program
 from .part import CpuPart
 
 if TYPE_CHECKING:
-    from ..device import Ready
-    from ..parts import Part
+    from ..device import PreparedPart
 
 __all__ = ["CpuDevice"]
 
@@ -32,9 +32,9 @@ class CpuDevice:
     name = target_kind = "cpu"
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[int, tuple[Part, Ready]] = OrderedDict()
+        self._loaded: OrderedDict[int, tuple[Part, PreparedPart]] = OrderedDict()
 
-    def prepare(self, part: "Part") -> "Ready":
+    def prepare(self, part: Part) -> "PreparedPart":
         """The part ready to run: from the last time, or loaded.
 
         Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run it.
@@ -51,12 +51,12 @@ class CpuDevice:
         """There is nothing that others could not use at the same time."""
 
 
-def _load(part: "Part") -> "Ready":
+def _load(part: Part) -> "PreparedPart":
     if isinstance(part, CpuPart):
         return _Code(part)
     if part.kind == "model":
         compiler = import_module("dovetail.compiler.targets.cpu.native")
-        return _Model(compiler.load_specialising(part))
+        return _Model(part, compiler.load_specialising(part))
     raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
 
 
@@ -86,14 +86,15 @@ class _Code:
 class _Model:
     """A model, with the compiler that runs it."""
 
-    def __init__(self, executor: Any) -> None:
+    def __init__(self, part: Part, executor: Any) -> None:
         """executor: the compiler's."""
+        self._inputs = tuple(tensor.name for tensor in part.inputs)
         self._executor = executor
 
     def run(self, inputs: Mapping[str, Array]) -> RunResult:
         """Raises what compiling raises, and WorkLimitError when a loop does not end."""
         begin = time.perf_counter()
-        outputs = self._executor.run(inputs)
+        outputs = self._executor.run({name: inputs[name] for name in self._inputs})
         seconds = time.perf_counter() - begin
         return RunResult(outputs, "cpu", seconds, 0.0, seconds)
 
