@@ -30,7 +30,7 @@ class Blocked:
 
 @dataclass(slots=True)
 class BlockedTensors:
-    """The tensors of ``graph`` in the graph ``new`` that is built from it, in blocks of ``block``."""
+    """The tensors of ``graph`` in the graph ``new`` built from it, in blocks of ``block``."""
 
     graph: Graph
     block: int
