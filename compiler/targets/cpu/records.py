@@ -13,7 +13,7 @@ __all__ = ["read_records"]
 
 COMMON: Mapping[str, type] = {"cpu": str, "threads": int}
 FIELDS: Mapping[str, Mapping[str, type]] = {
-    "kernel": {**COMMON, "decisions": dict, "steps": list},
+    "kernel": {**COMMON, "steps": list},
     "convolution": {**COMMON, "tile": int},
 }
 """What each kind has beside its key, at least."""
