@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .driver import compile_model as compile
-    from .options import CompileOptions
+    from .options import CompileOptions, CpuOptions
 
-__all__ = ["CompileOptions", "compile"]
+__all__ = ["CompileOptions", "CpuOptions", "compile"]
 
-_PLACES = {"compile": ("driver", "compile_model"), "CompileOptions": ("options", "CompileOptions")}
+_PLACES = {
+    "compile": ("driver", "compile_model"),
+    "CompileOptions": ("options", "CompileOptions"),
+    "CpuOptions": ("options", "CpuOptions"),
+}
 
 
 def __getattr__(name: str) -> Any:

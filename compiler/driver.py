@@ -6,7 +6,7 @@ from dataclasses import astuple
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module, Placement
 
-from .front.onnx.source import ModelSource, SourceModel
+from .front.table import open_model
 from .graph.text import to_text
 from .options import CompileOptions
 from .pipeline.trace import Trace
@@ -17,13 +17,15 @@ __all__ = ["compile_model"]
 
 
 def compile_model(
-    model: ModelSource,
+    model: object,
     target: str | HardwareConfig | Target = "vta",
     options: CompileOptions | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Module:
-    """Compile an ONNX model: what the target can run of it for the target, the rest for the CPU.
+    """Compile a model: what the target can run of it for the target, the rest for the CPU.
 
+    model: the path of a file, the object that its format's library has for a model
+    (``onnx.ModelProto``), or what a front end has read.
     target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or a target of one's
     own.  dims: sizes of symbolic dimensions, for targets that have open ones.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
@@ -31,7 +33,7 @@ def compile_model(
     """
     chosen, dims = find_target(target), dims or {}
     options = options or CompileOptions.from_environment()
-    trace, source = Trace(options), SourceModel.of(model)
+    trace, source = Trace(options), open_model(model)
     imported = chosen.load(source, dims)
     if imported is None:
         part = chosen.compile_open(source, dims, options)

@@ -55,7 +55,11 @@ class Module:
         return cls(part.target, part.inputs, part.outputs, (part,))
 
     def __post_init__(self) -> None:
-        """Raises ModuleError when a part or the module lacks a tensor, or has two of one name."""
+        """Raises ModuleError when there is no part, or a part or the module lacks a tensor or has
+        two of one name.
+        """
+        if not self.parts:
+            raise ModuleError("a module without parts")
         known = _named(self.inputs, "the inputs")
         for number, part in enumerate(self.parts):
             for tensor in part.inputs:

@@ -52,6 +52,7 @@ class Session:
         self._parts = [
             each.prepare(part) for part, each in zip(self.module.parts, devices, strict=True)
         ]
+        self._is_one = [part.outputs for part in self.module.parts] == [self.outputs]
 
     @overload
     def run(self, inputs: Inputs, /) -> RunResult: ...
@@ -98,10 +99,10 @@ class Session:
         begin = time.perf_counter()
         values = name_inputs(self.inputs, inputs)
         check_inputs(self.inputs, values)
-        if len(self._parts) == 1:
-            return self._parts[0].run(values)
         if not self._parts:
             raise DeviceError("the session is closed; open another one")
+        if self._is_one:
+            return self._parts[0].run(values)
         results = []
         for ready in self._parts:
             results.append(ready.run(values))
@@ -149,14 +150,12 @@ def choose_device(module: Module, part: Part, asked: "Sequence[Device]" = ()) ->
     for device in asked:
         if device.target_kind == kind:
             return device
-    wanted = {each.target_kind for each in asked}
-    if not asked:
-        name = default_device(kind)
-    elif DEVICES[HOST].target_kind == kind:
+    if asked:
+        wanted = {each.target_kind for each in asked}
         others = any(target_kind(each.target) in wanted for each in module.parts)
-        name = HOST if others else None
+        name = HOST if others and DEVICES[HOST].target_kind == kind else None
     else:
-        name = None
+        name = default_device(kind)
     if name is None:
         where = f" on {', '.join(repr(each.name) for each in asked)}" if asked else ""
         suited = [name for name, each in DEVICES.items() if each.target_kind == kind]

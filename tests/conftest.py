@@ -1,9 +1,18 @@
 """Settings and fixtures that every test may use."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 from hypothesis import HealthCheck, settings
+from networks import build, calibration_images
+
+from dovetail.compiler import compile
+from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.runtime.module import Module
+
+from .once import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,3 +40,35 @@ def shared_models() -> Path:
     if not folder.is_dir():
         pytest.skip("no folder ../shared/models")
     return folder
+
+
+@pytest.fixture(scope="session")
+def resnet18_model(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
+    """ResNet-18 at 224x224, quantised by two images."""
+
+    def make(path: Path) -> None:
+        samples = [{"image": image[None]} for image in calibration_images(2, 224)]
+        onnx.save(quantize_model(build("resnet18"), samples).model, path)
+
+    return onnx.load(made_once(tmp_path_factory, "resnet18.onnx", make))
+
+
+@pytest.fixture(scope="session")
+def resnet18_module(
+    resnet18_model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory
+) -> Module:
+    """It, compiled for zynq7020."""
+
+    def make(path: Path) -> None:
+        compile(resnet18_model, "vta:zynq7020").save(path)
+
+    return Module.load(made_once(tmp_path_factory, "resnet18.dvt", make))
+
+
+@pytest.fixture(scope="module")
+def quick_builds() -> Iterator[None]:
+    """Simulations of RTL are compiled quickly: those that take longer to build than to run."""
+    with pytest.MonkeyPatch.context() as patch:
+        flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O1"
+        patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
+        yield

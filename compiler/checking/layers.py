@@ -10,7 +10,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 
-from ..front.onnx.source import Imported, ModelSource, SourceModel
+from ..front.onnx.source import ModelSource, SourceModel
+from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
 from ..graph.passes.eliminate_dead import EliminateDead

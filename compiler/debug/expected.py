@@ -7,7 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..front.onnx.source import Imported, ModelSource, SourceModel
+from ..front.onnx.source import ModelSource, SourceModel
+from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
 from ..graph.partition import plan_parts

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from dovetail.runtime.parts import Part
 
-from ..front.onnx.source import Imported, SourceModel
+from ..front.source import Imported, Source
 from ..graph.partition import Piece, Plan
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
@@ -21,7 +21,7 @@ class Target(Protocol):
         """What modules for it are marked with: "cpu", "vta:zynq7020"."""
         ...
 
-    def load(self, model: SourceModel, dims: Mapping[str, int]) -> Imported | None:
+    def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
         """The graph of a model, of the sizes that the target asks for; None for a model that it
         compiles without one, as it runs.
 
@@ -47,8 +47,6 @@ class Target(Protocol):
         """
         ...
 
-    def compile_open(
-        self, model: SourceModel, dims: Mapping[str, int], options: CompileOptions
-    ) -> Part:
+    def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """The part of a model without a graph: for one that ``load`` gives None for."""
         ...

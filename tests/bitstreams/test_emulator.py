@@ -19,6 +19,7 @@ from dovetail.vta_sim.device import SimulatorDevice
 
 from .boards import SMALL_BOARD, device_name
 
+pytestmark = pytest.mark.usefixtures("quick_builds")
 CONFIG = SMALL_BOARD.config
 PROGRAM = 512
 """Address of the programs."""
@@ -38,7 +39,7 @@ def launch_of(program: tuple[Load | Store, ...], seed: int = 0, watchdog: int = 
 
 
 @pytest.fixture(scope="module")
-def emulator() -> Iterator[Emulator]:
+def emulator(quick_builds: None) -> Iterator[Emulator]:
     with Emulator(SMALL_BOARD, garbage=True) as running:
         yield running
 

@@ -12,7 +12,7 @@ from .random_loops import drawn
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_loops_give_the_interpreters_results(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
-from dovetail.compiler.front.onnx.source import Imported, SourceModel
+from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.source import Imported
 from dovetail.compiler.graph.ir import Graph, Node
 from dovetail.compiler.graph.operators.contractions import Contract, Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction

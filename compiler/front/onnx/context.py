@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...errors import CompilerError, ModelError, UnsupportedOperatorError
+from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.emitter import Emitter, Tensor, is_worth_folding
 from ...graph.ir import Array
 from ...graph.narrow import Narrow
@@ -16,6 +16,7 @@ from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
 from ...graph.operators.quantization import DequantizeLinear
 from ...graph.types import TensorType
+from ..source import NeedsValueError
 from .node import OnnxNode
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "Converter",
     "ImportContext",
     "Narrow",
-    "NeedsValueError",
     "OptionalValue",
     "Tensor",
     "TensorSequence",
@@ -36,10 +36,6 @@ __all__ = [
 
 LARGEST_TENSOR = 64 << 30
 """Bytes."""
-
-
-class NeedsValueError(CompilerError):
-    """A shape depends on data that is not known when the model is compiled."""
 
 
 NARROW = {str(each): each for each in Narrow}

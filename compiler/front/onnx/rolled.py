@@ -17,8 +17,9 @@ from ...graph.operators.movement import Reshape
 from ...graph.operators.repetition import Repeat
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
+from ..source import NeedsValueError
 from .build import broadcast, logical_not
-from .context import ImportContext, NeedsValueError, Tensor, Value, with_narrow
+from .context import ImportContext, Tensor, Value, with_narrow
 
 __all__ = ["FOREVER", "VaryingValueError", "roll_if", "roll_loop", "roll_scan"]
 

@@ -1,23 +1,14 @@
 """The inputs that a model declares."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import onnx
 
 from ...errors import ModelError, UnsupportedOperatorError
+from ..source import InputSignature
 from .element_types import element_type
 
-__all__ = ["InputSignature", "bind_dimensions", "input_signatures"]
-
-
-@dataclass(frozen=True, slots=True)
-class InputSignature:
-    """shape: None for sizes that are open.  dtype: NumPy's name."""
-
-    name: str
-    shape: tuple[int | None, ...]
-    dtype: str
+__all__ = ["bind_dimensions", "input_signatures"]
 
 
 def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:

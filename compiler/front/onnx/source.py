@@ -14,21 +14,14 @@ from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
+from ..source import Imported, InputSignature
 from .context import Value
 from .element_types import ELEMENT_TYPES, type_name
 from .model import ImportRecord, import_model
 from .node import is_quantized_kind
-from .signatures import InputSignature, bind_dimensions, input_signatures
+from .signatures import bind_dimensions, input_signatures
 
-__all__ = ["Imported", "ModelSource", "SourceModel"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Imported:
-    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes."""
-
-    graph: Graph
-    kinds: Mapping[str, str]
+__all__ = ["ModelSource", "SourceModel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +91,8 @@ class SourceModel:
             if not value.type.HasField("tensor_type"):
                 raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
             try:
-                dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            except KeyError:
+                dtype = DType(str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+            except (KeyError, ValueError):
                 kind = type_name(tensor.elem_type)
                 raise ModelError(f"output {value.name!r} has elements of type {kind}") from None
             shape = tuple(dim.dim_value or None for dim in tensor.shape.dim)

@@ -14,7 +14,9 @@ from dovetail.runtime.native.model import ModelPart
 from dovetail.runtime.native.part import CpuPart
 from dovetail.runtime.tensors import TensorSignature
 
-from ...front.onnx.source import Imported, SourceModel
+from ...errors import ModelError
+from ...front.onnx.source import SourceModel
+from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
 from ...graph.passes.integer_layers.recognition import is_quantized, recognise
@@ -132,7 +134,7 @@ def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSig
     )
 
 
-def import_fixed(model: SourceModel) -> Imported | None:
+def import_fixed(model: Source) -> Imported | None:
     """The model's graph; None when its shapes are open.
 
     An open batch is 1 where that makes all of it integer layers, whose operators have that batch.
@@ -153,8 +155,13 @@ def _integer_layers(imported: Imported) -> Graph | None:
     return recognise(imported.graph, imported.kinds).graph
 
 
-def compile_specialising(model: SourceModel, options: LlvmOptions) -> ModelPart:
-    """A model that is compiled as it runs."""
+def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:
+    """A model that is compiled as it runs.  Raises ModelError when it is not ONNX."""
+    if not isinstance(model, SourceModel):
+        raise ModelError(
+            "the model has open sizes or shapes that depend on data; only ONNX models are compiled "
+            "as they run; bind the sizes (--dim)"
+        )
     inputs, outputs = (
         tuple(
             TensorSignature(

@@ -7,8 +7,7 @@ from dovetail.isa.cache import cache_directory
 from dovetail.runtime.parts import Part
 
 from ...errors import TargetError
-from ...front.onnx.context import NeedsValueError
-from ...front.onnx.source import Imported, SourceModel
+from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
@@ -28,7 +27,7 @@ class Cpu:
 
     name: str = "cpu"
 
-    def load(self, model: SourceModel, dims: Mapping[str, int]) -> Imported | None:
+    def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
         """As ``Target``."""
         try:
             return import_fixed(model.bind(dims))
@@ -46,9 +45,7 @@ class Cpu:
         imported = Imported(piece.graph, kinds)
         return compile_imported(imported, trace, _llvm_options(options), options.passes)
 
-    def compile_open(
-        self, model: SourceModel, dims: Mapping[str, int], options: CompileOptions
-    ) -> Part:
+    def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""
         return compile_specialising(model.bind(dims), _llvm_options(options))
 

@@ -10,7 +10,7 @@ from dovetail.runtime.parts import Part
 from dovetail.vta_sim.timing import time_program
 
 from ...errors import ModelError, TargetError
-from ...front.onnx.source import Imported, SourceModel
+from ...front.source import Imported, Source
 from ...graph.partition import Piece, Plan, plan_parts
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
@@ -32,7 +32,7 @@ class Vta:
         """ "vta:CONFIG"."""
         return f"vta:{self.config.name}"
 
-    def load(self, model: SourceModel, dims: Mapping[str, int]) -> Imported:
+    def load(self, model: Source, dims: Mapping[str, int]) -> Imported:
         """The graph for a batch of 1."""
         if dims:
             raise ModelError(f"dimensions {sorted(dims)} are bound; only target cpu has open ones")
@@ -49,9 +49,7 @@ class Vta:
         assert piece.layers is not None
         return compile_accelerated(piece.layers, self.config, options, trace, time_program)
 
-    def compile_open(
-        self, model: SourceModel, dims: Mapping[str, int], options: CompileOptions
-    ) -> Part:
+    def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """Never asked for: ``load`` always gives a graph."""
         raise ModelError("the accelerator runs models of fixed sizes only")
 

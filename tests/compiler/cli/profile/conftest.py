@@ -4,14 +4,12 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-import onnx
 import pytest
-from networks import build, calibration_images
 
-from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.runtime.module import Module
 from dovetail.runtime.profile.profile import Profile
 
-from .browser import profiled
+from .browser import profile_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -32,12 +30,6 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def resnet18_model() -> onnx.ModelProto:
-    """ResNet-18 at 224x224, quantised by one image."""
-    return quantize_model(build("resnet18"), [{"image": calibration_images(1, 224)}]).model
-
-
-@pytest.fixture(scope="session")
-def resnet18(resnet18_model: onnx.ModelProto) -> Profile:
+def resnet18(resnet18_module: Module) -> Profile:
     """A run of it on zynq7020."""
-    return profiled("resnet18", resnet18_model, "vta:zynq7020")
+    return profile_of("resnet18", resnet18_module)

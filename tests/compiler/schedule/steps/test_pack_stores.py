@@ -44,8 +44,9 @@ def packed(graph: Graph) -> int:
 
 @pytest.mark.parametrize("size", [(7, 9), (13, 4), (6, 30)])
 @pytest.mark.parametrize("groups", [1, 32])
-@pytest.mark.parametrize("limits", [(-128, 127), (-4, 127), (-100, 90)])
-@pytest.mark.parametrize("scale", [3e-3, 1e5])
+@pytest.mark.parametrize(
+    ("limits", "scale"), [((-128, 127), 3e-3), ((-4, 127), 3e-3), ((-100, 90), 1e5)]
+)
 def test_packed_results_are_the_same_bytes(
     size: tuple[int, int], groups: int, limits: tuple[int, int], scale: float
 ) -> None:

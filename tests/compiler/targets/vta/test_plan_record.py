@@ -1,7 +1,9 @@
 """Plans that are kept: used again without a search, and refused where they do not suit."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,22 +29,30 @@ def compiled(path: Path, channels: int = 24) -> bytes:
     return bytes(accelerator_part(module).dram)
 
 
-def test_a_kept_plan_gives_the_same_program(tmp_path: Path, monkeypatch: object) -> None:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
+    """The program of a search, and the file of its plan."""
+    path = tmp_path_factory.mktemp("kept") / "plans.json"
+    return compiled(path), path.read_text()
+
+
+def test_a_kept_plan_gives_the_same_program(
+    kept: tuple[bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "plans.json"
-    first = compiled(path)
-    text = path.read_text()
+    first, text = kept
+    path.write_text(text)
     kinds = {tuple(entry) for plan in json.loads(text).values() for entry in plan["layers"]}
     assert any("rows" in kind for kind in kinds)
     assert any("tile" in kind for kind in kinds)
-    assert isinstance(monkeypatch, pytest.MonkeyPatch)
     monkeypatch.setattr("dovetail.compiler.targets.vta.plan.Planner.best", None)
     assert compiled(path) == first
     assert path.read_text() == text
 
 
-def test_plans_of_several_networks_lie_in_one_file(tmp_path: Path) -> None:
+def test_plans_of_several_networks_lie_in_one_file(kept: tuple[bytes, str], tmp_path: Path) -> None:
     path = tmp_path / "plans.json"
-    compiled(path)
+    path.write_text(kept[1])
     compiled(path, 20)
     assert len(json.loads(path.read_text())) == 2
 
@@ -57,11 +67,11 @@ def test_plans_of_several_networks_lie_in_one_file(tmp_path: Path) -> None:
         (lambda plan: plan["streamed"].clear(), "cannot run as|words required"),
     ],
 )
-def test_a_plan_that_does_not_suit_is_refused(tmp_path: Path, change: object, message: str) -> None:
+def test_a_plan_that_does_not_suit_is_refused(
+    kept: tuple[bytes, str], tmp_path: Path, change: Callable[[Any], object], message: str
+) -> None:
     path = tmp_path / "plans.json"
-    compiled(path)
-    plans = json.loads(path.read_text())
-    assert callable(change)
+    plans = json.loads(kept[1])
     change(next(iter(plans.values())))
     path.write_text(json.dumps(plans))
     with pytest.raises(ScheduleError, match=message):
@@ -72,5 +82,5 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plans.json"
     for text in ("[1, 2]", "no JSON"):
         path.write_text(text)
-        with pytest.raises(ScheduleError, match="no file of plans"):
+        with pytest.raises(ScheduleError, match="not a file of plans"):
             compiled(path)

@@ -1,0 +1,61 @@
+"""Models as front ends hand them to the rest of the compiler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ..errors import CompilerError
+from ..graph.ir import Graph
+
+__all__ = ["Imported", "InputSignature", "NeedsValueError", "Source"]
+
+
+class NeedsValueError(CompilerError):
+    """A shape depends on data that is not known when the model is compiled."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imported:
+    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes."""
+
+    graph: Graph
+    kinds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class InputSignature:
+    """shape: None for sizes that are open.  dtype: NumPy's name."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A model that a front end has read; satisfied structurally."""
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether it quantises anything, or computes on quantised tensors."""
+        ...
+
+    def open_sizes(self) -> tuple[InputSignature, ...]:
+        """The inputs whose shape is not fixed."""
+        ...
+
+    def bind(self, dims: Mapping[str, int]) -> "Source":
+        """The model with symbolic dimensions fixed.
+
+        Raises ModelError for a dimension that it does not have.
+        """
+        ...
+
+    def to_graph(self, batch: int | None = None) -> Imported:
+        """The graph of the model.
+
+        batch: the size of an open first dimension of inputs.
+        Raises ModelError for open sizes and a malformed model, UnsupportedOperatorError for what
+        the graph IR cannot say, NeedsValueError when a shape depends on data.
+        """
+        ...

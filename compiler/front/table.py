@@ -1,0 +1,29 @@
+"""All front ends, by the suffixes of their files."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .source import Source
+
+__all__ = ["FRONTS", "open_model"]
+
+DEFAULT = ".onnx"
+FRONTS = {DEFAULT: ("onnx.source", "SourceModel")}
+"""Module and class; the class has ``of``, which takes a path or the format's own object."""
+
+
+def open_model(model: object) -> Source:
+    """A model that a front end has read: ``model`` itself, or from its file, or from its format's
+    own object.
+
+    A file of an unknown suffix is taken for ONNX.
+    Raises ModelError when it cannot be read.
+    """
+    if isinstance(model, Source):
+        return model
+    suffix = Path(model).suffix.lower() if isinstance(model, str | Path) else DEFAULT
+    module, name = FRONTS.get(suffix, FRONTS[DEFAULT])
+    front: Any = getattr(import_module(f".{module}", __package__), name)
+    found: Source = front.of(model)
+    return found

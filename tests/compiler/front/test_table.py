@@ -1,0 +1,58 @@
+"""A front end of this file alone: its models go through the whole compiler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.source import Imported, InputSignature
+from dovetail.compiler.front.table import open_model
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
+from dovetail.compiler.graph.types import TensorType
+from dovetail.runtime.session import run
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The format of this front: ``a + b`` of so many floats."""
+
+    size: int
+
+    @property
+    def quantizes(self) -> bool:
+        return False
+
+    def open_sizes(self) -> tuple[InputSignature, ...]:
+        return ()
+
+    def bind(self, dims: Mapping[str, int]) -> "Sum":
+        if dims:
+            raise ModelError("a sum has no symbolic dimensions")
+        return self
+
+    def to_graph(self, batch: int | None = None) -> Imported:
+        builder = GraphBuilder()
+        kind = TensorType((self.size,), "float32")
+        names = (builder.input("a", kind), builder.input("b", kind))
+        result = builder.node(Binary(BinaryFunction.ADD), names, "y", "sum")
+        return Imported(builder.build((result,)), {"sum": "Sum"})
+
+
+def test_a_front_of_ones_own_reaches_the_cpu() -> None:
+    module = compile(Sum(5), "cpu")
+    a, b = np.arange(5, dtype=np.float32), np.full(5, 0.5, np.float32)
+    np.testing.assert_array_equal(run(module, {"a": a, "b": b}).outputs["y"], a + b)
+
+
+def test_its_errors_are_the_users() -> None:
+    with pytest.raises(ModelError, match="no symbolic dimensions"):
+        compile(Sum(5), "cpu", dims={"n": 3})
+
+
+def test_a_missing_file_is_said_to_be_missing() -> None:
+    with pytest.raises(ModelError, match="no model file"):
+        open_model("there/is/none.onnx")
