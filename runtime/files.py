@@ -98,12 +98,17 @@ def _digest(size: int, part: Callable[[int, int], Content]) -> bytes:
     return zlib.crc32(b"".join(found)).to_bytes(DIGEST_BYTES, "little")
 
 
-def write_whole(path: Path, data: Content | Sequence[Content]) -> None:
+def write_whole(
+    path: Path, data: Content | Sequence[Content], *, make_folder: bool = False
+) -> None:
     """Write ``data``, or its parts, to ``path``: it then has all of it, or is as it was.
 
+    make_folder: whether its folder is made if it is not there.
     Raises ModuleError when the folder cannot be written, or ``path`` is a device or the like.
     """
     try:
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, [data] if isinstance(data, Content) else data)
     except OSError as error:
         raise ModuleError(f"cannot write {path}: {error.strerror}") from None

@@ -1,5 +1,6 @@
 """How the command line speaks: results on standard output, all else on standard error."""
 
+import errno
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +12,19 @@ from typing import Any, ParamSpec, TypeVar
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dovetail.isa.errors import DovetailError
 
-__all__ = ["clear_errors", "human", "print_json", "progress", "require_folder", "table"]
+__all__ = [
+    "clear_errors",
+    "human",
+    "print_json",
+    "printable",
+    "progress",
+    "require_folder",
+    "table",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,17 +36,36 @@ EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore")
 FILE_WIDTH = 120
 """Columns when standard error is not a terminal."""
 
-human = Console(
+
+def printable(text: str) -> str:
+    """``text`` with what would speak to the terminal, or hide or turn letters, as escapes."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+class _Console(Console):
+    """Names come from models and modules: none of them moves the cursor."""
+
+    def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]
+        return super().render_str(printable(text), **options)
+
+
+human = _Console(
     stderr=True,
     width=None if sys.stderr.isatty() else FILE_WIDTH,
     highlight=False,
+    markup=False,
+    emoji=False,
 )
 
 
 def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn every DovetailError into its message and exit code 1, never a traceback.
 
-    Likewise a package that is not installed, which an extra brings.
+    Likewise what the system says of a file, and a package that is not installed, which an extra
+    brings.
     """
 
     @wraps(command)
@@ -44,7 +73,12 @@ def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except DovetailError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(printable(str(error))) from None
+        except OSError as error:
+            if error.errno in (None, errno.EPIPE):
+                raise
+            place = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(printable(f"{place}{error.strerror}")) from None
         except ModuleNotFoundError as error:
             missing = (error.name or "").split(".")[0]
             if missing in ("", "dovetail"):
@@ -66,7 +100,7 @@ def print_json(values: Mapping[str, Any]) -> None:
 @contextmanager
 def progress(what: str) -> Iterator[None]:
     """Show that something goes on that may take more than two seconds."""
-    with human.status(what):
+    with human.status(Text(printable(what))):
         yield
 
 

@@ -10,6 +10,7 @@ from .ir import For, LoopKind, Stmt
 from .text import statement_to_text
 
 __all__ = [
+    "band_conflict",
     "carried",
     "describe",
     "fission_conflict",
@@ -43,6 +44,23 @@ def carried(
     for first, second in pairs(accesses(loop, bounds, intrinsics), reductions=reductions):
         if first.loops and second.loops and may_meet(first, second, later):
             return first, second
+    return None
+
+
+def band_conflict(
+    band: Sequence[For], bounds: Bounds, intrinsics: Mapping[str, Intrinsic] | None = None
+) -> Conflict | None:
+    """Accesses in two iterations of the loops ``band``, each directly in the one before it, that
+    must keep their order; none for no loops.
+    """
+    found = pairs(accesses(band[0], bounds, intrinsics)) if band else []
+    orders: dict[str, Order] = {}
+    for loop in band:
+        for first, second in found:
+            inside = len(orders) < min(len(first.loops), len(second.loops))
+            if inside and may_meet(first, second, {**orders, loop.variable: Order.LATER}):
+                return first, second
+        orders[loop.variable] = Order.SAME
     return None
 
 

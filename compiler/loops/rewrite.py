@@ -46,7 +46,7 @@ __all__ = [
 
 def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """``expr`` with other operands; itself when they are the same objects."""
-    if all(a is b for a, b in zip(operands(expr), new, strict=True)):
+    if not new or all(a is b for a, b in zip(operands(expr), new, strict=True)):
         return expr
     match expr:
         case Binary(function=function):

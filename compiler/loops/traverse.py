@@ -71,8 +71,14 @@ def fold(
         if id(node) in known:
             stack.pop()
             continue
-        below = operands(node)
-        waiting = [each for each in below if id(each) not in known]
+        below, waiting = operands(node), []
+        for each in below:
+            if id(each) in known:
+                continue
+            if isinstance(each, Variable | Constant):
+                known[id(each)] = (each, combine(each, ()))
+            else:
+                waiting.append(each)
         if waiting:
             stack += reversed(waiting)
             continue

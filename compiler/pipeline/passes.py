@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Generic, Protocol, TextIO, TypeVar
 
+from dovetail.runtime.files import write_whole
+
 __all__ = ["Dump", "Observer", "Pass", "Pipeline", "Times", "Verify"]
 
 IR = TypeVar("IR")
@@ -79,10 +81,12 @@ class Dump(Generic[IR]):
 
     def __call__(self, name: str, before: IR, after: IR, seconds: float) -> None:
         """Write one file."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        text = "(unchanged)" if after is before else self.to_text(after)
+        self.write(name, "(unchanged)" if after is before else self.to_text(after))
+
+    def write(self, name: str, text: str) -> None:
+        """Write the next file.  Raises ModuleError when it cannot be written."""
         path = self.directory / f"{self.count:02d}_{name}.txt"
-        path.write_text(text + "\n", encoding="utf-8")
+        write_whole(path, f"{text}\n".encode(), make_folder=True)
         self.count += 1
 
 

@@ -40,10 +40,7 @@ class Trace:
         if self._times:
             self._times.entries.append((name, now - self._last, True))
         if self._dump:
-            self._dump.directory.mkdir(parents=True, exist_ok=True)
-            path = self._dump.directory / f"{self._dump.count:02d}_{name}.txt"
-            path.write_text(text() + "\n", encoding="utf-8")
-            self._dump.count += 1
+            self._dump.write(name, text())
         self._last = perf_counter()
 
     def start(self) -> None:

@@ -75,7 +75,9 @@ def find_bytes(body: Stmt, lane: str) -> Bytes | None:
 
 
 def pack(stores: Sequence[Bytes], registers: Sequence[Buffer], axis: int) -> Stmt:
-    """The packing of what four stores have left in ``registers``; they differ along ``axis``."""
+    """The packing of what stores, the first of them first, have left in ``registers``; they differ
+    along ``axis``.
+    """
     first = stores[0]
     shape = tuple(PACKED if each == axis else 1 for each in range(len(first.place)))
     regions = [Region(each, (index(0),), (LANES,)) for each in registers]
@@ -159,12 +161,14 @@ def _packed(rows: _Rows, taken: set[str]) -> Stmt:
         name = fresh(f"near{number}", taken)
         registers.append(Buffer(name, (LANES,), DType.INT32, Memory.REGISTER))
     statements: list[Stmt] = []
+    moved = [rows.stores.moved(register, lane) for register in registers]
     for start in range(0, count - PACKED + 1, PACKED):
-        parts = [_at(rows.stores, {along: index(start + number)}) for number in range(PACKED)]
-        for part, register in zip(parts, registers, strict=True):
-            own = part.moved(register, lane)
+        for number, body in enumerate(moved):
+            own = substitute(body, {along: index(start + number)})
             statements.append(loops(((lane, LANES),), own, LoopKind.VECTOR))
-        statements.append(pack(parts, registers, rows.axis))
+        first = {along: index(start)}
+        place = tuple(substitute_expr(each, first) for each in rows.stores.place)
+        statements.append(pack((replace(rows.stores, place=place),), registers, rows.axis))
     for rest in range(count - count % PACKED, count):
         own = substitute(rows.stores.body, {along: index(rest)})
         statements.append(loops(((lane, LANES),), own, LoopKind.VECTOR))
@@ -177,12 +181,6 @@ def _packed(rows: _Rows, taken: set[str]) -> Stmt:
 def _count(loop: For) -> int:
     assert isinstance(loop.extent, Constant)
     return int(loop.extent.value)
-
-
-def _at(found: Bytes, values: Mapping[str, Expr]) -> Bytes:
-    place = tuple(substitute_expr(each, values) for each in found.place)
-    value = substitute_expr(found.value, values)
-    return Bytes(substitute(found.body, values), found.target, place, value)
 
 
 def _with_store(body: Stmt, store: Store) -> Stmt:

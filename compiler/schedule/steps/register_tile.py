@@ -18,8 +18,8 @@ from ...loops.expressions import (
 )
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, For, Function, LoopKind, Stmt, Store, Update, block, loops
-from ...loops.legality import carried, describe
-from ...loops.rewrite import map_expr, map_statement, substitute, substitute_expr
+from ...loops.legality import band_conflict, describe
+from ...loops.rewrite import map_expr, map_statement, substitute_expr
 from ...loops.traverse import loads, variables, walk
 from .reduction import Reduction, read_reduction
 from .rfactor import identity
@@ -113,14 +113,12 @@ class RegisterTile:
         if own and start != Constant(identity(function, start.dtype), start.dtype):
             raise ScheduleError(f"{what}: lanes along the sum start from another value than 0")
         bounds = nest.site.up(len(self.loops)).bounds
-        for loop in kept:
-            conflict = carried(loop, bounds, intrinsics=intrinsics)
-            if conflict is not None:
-                raise ScheduleError(
-                    f"{what}: iterations of {loop.variable} touch the same element of "
-                    f"{describe(conflict)}"
-                )
-            bounds = bounds.loop(loop.variable, loop.extent)
+        conflict = band_conflict(kept, bounds, intrinsics)
+        if conflict is not None:
+            raise ScheduleError(
+                f"{what}: iterations of {', '.join(names)} touch the same element of "
+                f"{describe(conflict)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,19 +190,18 @@ class _Tiler:
         first = substitute_expr(nest.start.value, values)
         start = each(Store(register, place(width), first), width)
         total = self.sum(register, values, each, place, across, width)
-        finish = substitute(nest.finish, values)
         if across > 1:
             lanes_of = [Load(register, (*numbers, as_index(n))) for n in range(across)]
             found = combined(nest.update.function, lanes_of)
-            end = loops(unrolled, self.used(finish, found), LoopKind.UNROLLED)
+            end = loops(unrolled, self.finish(values, found), LoopKind.UNROLLED)
             return Allocate(register, block(start, total, end))
         if not step.staged or not unrolled:
-            end = each(self.used(finish, Load(register, place(lanes))), lanes)
+            end = each(self.finish(values, Load(register, place(lanes))), lanes)
             return Allocate(register, block(start, total, end))
         memory = replace(register, name=fresh(f"{name}.memory", self.taken), scope=Scope.LOCAL)
         self.taken.add(memory.name)
         copy = each(Store(memory, place(lanes), Load(register, place(lanes))), lanes)
-        used = self.used(finish, Load(memory, place(lanes)))
+        used = self.finish(values, Load(memory, place(lanes)))
         end = each(used, lanes, LoopKind.SERIAL)
         return Allocate(memory, block(Allocate(register, block(start, total, copy)), end))
 
@@ -260,15 +257,17 @@ class _Tiler:
             statements.append(change(rest, {name: _plus(start, lane) if rest > 1 else start}))
         return loops(outer, block(*statements))
 
-    def used(self, finish: Stmt, value: Expr) -> Stmt:
-        """``finish`` with ``value`` in the place of the result."""
+    def finish(self, values: Mapping[str, Expr], result: Expr) -> Stmt:
+        """What is done with the result, which ``result`` stands for."""
         name = self.nest.register.name
 
         def change(node: Expr) -> Expr:
-            return value if isinstance(node, Load) and node.buffer.name == name else node
+            if isinstance(node, Variable):
+                return values.get(node.name, node)
+            return result if isinstance(node, Load) and node.buffer.name == name else node
 
         memo: dict[int, tuple[Expr, Expr]] = {}
-        return map_statement(finish, lambda expr: map_expr(expr, change, memo))
+        return map_statement(self.nest.finish, lambda expr: map_expr(expr, change, memo))
 
 
 def combined(function: BinaryFunction, values: Sequence[Expr]) -> Expr:

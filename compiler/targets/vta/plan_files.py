@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from dovetail.runtime.files import write_whole
+
 from ...errors import ScheduleError
 from ...schedule.record_files import read_entries
 from .plan_record import PlanRecords
@@ -25,10 +27,12 @@ def read_plans(path: Path) -> PlanRecords:
 
     Raises ScheduleError when it is not a file of plans.
     """
-    if not path.is_file():
-        return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as problem:
+        raise ScheduleError(f"{path} cannot be read: {problem.strerror}") from None
     except ValueError as problem:
         raise ScheduleError(f"{path} is not a file of plans: {problem}") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
@@ -37,5 +41,5 @@ def read_plans(path: Path) -> PlanRecords:
 
 
 def write_plans(path: Path, plans: PlanRecords) -> None:
-    """Keep ``plans``."""
-    path.write_text(json.dumps(dict(plans), indent=1) + "\n", encoding="utf-8")
+    """Keep ``plans``.  Raises ModuleError when the file cannot be written."""
+    write_whole(path, f"{json.dumps(dict(plans), indent=1)}\n".encode())

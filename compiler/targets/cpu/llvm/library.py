@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dovetail.runtime.files import write_whole
 from dovetail.runtime.native.program import ALIGNMENT, FIRST_STOP
 
 from ....errors import CompilerError
@@ -86,13 +87,14 @@ def write_library(
         exported = folder / "exported"
         exported.write_text(f"{{ global: {name}_run; {name}_memory_bytes; local: *; }};\n")
         flags = ["-shared", "-pthread", "-Wl,-z,defs", f"-Wl,--version-script={exported}"]
-        flags += ["-o", str(path)]
+        flags += ["-o", str(folder / "library")]
         command = [compiler, *flags, *map(str, objects), str(data)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise CompilerError(f"{compiler} could not link {path.name}:\n{done.stderr}")
+        write_whole(path, (folder / "library").read_bytes())
     header = path.with_name(f"{name}.h")
-    header.write_text(header_text(program, name))
+    write_whole(header, header_text(program, name).encode())
     return path, header
 
 
