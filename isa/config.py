@@ -7,15 +7,31 @@ valid.
 
 import hashlib
 from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
 
 from .errors import ConfigError
 from .memories import Memory
 from .sdram import SdramTiming
 
-__all__ = ["INSTRUCTION_BYTES", "DramTiming", "HardwareConfig"]
+__all__ = ["INSTRUCTION_BYTES", "WIDEST_BUS_BYTES", "DramTiming", "HardwareConfig"]
 
 INSTRUCTION_BYTES = 64
 """Size of every instruction in DRAM, in every configuration."""
+
+WIDEST_BUS_BYTES = 16
+"""Width of the AXI4 data bus, at most."""
+
+ELEMENTS: dict[Memory, np.dtype[Any]] = {
+    Memory.ACT: np.dtype(np.int8),
+    Memory.WGT: np.dtype(np.int8),
+    Memory.ACC: np.dtype(np.int32),
+    Memory.PAR: np.dtype([("bias", np.int32), ("scale", np.float32)]),
+    Memory.TAP: np.dtype(np.int8),
+    Memory.TAB: np.dtype(np.int8),
+}
+"""What each memory's words are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +137,7 @@ class HardwareConfig:
                 raise ConfigError(f"{self.name}: {name} = {value}; required a power of two")
         limits = {
             "block": (4, 64),
-            "bus_bytes": (4, 16),
+            "bus_bytes": (4, WIDEST_BUS_BYTES),
             "act_banks": (1, 8),
             "acc_banks": (1, 4),
             "act_depth": (2 * self.act_banks, 1 << 16),
@@ -181,17 +197,17 @@ class HardwareConfig:
         """Words in ``memory``."""
         return int(getattr(self, f"{memory.value}_depth"))
 
+    def element(self, memory: Memory) -> np.dtype[Any]:
+        """What each lane of a word of ``memory`` is; in PAR there are two, all biases first."""
+        return ELEMENTS[memory]
+
+    def lanes(self, memory: Memory) -> int:
+        """Elements of one word of ``memory``."""
+        return self.block * self.block if memory is Memory.WGT else self.block
+
     def word_bytes(self, memory: Memory) -> int:
         """Bytes of one word of ``memory``, in the scratchpad and in DRAM alike."""
-        match memory:
-            case Memory.WGT:
-                return self.block * self.block
-            case Memory.ACC:
-                return 4 * self.block
-            case Memory.PAR:
-                return 8 * self.block
-            case _:
-                return self.block
+        return self.lanes(memory) * ELEMENTS[memory].itemsize
 
     def banks(self, memory: Memory) -> int:
         """Banks of ``memory`` that units lock (1 where none are locked)."""

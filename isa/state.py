@@ -1,6 +1,7 @@
 """What the accelerator holds: scratchpads and DRAM as NumPy arrays."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +43,22 @@ class MachineState:
         cls, config: HardwareConfig, dram: NDArray[np.uint8], dram_base: int = 0
     ) -> "MachineState":
         """Scratchpads of zeros beside ``dram``, which is not copied."""
-        lanes = config.block
+        lanes, parameter = config.block, config.element(Memory.PAR)
+
+        def words(memory: Memory) -> NDArray[Any]:
+            return np.zeros((config.depth(memory), lanes), config.element(memory))
+
         return cls(
             config,
-            act=np.zeros((config.act_depth, lanes), np.int8),
-            wgt=np.zeros((config.wgt_depth, lanes, lanes), np.int8),
-            acc=np.zeros((config.acc_depth, lanes), np.int32),
+            act=words(Memory.ACT),
+            wgt=np.zeros((config.wgt_depth, lanes, lanes), config.element(Memory.WGT)),
+            acc=words(Memory.ACC),
             par=Parameters(
-                np.zeros((config.par_depth, lanes), np.int32),
-                np.zeros((config.par_depth, lanes), np.float32),
+                np.zeros((config.par_depth, lanes), parameter["bias"]),
+                np.zeros((config.par_depth, lanes), parameter["scale"]),
             ),
-            tap=np.zeros((config.tap_depth, lanes), np.int8),
-            tab=np.zeros((config.tab_depth, lanes), np.int8),
+            tap=words(Memory.TAP),
+            tab=words(Memory.TAB),
             dram=dram,
             dram_base=dram_base,
         )
@@ -73,7 +78,7 @@ class MachineState:
     ) -> None:
         """Write ``data`` uint8[n, word_bytes] to the words ``addresses`` of ``memory``."""
         if memory is Memory.PAR:
-            half = 4 * self.config.block
+            half = self.par.bias[0].nbytes
             self.par.bias.view(np.uint8)[addresses] = data[:, :half]
             self.par.scale.view(np.uint8)[addresses] = data[:, half:]
         else:

@@ -11,10 +11,10 @@ from .result import RunResult
 if TYPE_CHECKING:
     from dovetail.isa.launch import Launch, LaunchResult
 
-__all__ = ["Device", "Launcher", "Ready"]
+__all__ = ["Device", "Launcher", "PreparedPart"]
 
 
-class Ready(Protocol):
+class PreparedPart(Protocol):
     """A part that is ready to run, as often as wanted."""
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> RunResult:
@@ -40,7 +40,7 @@ class Device(Protocol):
         """The kind of targets whose parts it runs: "vta", "cpu"."""
         ...
 
-    def prepare(self, part: Part) -> Ready:
+    def prepare(self, part: Part) -> PreparedPart:
         """``part``, ready to run.
 
         Raises DeviceError when the device cannot run it, ModuleError when it is damaged.

@@ -122,7 +122,7 @@ def _reader(kind: Any) -> Reader:
     if origin is tuple and inner[1:] == (Ellipsis,):
         return _list(_reader(inner[0]), inner[0])
     if origin is tuple:
-        return _row(tuple(_reader(each) for each in inner))
+        return _row(inner)
     if origin in (Mapping, dict):
         return _mapping(_reader(inner[1]))
     if origin in (Union, UnionType):
@@ -177,7 +177,7 @@ def _list(item: Reader, kind: object) -> Reader:
     def read(value: object, sections: Sections) -> tuple[Any, ...]:
         if type(value) is not list:
             raise _wrong(value, "a list")
-        if kind is int and all(type(each) is int for each in value):
+        if kind is int and {*map(type, value)} == {int}:
             return tuple(value)
         found = []
         for number, each in enumerate(value):
@@ -190,10 +190,15 @@ def _list(item: Reader, kind: object) -> Reader:
     return read
 
 
-def _row(items: tuple[Reader, ...]) -> Reader:
+def _row(kinds: tuple[Any, ...]) -> Reader:
+    items = [_reader(kind) for kind in kinds]
+    only_ints = {*kinds} == {int}
+
     def read(value: object, sections: Sections) -> tuple[Any, ...]:
         if type(value) is not list or len(value) != len(items):
             raise _wrong(value, f"a list of {len(items)}")
+        if only_ints and {*map(type, value)} == {int}:
+            return tuple(value)
         return tuple(item(each, sections) for item, each in zip(items, value, strict=True))
 
     return read

@@ -103,7 +103,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.content)
+    graph = _graph(task.model.content, config.block)
     part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
@@ -118,17 +118,17 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(content: bytes) -> Graph:
+def _graph(content: bytes, lanes: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
     layers = SourceModel.from_bytes(content).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()))
+    return prepare_graph(layers, Trace(CompileOptions()), lanes=lanes)
 
 
 @lru_cache(maxsize=1)
 def program_hash() -> str:
     """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
-    outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
+    outside = {"cli", "quantize", "executor", "explore", "define", "rules", "llvm"}
     files = [Path(__file__)]
     for package in (dovetail.isa, dovetail.vta_sim):
         files += Path(str(package.__file__)).parent.rglob("*.py")

@@ -3,7 +3,7 @@
 Tensors are known by name; each is a graph input, a constant, or the output of one node.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -131,8 +131,6 @@ class GraphBuilder:
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)
-    """Names given by ``export``."""
 
     def input(self, name: str, kind: TensorType) -> str:
         """Declare a graph input.
@@ -178,20 +176,20 @@ class GraphBuilder:
         self.nodes.append(Node(operator, inputs, names[0], origin, tuple(names[1:])))
         return tuple(names)
 
-    def export(self, name: str, wanted: str) -> str:
-        """Give tensor ``name`` the name ``wanted``, under which the graph returns it.
+    def export(self, tensors: Sequence[str], wanted: Sequence[str]) -> None:
+        """Give ``tensors`` the names ``wanted``, under which the graph returns them.
 
-        A tensor that has to keep its name, an input or one exported before, is copied.
-        Raises GraphError when an input, a constant or another output is called ``wanted``.
+        Inputs and constants are copied, and so is a tensor that gets a second name.
+        Raises GraphError when an input is called like an output.
         """
-        if name in self.exported or name in self.inputs or name in self.constants:
-            name = self.node(Reshape(self.types[name].shape), (name,), wanted, wanted)
-        if name != wanted:
-            if wanted in self.inputs or wanted in self.constants or wanted in self.exported:
-                raise GraphError(f"output {wanted!r} is defined twice")
-            self.rename({name: wanted})
-        self.exported.add(wanted)
-        return wanted
+        names: dict[str, str] = {}
+        for name, new in dict(zip(wanted, tensors, strict=True)).items():
+            if name in self.inputs:
+                raise GraphError(f"output {name!r} is defined twice")
+            if new in names or new in self.inputs or new in self.constants:
+                new = self.node(Reshape(self.types[new].shape), (new,), name, name)
+            names[new] = name
+        self.rename(names)
 
     def build(self, outputs: tuple[str, ...]) -> Graph:
         """The graph."""

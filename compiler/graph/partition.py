@@ -189,9 +189,12 @@ def _parts(graph: Graph, cuts: list[_Cut], span: _Span) -> dict[_Span, Graph]:
 
 
 def _between(graph: Graph, begin: str | None, end: str | None) -> Graph:
-    """What computes ``end`` from ``begin``; None for the graph's outputs and inputs."""
+    """What computes ``end`` from ``begin``; None for the graph's outputs and inputs.
+
+    An output that is ``begin`` is one of the part before.
+    """
     inputs = graph.inputs if begin is None else (begin,)
-    outputs = graph.outputs if end is None else (end,)
+    outputs = (end,) if end else tuple(name for name in graph.outputs if name != begin)
     nodes = tuple(node for node in graph.nodes if not set(inputs) & set(node.outputs))
     needed, kept = set(outputs), []
     for node in reversed(nodes):

@@ -53,9 +53,7 @@ def rewrite(graph: Graph, patterns: Sequence[Pattern]) -> Graph:
 def _round(graph: Graph, patterns: Sequence[Pattern]) -> Graph | None:
     """Rewrite the first node that matches."""
     for place, node in enumerate(graph.nodes):
-        builder = GraphBuilder(
-            list(graph.inputs), [], dict(graph.constants), dict(graph.types), set(graph.outputs)
-        )
+        builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
         rewriter = Rewriter(graph, builder)
         for pattern in patterns:
             replacement = pattern(rewriter, node)

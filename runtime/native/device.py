@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InputError
+from ..parts import Part
 from ..result import RunResult
 from .content import array_type, load_program
 from .part import CpuPart
 
 if TYPE_CHECKING:
-    from ..device import Ready
-    from ..parts import Part
+    from ..device import PreparedPart
 
 __all__ = ["CpuDevice"]
 
@@ -32,9 +32,9 @@ class CpuDevice:
     name = target_kind = "cpu"
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[int, tuple[Part, Ready]] = OrderedDict()
+        self._loaded: OrderedDict[int, tuple[Part, PreparedPart]] = OrderedDict()
 
-    def prepare(self, part: "Part") -> "Ready":
+    def prepare(self, part: Part) -> "PreparedPart":
         """The part ready to run: from the last time, or loaded.
 
         Raises ModuleError when it cannot be read, DeviceError when this CPU cannot run it.
@@ -51,7 +51,7 @@ class CpuDevice:
         """There is nothing that others could not use at the same time."""
 
 
-def _load(part: "Part") -> "Ready":
+def _load(part: Part) -> "PreparedPart":
     if isinstance(part, CpuPart):
         return _Code(part)
     if part.kind == "model":

@@ -18,16 +18,13 @@ def assert_exact(net: Network, result: Tensor, target: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 1), (1, 4, 1), (1, 1, 4)])
-def test_a_table_before_a_convolution_keeps_rows_columns_and_channels_apart(
-    shape: tuple[int, int, int],
+@pytest.mark.parametrize("average", [False, True])
+def test_what_moves_rows_to_columns_or_channels_between_layers_is_refused(
+    shape: tuple[int, int, int], average: bool
 ) -> None:
     net = Network(np.random.default_rng(0))
-    assert_exact(net, net.conv(net.unary(net.input(*shape), "HardSwish"), 8, (1, 1)), "vta:tiny")
-
-
-def test_a_row_that_becomes_a_column_between_layers_is_refused() -> None:
-    net = Network(np.random.default_rng(0))
-    model = net.model(net.global_average(net.unary(net.input(1, 4, 1), "HardSwish")))
+    x = net.unary(net.input(*shape), "HardSwish")
+    model = net.model(net.global_average(x) if average else net.conv(x, 8, (1, 1)))
     with pytest.raises(UnsupportedOperatorError, match="Reshape between layers"):
         compile(model, "vta:tiny")
 

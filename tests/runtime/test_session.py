@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dovetail.runtime import Module, Session, run
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
-from dovetail.runtime.device import Ready
+from dovetail.runtime.device import PreparedPart
 from dovetail.runtime.errors import DeviceError, InputError
 from dovetail.runtime.parts import Part
 from dovetail.runtime.result import RunResult
@@ -153,7 +153,7 @@ class Toy:
 
     name = target_kind = "toy"
 
-    def prepare(self, part: Part) -> Ready:
+    def prepare(self, part: Part) -> PreparedPart:
         assert isinstance(part, SumPart)
         return Adder(part)
 

@@ -6,7 +6,7 @@ import onnx
 
 from ...errors import ModelError, UnsupportedOperatorError
 from ..source import InputSignature
-from .element_types import element_type
+from .element_types import ELEMENT_TYPES, type_name
 
 __all__ = ["bind_dimensions", "input_signatures"]
 
@@ -34,7 +34,11 @@ def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
         )
         if any(size is not None and size < 0 for size in shape):
             raise ModelError(f"input {value.name!r} has shape {list(shape)}; required sizes from 0")
-        found.append(InputSignature(value.name, shape, str(element_type(tensor.elem_type))))
+        kind = ELEMENT_TYPES.get(tensor.elem_type)
+        if kind is None:
+            said = type_name(tensor.elem_type)
+            raise UnsupportedOperatorError(f"input {value.name!r} has elements of type {said}")
+        found.append(InputSignature(value.name, shape, str(kind)))
     return tuple(found)
 
 

@@ -182,15 +182,12 @@ def _graph(
     for name, value in outputs:
         if not isinstance(value, Tensor) or value.narrow is not None:
             raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
-    names: list[str] = []
-    exported: dict[str, str] = {}
-    for name, value in outputs:
-        own = value.name if value.name in builder.inputs else renamed.get(value.name, value.name)
-        if own in builder.constants:
-            names.append(own if own == name else builder.constant(name, builder.constants[own]))
-        else:
-            names.append(builder.export(exported.get(own, own), name))
-            exported[own] = name
+    names = [name for name, _ in outputs]
+    tensors = [
+        value.name if value.name in builder.inputs else renamed.get(value.name, value.name)
+        for _, value in outputs
+    ]
+    builder.export(tensors, names)
     found = slice_graph(builder, names)
     return Graph(
         tuple(builder.inputs), found.outputs, found.nodes, found.constants,

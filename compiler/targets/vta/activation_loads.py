@@ -32,7 +32,7 @@ def input_loads(
 
     place: its first word in ACT.  address: in DRAM.
     """
-    size = config.block
+    size = config.word_bytes(Memory.ACT)
     row = image_reads(source.image, config)[1] if source.image else source.width * size
     cycles, _ = row_cycles(row, config)
     fewest = -(-config.dram.latency_cycles // int(cycles))
@@ -81,7 +81,7 @@ def _image_loads(
 
 def result_store(result: Activation, place: int, address: int, config: HardwareConfig) -> Store:
     """Store the model's result to DRAM, without its halo."""
-    size = config.block
+    size = config.word_bytes(Memory.ACT)
     return Store(
         dram_address=address,
         sram_address=place + result.halo[0] * result.columns + result.halo[1],

@@ -14,7 +14,10 @@ from .nest import Kernel
 from .schedules import Tiling
 from .stream import StreamedLayer
 
-__all__ = ["Blockwise", "blockwise"]
+__all__ = ["GROUP", "Blockwise", "blockwise"]
+
+GROUP = len(("convolution", "pool", "dense"))
+"""Layers that run together."""
 
 SHARE = 4
 """A part of the dense layer's weights takes this part of WGT at most."""
@@ -45,17 +48,17 @@ class Blockwise:
 
 
 def blockwise(
-    layers: Sequence[LoweredLayer], planned: Sequence[StreamedLayer], config: HardwareConfig
+    first: int, planned: Sequence[StreamedLayer], config: HardwareConfig
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
-    """The last three layers block by block, and the plans of all layers then.
+    """Three layers from number ``first`` on, block by block, and their plans then.
 
-    planned: plans of all layers.  None where the last three are not such layers, or what they
-    leave is not on chip, or the weights fit anyway, or come no sooner so.
+    planned: their plans until then.  None where they are not such layers, or what they leave is not
+    on chip, or the weights fit anyway, or come no sooner so.
     """
-    if len(layers) < len(("convolution", "pool", "dense")) or config.acc_banks == 1:
+    if config.acc_banks == 1:
         return None
-    conv, pool, dense = layers[-3:]
-    if any(layer.windows for layer in planned[-2:]) or conv.output.name in planned[-3].windows:
+    conv, pool, dense = (each.layer for each in planned)
+    if any(each.windows for each in planned[1:]) or conv.output.name in planned[0].windows:
         return None
     if [x.name for x in pool.inputs] != [conv.output.name]:
         return None
@@ -63,7 +66,7 @@ def blockwise(
         return None
     if not (_is_pool(pool.kernel) and _is_dense(dense.kernel) and "acc" in conv.kernel.refs):
         return None
-    tiling, extents = planned[-3].tiling, conv.kernel.extents
+    tiling, extents = planned[0].tiling, conv.kernel.extents
     if any(tiling.sizes.get(axis, extents[axis]) != extents[axis] for axis in ("y", "x", "k")):
         return None
     made, sums = pool.kernel.extents["c"], dense.kernel.extents["c"]
@@ -80,17 +83,13 @@ def blockwise(
     if min(spare // 2, _dram_cycles(dense, config)) < PART_CYCLES * (made // blocks):
         return None
     one = {"y": 1, "x": 1}
+    order, depths = ("c", "y", "x"), [each.tiling.depth for each in planned]
     new = [
-        StreamedLayer(
-            pool, Tiling({"c": blocks, **one}, ("c", "y", "x"), planned[-2].tiling.depth), {}
-        ),
-        StreamedLayer(
-            dense,
-            Tiling({"c": sums, **one, "k": blocks}, ("c", "y", "x"), planned[-1].tiling.depth),
-            {},
-        ),
+        planned[0],
+        StreamedLayer(pool, Tiling({"c": blocks, **one}, order, depths[1]), {}),
+        StreamedLayer(dense, Tiling({"c": sums, **one, "k": blocks}, order, depths[2]), {}),
     ]
-    return Blockwise(len(layers) - 3, blocks, made // blocks), [*planned[:-2], *new]
+    return Blockwise(first, blocks, made // blocks), new
 
 
 def _dram_cycles(layer: LoweredLayer, config: HardwareConfig) -> int:

@@ -40,12 +40,12 @@ def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
     """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
     nothing = np.zeros((1, 0))
     sizes = {
-        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].nbytes,
-        Memory.TAP: layer.constants.get("taps", nothing).nbytes,
-        Memory.PAR: 2 * layer.constants.get("bias", nothing).nbytes,
+        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].size,
+        Memory.TAP: layer.constants.get("taps", nothing).size,
+        Memory.PAR: layer.constants.get("bias", nothing).size,
     }
     return all(
-        size <= config.depth(memory) * config.word_bytes(memory) for memory, size in sizes.items()
+        size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
     )
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.config import HardwareConfig
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.memories import Memory
 
 __all__ = ["DramMap"]
 
@@ -12,7 +13,8 @@ class DramMap:
     """Hands out DRAM from address 0, and keeps the bytes that are known at compile time."""
 
     def __init__(self, config: HardwareConfig) -> None:
-        self._align = max(config.burst_bytes, config.block * config.block, 8 * config.block, 64)
+        words = (config.word_bytes(memory) for memory in Memory)
+        self._align = max(config.burst_bytes, INSTRUCTION_BYTES, *words)
         self._parts: dict[bytes, int] = {}
         self.size = 0
         """Bytes handed out."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Unit
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.accelerator.layouts import Memories
 
@@ -17,6 +17,7 @@ from ...loops.text import to_text
 from ...loops.verify import verify
 from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
+from .blockwise import GROUP
 from .check import check
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
@@ -229,7 +230,7 @@ def _draft(
     source, result = (activations[name] for name in names)
     dram = DramMap(config)
     addresses = {
-        name: _reserve(dram, activations[name])
+        name: _reserve(dram, activations[name], config)
         for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
     }
     builder = Builder(config, plan, dram, addresses)
@@ -240,9 +241,9 @@ def _draft(
         if number in plan.cascades:
             builder.add_cascade(plan.cascades[number], layers)
             number += len(plan.cascades[number].layers)
-        elif plan.blockwise and plan.blockwise.first == number:
-            builder.add_blockwise(plan.blockwise, layers)
-            number = len(layers)
+        elif number in plan.blockwise:
+            builder.add_blockwise(plan.blockwise[number], layers)
+            number += GROUP
         else:
             builder.add_layer(number, layers[number])
             number += 1
@@ -283,19 +284,19 @@ def _with_loads_postponed(draft: _Draft, config: HardwareConfig, timing: Timing)
 
 def _ordered(
     operations: Sequence[UnitOperation],
-    in_order: range,
+    in_order: Iterable[range],
     config: HardwareConfig,
     overlap: Overlap,
 ) -> Ordered:
     """The order of the program, with what ``overlap`` does not allow as further dependences.
 
-    in_order: operations whose LOADs and GEMMs keep their order.
+    in_order: operations; the LOADs and GEMMs of each range keep their order.
     """
     tiles = [operation.tile for operation in operations]
     program = [with_acc_bank(operation, 0, config) for operation in operations]
     before = dependences(program, config, tiles)
-    for unit in (Unit.LOAD, Unit.GEMM):
-        kept = [index for index in in_order if program[index].unit is unit]
+    for group, unit in product(in_order, (Unit.LOAD, Unit.GEMM)):
+        kept = [index for index in group if program[index].unit is unit]
         for earlier, later in pairwise(kept):
             before[later] |= {earlier}
     match overlap:
@@ -308,17 +309,13 @@ def _ordered(
     return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
 
 
-def _reserve(dram: DramMap, activation: Activation) -> int:
+def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> int:
     """Address of room for an activation; an image has some bytes to spare on both sides."""
     if activation.image is None:
-        return dram.reserve(_blocked_bytes(activation))
+        pixels = activation.blocks * activation.height * activation.width
+        return dram.reserve(pixels * config.word_bytes(Memory.ACT))
     image, margin = activation.image, activation.image.margin(activation.lanes)
     return dram.reserve(2 * margin + image.rows * image.pitch) + margin
-
-
-def _blocked_bytes(activation: Activation) -> int:
-    """Bytes of an activation in DRAM, without its halo."""
-    return activation.blocks * activation.height * activation.width * activation.lanes
 
 
 def _text(operations: Sequence[UnitOperation]) -> str:

@@ -25,8 +25,8 @@ def cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
 
 def image_reads(image: Image, config: HardwareConfig) -> tuple[int, int]:
     """LOADs for a block of windows of the same rows, and bytes of a row that each reads."""
-    turns = -(-config.bus_bytes // image.step)
-    return turns, min(image.row_bytes, image.columns * image.step) + config.block
+    turns, word = -(-config.bus_bytes // image.step), config.word_bytes(Memory.ACT)
+    return turns, min(image.row_bytes, image.columns * image.step) + word
 
 
 def load_windows(

@@ -14,7 +14,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
 
 from .activation_loads import halo_loads, input_loads, result_store
-from .blockwise import Blockwise
+from .blockwise import GROUP, Blockwise
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constant_loads import SCALES, ConstantLoader, constant_piece, layer_constants
 from .constants import DramMap
@@ -43,8 +43,8 @@ class Builder:
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.schedules = tuple(layer.schedule() for layer in plan.layers)
         self.operations: list[UnitOperation] = []
-        self.in_order = range(0)
-        """Operations whose LOAD and GEMM instructions keep their order."""
+        self.in_order: list[range] = []
+        """Groups of operations whose LOAD and GEMM instructions keep their order."""
         self._loader = ConstantLoader(config, dram)
         self._tiles = 0
 
@@ -69,7 +69,7 @@ class Builder:
         """
         first, parts = group.first, group.parts
         conv, pool, dense = (
-            self._layer(number, layers[number]) for number in range(first, first + 3)
+            self._layer(number, layers[number]) for number in range(first, first + GROUP)
         )
         size, begin = self.plan.layers[first].tiling.sizes["c"], len(self.operations)
         made = pooled = added = 0
@@ -83,7 +83,7 @@ class Builder:
                 added += 1
         for _ in dense:
             pass
-        self.in_order = range(begin, len(self.operations))
+        self.in_order.append(range(begin, len(self.operations)))
 
     def _layer(self, number: int, layer: LoweredLayer) -> Iterator[None]:
         """Append the operations of a layer; stop after each tile, and each part of its sums."""

@@ -1,6 +1,6 @@
 """Which activations stay in DRAM, how each layer is tiled, and where in ACT everything lies."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -9,7 +9,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
-from .blockwise import Blockwise, blockwise
+from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
 from .choose import Choice, Chooser, SizeCache
 from .layers.activation import Activation
@@ -29,7 +29,7 @@ class Plan:
     """layers: the tiles of each; what it streams is in its windows.
 
     cascades: those that run strip by strip, by the number of the first.
-    blockwise: those that run block by block.
+    blockwise: those that run block by block, by the number of the first.
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
@@ -40,7 +40,7 @@ class Plan:
     layers: tuple[StreamedLayer, ...]
     cascades: Mapping[int, Cascade]
     places: Mapping[str | tuple[int, str], int]
-    blockwise: Blockwise | None
+    blockwise: Mapping[int, Blockwise]
     streamed: frozenset[str]
     choices: tuple[Choice, ...]
     gone: frozenset[str]
@@ -220,20 +220,10 @@ class Planner:
                 ]
         cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
         kept = [item for item in self.items if item.activation.name not in gone]
-        kept = [_lengthened(item, cascades.values()) for item in kept]
-        last = None
-        if self.overlap is Overlap.LAYERS and all(choice.count == 1 for choice in choices[-3:]):
-            last = blockwise(self.layers, planned, self.config)
-        names = [layer.name for layer in self.layers]
-        if last:
-            together = [_together(item, last[0].first) for item in (*kept, *buffers)]
-            try:
-                starts = place(together, names, self.config)
-                planned = last[1]
-            except NoRoomError:
-                last = None
-        if not last:
-            starts = place([*kept, *buffers], names, self.config)
+        together = [range(each.first, each.first + len(each.layers)) for each in cascades.values()]
+        kept = [_lengthened(item, together) for item in kept]
+        alone = {choice.first for choice in choices if choice.count == 1}
+        blocks, starts = self._placed(planned, alone, [*kept, *buffers])
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
@@ -243,12 +233,42 @@ class Planner:
             tuple(planned),
             cascades,
             places,
-            last[0] if last else None,
+            blocks,
             frozenset(streamed),
             tuple(choices),
             gone,
             self._waits(choices, buffers, starts[len(kept) :]),
         )
+
+    def _placed(
+        self, planned: list[StreamedLayer], alone: Set[int], items: Sequence[Item]
+    ) -> tuple[dict[int, Blockwise], list[int]]:
+        """Layers that run block by block, whose plans take the place of those in ``planned``; and
+        the first words of ``items``.
+
+        alone: numbers of the layers that are not in a cascade.
+        Raises NoRoomError when the items do not fit.
+        """
+        names = [layer.name for layer in self.layers]
+        groups: dict[int, Blockwise] = {}
+        starts: list[int] | None = None
+        first = 0 if self.overlap is Overlap.LAYERS else len(planned)
+        while first + GROUP <= len(planned):
+            members = range(first, first + GROUP)
+            first += 1
+            if not alone >= set(members):
+                continue
+            found = blockwise(members.start, planned[members.start : members.stop], self.config)
+            if found is None:
+                continue
+            longer = [_lengthened(item, [members]) for item in items]
+            try:
+                starts = place(longer, names, self.config)
+            except NoRoomError:
+                continue
+            items, first = longer, members.stop
+            groups[members.start], planned[members.start : members.stop] = found
+        return groups, starts or place(items, names, self.config)
 
     def _waits(
         self, choices: Sequence[Choice], buffers: Sequence[Item], starts: Sequence[int]
@@ -298,21 +318,12 @@ class Planner:
         return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers))
 
 
-def _together(item: Item, begin: int) -> Item:
-    """``item`` living as long as all layers from ``begin`` on, if one of them makes or reads it."""
-    if item.last < begin:
-        return item
-    end = max(item.last, begin + len(("convolution", "pool", "dense")) - 1)
-    return replace(item, first=min(item.first, begin), last=end)
-
-
-def _lengthened(item: Item, cascades: Collection[Cascade]) -> Item:
-    """``item`` living from the first to the last layer of a cascade that makes or reads it."""
+def _lengthened(item: Item, groups: Iterable[range]) -> Item:
+    """``item`` living from the first to the last layer of a group that makes or reads it."""
     first, last = item.first, item.last
-    for cascade in cascades:
-        begin, end = cascade.first, cascade.first + len(cascade.layers) - 1
-        if begin <= item.first <= end:
-            first = begin
-        if begin <= item.last <= end:
-            last = end
+    for group in groups:
+        if item.first in group:
+            first = group.start
+        if item.last in group:
+            last = group.stop - 1
     return replace(item, first=first, last=last)

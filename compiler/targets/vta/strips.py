@@ -40,8 +40,8 @@ FOLDED_ITERATIONS = 1024
 STRIP_CYCLES = 16
 """Estimate: what one more strip of a layer costs."""
 
-HEIGHTS = (1, 2, 3, 4, 7, 8, 14, 16, 28)
-"""Rows of the last layer's strips that are tried."""
+MOST_HEIGHTS = 8
+"""Heights of the last layer's strips that are tried, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,10 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     part: tuple[Memory, int] | None = None
     for name, memory in CONSTANTS.items():
         if name in layer.constants:
-            array = layer.constants[name]
-            size = 4 * config.block if memory is Memory.PAR else config.word_bytes(memory)
-            constants[memory] = constants.get(memory, 0) + array.nbytes // size
+            array, lanes = layer.constants[name], config.lanes(memory)
+            constants[memory] = constants.get(memory, 0) + array.size // lanes
             if name in PARTS:
-                part = memory, array[0].nbytes // size
+                part = memory, array[0].size // lanes
     return Stripes(layer, reads, unit_cycles(kernel, config), constants, part)
 
 
@@ -133,17 +132,21 @@ def cascade_sizes(
         return []
     if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
         return []
-    sizes = [
-        _sized(stripes, first, streamed, height, config, finest=finest)
-        for height in HEIGHTS
-        for finest in (False, True)
-        if stripes[-1].output.height % height == 0 and height <= (1 if finest else height)
-    ]
+    tried = dict.fromkeys(
+        tuple(_heights(stripes, height, config))
+        for height in _divisors(stripes[-1].output.height)[:MOST_HEIGHTS]
+    )
+    tried[(1,) * len(stripes)] = None
+    sizes = [_sized(stripes, first, streamed, rows, config) for rows in tried]
     found: list[Sized] = []
     for each in sorted(sizes, key=lambda each: (each.cycles, each.words)):
         if all(each.words < other.words or each.dram < other.dram for other in found):
             found.append(each)
     return found
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
 
 
 def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
@@ -158,12 +161,9 @@ def _sized(
     stripes: Sequence[Stripes],
     first: int,
     streamed: Mapping[str, bool],
-    height: int,
+    rows: tuple[int, ...],
     config: HardwareConfig,
-    *,
-    finest: bool,
 ) -> Sized:
-    rows = [1] * len(stripes) if finest else _heights(stripes, height, config)
     strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
     made = {each.output.name: first + n for n, each in enumerate(stripes)}
     readers: dict[str, list[Reader]] = {}
@@ -190,7 +190,7 @@ def _sized(
     }
     rings = sized(first, strips, rows, rings)
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    return Sized(tuple(rows), rings, words, *_cycles(stripes, first, strips, rings, config))
+    return Sized(rows, rings, words, *_cycles(stripes, first, strips, rings, config))
 
 
 def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
@@ -230,7 +230,7 @@ def _cycles(
         traffic.read(again, count * config.word_bytes(memory))
     for ring in rings.values():
         x = ring.activation
-        row = x.width * config.block
+        row = x.width * config.word_bytes(Memory.ACT)
         if not ring.kept and ring.producer is None:
             count = max(reader.strips for reader in ring.readers)
             read = x.blocks * x.height * (1 + ring.mirror / ring.depth)

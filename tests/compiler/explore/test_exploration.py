@@ -79,7 +79,8 @@ def test_every_design_has_the_cycles_of_a_whole_run(
     assert len(found.results) == 4
     for result in found.results[::2]:
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
-        graph = prepare_graph(SourceModel.load(digits_model).to_integer_graph(), Trace(options))
+        imported = SourceModel.load(digits_model).to_integer_graph()
+        graph = prepare_graph(imported, Trace(options), lanes=config.block)
         part = accelerate_graph(graph, config, options, Trace(options), time_program)
         compiled = Module.of_part(part)
         image = {t.name: np.zeros(t.shape, t.dtype) for t in compiled.inputs}

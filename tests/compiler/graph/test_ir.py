@@ -167,10 +167,9 @@ def test_exporting_moves_other_tensors_out_of_the_way() -> None:
     builder = image_builder((1, 4))
     first = builder.node(Reshape((4, 1)), ("x",), "y", "n")
     second = builder.node(Reshape((1, 4)), (first,), "z", "n")
-    assert builder.export(second, "y") == "y"
-    assert builder.export("y", "again") == "again"
-    graph = builder.build(("y", "again"))
+    builder.export([second, second, first], ["y", "again", "z"])
+    graph = builder.build(("y", "again", "z"))
     assert kinds(graph) == ["Reshape"] * 3
-    assert graph.types["y"].shape == (1, 4)
+    assert [graph.types[name].shape for name in graph.outputs] == [(1, 4), (1, 4), (4, 1)]
     with pytest.raises(GraphError, match="output 'x' is defined twice"):
-        builder.export("y", "x")
+        builder.export(["y"], ["x"])

@@ -250,8 +250,5 @@ def _with_outputs(state: State) -> Graph:
         elif tensor.unsigned:
             stored = builder.node(Shift128("uint8"), (stored,), name, name)
         made.append(stored)
-    exported: dict[str, str] = {}
-    for stored, name in zip(made, state.source.outputs, strict=True):
-        if name not in exported.values():
-            exported[stored] = builder.export(exported.get(stored, stored), name)
+    builder.export(made, state.source.outputs)
     return builder.build(state.source.outputs)

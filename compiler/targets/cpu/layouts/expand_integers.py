@@ -71,12 +71,13 @@ class _Expanding:
 
     def build(self) -> Graph:
         """The new graph, its outputs called as before."""
+        results = []
         for name in self.graph.outputs:
             self.new.origin = name
-            result = self.tensor(name)
+            results.append(self.tensor(name))
             if self.graph.types[name].dtype == DType.INT8:
-                result = self.new.lowered(result)
-            self.new.builder.export(result, name)
+                results[-1] = self.new.lowered(results[-1])
+        self.new.builder.export(results, self.graph.outputs)
         return self.new.builder.build(self.graph.outputs)
 
     def tensor(self, name: str) -> str:

@@ -11,13 +11,15 @@ with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out
 
 from dataclasses import dataclass
 
+from dovetail.isa.config import WIDEST_BUS_BYTES
+
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pair
 
 __all__ = ["Image", "find_image"]
 
-PITCH = 16
-"""Rows begin at multiples of this many bytes: a beat of the widest bus."""
+PITCH = WIDEST_BUS_BYTES
+"""Rows begin at multiples of this many bytes."""
 
 WIDEST_STEP = 255
 """Bytes from one window to the next, at most."""

@@ -28,24 +28,32 @@ def _network(channels: int, results: int) -> onnx.ModelProto:
 def test_the_result_is_exact(config: HardwareConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
     model = _network(32, 36)
-    group = plan_of(model, config).blockwise
-    assert group
+    (group,) = plan_of(model, config).blockwise.values()
     assert (group.blocks, group.parts) == (2, 4)
     assert_exact(model, config, 1)
 
 
+def test_a_layer_may_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
+    net = Network(np.random.default_rng(1))
+    x = net.conv(net.conv(net.input(8, 4, 4), 32, pads=(1, 1, 1, 1)), 32, (1, 1))
+    model = net.model(net.dense(net.conv(net.global_average(x), 36, (1, 1)), 5))
+    assert list(plan_of(model, TINY).blockwise) == [1]
+    assert_exact(model, TINY, 1)
+
+
 def test_not_where_parts_cost_more_than_they_save() -> None:
-    assert plan_of(_network(32, 36), TINY).blockwise is None
+    assert not plan_of(_network(32, 36), TINY).blockwise
 
 
 def test_not_where_the_weights_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
-    assert plan_of(_network(32, 16), TINY).blockwise is None
+    assert not plan_of(_network(32, 16), TINY).blockwise
 
 
 def test_not_with_one_bank_of_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
-    assert plan_of(_network(32, 36), replace(TINY, acc_banks=1)).blockwise is None
+    assert not plan_of(_network(32, 36), replace(TINY, acc_banks=1)).blockwise
 
 
 def test_parts_begin_when_half_of_the_blocks_are_made() -> None:

@@ -1,0 +1,89 @@
+"""Constants added to integer sums, against ONNX Runtime; scales are powers of two: no rounding."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.runtime import run
+
+from .models import F32, Array, ModelBuilder
+
+C = 6
+SHAPE = (1, 3, C, C)
+SCALE = F32(2**-4)
+RNG = np.random.default_rng(5)
+WEIGHTS = RNG.integers(-9, 9, (C, 3, 1, 1)).astype(np.int8)
+BIAS = (RNG.integers(-200, 200, C) * 16).astype(np.int32)
+IMAGE = RNG.integers(-128, 128, SHAPE).astype(np.int8)
+
+
+def convolution(b: ModelBuilder) -> str:
+    w = b.dequantize(b.constant(WEIGHTS), SCALE, np.int8(0))
+    return b.node("Conv", [b.dequantize("x", SCALE, np.int8(3)), w])
+
+
+def biased(b: ModelBuilder, real: str, bias: Array) -> str:
+    return b.node("Add", [real, b.dequantize(b.constant(bias), SCALE * SCALE, np.int32(0))])
+
+
+def stored(b: ModelBuilder, real: str) -> str:
+    return b.quantize(real, F32(0.5), np.int8(-5))
+
+
+def expected(model: onnx.ModelProto) -> list[Array]:
+    """By float arithmetic: ONNX Runtime's own fusions off."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    content = model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, {"x": IMAGE}))
+
+
+def check_all(model: onnx.ModelProto, outputs: Sequence[str], targets: Sequence[str]) -> None:
+    for target in targets:
+        found = run(compile(model, target), {"x": IMAGE}).outputs
+        for name, wanted in zip(outputs, expected(model), strict=True):
+            np.testing.assert_array_equal(found[name], wanted, err_msg=f"{name} on {target}")
+
+
+@pytest.mark.parametrize("shape", [(C, 1, 1), (1, C, 1, 1), (1, 1, 1), ()])
+def test_one_number_a_channel_is_a_bias(shape: tuple[int, ...]) -> None:
+    b = ModelBuilder()
+    y = stored(b, biased(b, convolution(b), BIAS[: int(np.prod(shape))].reshape(shape)))
+    check_all(b.build({"x": ("int8", SHAPE)}, y), [y], ["cpu", "vta:tiny"])
+
+
+@pytest.mark.parametrize("shape", [(C,), (1, 1, 1, C), (1, 1, C, 1), (C, 1)])
+def test_numbers_along_another_axis_are_none(shape: tuple[int, ...]) -> None:
+    b = ModelBuilder()
+    y = stored(b, biased(b, convolution(b), BIAS.reshape(shape)))
+    model = b.build({"x": ("int8", SHAPE)}, y)
+    check_all(model, [y], ["cpu"])
+    with pytest.raises(UnsupportedOperatorError, match=r"adds a constant of shape .* 6 channels"):
+        compile(model, "vta:tiny")
+
+
+@pytest.mark.parametrize("second", [None, -BIAS])
+def test_readers_of_a_sum_have_biases_of_their_own(second: Array | None) -> None:
+    b = ModelBuilder()
+    total = convolution(b)
+    channels = BIAS.reshape(C, 1, 1)
+    other = total if second is None else biased(b, total, second.reshape(C, 1, 1))
+    outputs = [stored(b, biased(b, total, channels)), stored(b, other)]
+    model = b.build({"x": ("int8", SHAPE)}, outputs[0])
+    model.graph.output.append(
+        onnx.helper.make_tensor_value_info(outputs[1], onnx.TensorProto.INT8, None)
+    )
+    check_all(model, outputs, ["cpu"])
+
+
+def test_two_biases_add_up() -> None:
+    b = ModelBuilder()
+    channels = BIAS.reshape(C, 1, 1)
+    y = stored(b, biased(b, biased(b, convolution(b), channels), channels[::-1]))
+    check_all(b.build({"x": ("int8", SHAPE)}, y), [y], ["cpu", "vta:tiny"])
