@@ -44,14 +44,13 @@ ALLOWED = {
 """What each may import beside the standard library and itself; the longest match decides."""
 
 COMMON = ("errors", "dtypes", "options", "pipeline")
-SHARED = (*COMMON, "graph", "loops", "define", "lower", "schedule", "program", "processes")
+SHARED = (*COMMON, "graph", "loops", "define", "schedule", "program", "processes")
 COMPILER_PARTS = {
     "pipeline": (*COMMON, "graph"),
     "graph": (*COMMON, "graph"),
     "front": (*COMMON, "graph", "front"),
     "loops": (*COMMON, "graph", "loops"),
     "define": (*COMMON, "graph", "loops", "define"),
-    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower", "targets"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
     "program": SHARED,
     "processes": (*COMMON, "processes"),

@@ -59,7 +59,6 @@ def _compiler_digest() -> str:
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
     for folder in (
         "define",
-        "lower",
         "loops",
         "schedule/steps",
         "schedule/rules/cpu",
