@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
+from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
 from .functions import bind_attributes, function_of
@@ -126,7 +127,11 @@ class _Walker:
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
         for position, proto in enumerate(graph.node):
-            self.node(proto, position)
+            try:
+                self.node(proto, position)
+            except NeedsValueError as error:
+                error.output = next(filter(None, proto.output), "")
+                raise
         return tuple(self.lookup(each.name, f"output {each.name!r}") for each in graph.output)
 
     def lookup(self, name: str, reader: str) -> Value:
