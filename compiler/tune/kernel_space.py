@@ -64,9 +64,7 @@ class KernelProblem:
     def __post_init__(self) -> None:
         found = self.kernel.ruled(self.setting)
         self._default = found.schedule
-        self._tiles = tiles_of(
-            found.definition.function, found.schedule.trace, self.setting.machine
-        )
+        self._tiles = tiles_of(found.definition.function, found.schedule, self.setting.machine)
 
     @property
     def key(self) -> str:
