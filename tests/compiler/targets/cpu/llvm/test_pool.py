@@ -39,9 +39,7 @@ def masks(cpus: int, threads: int, settled: str = "1") -> list[list[int]]:
     """What ``report`` prints in a process of its own."""
     command = [sys.executable, "-c", ENTRY.format(cpus=cpus, threads=threads)]
     environment = {**os.environ, SWITCH: settled, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120
-    )
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return [[int(cpu) for cpu in line.split()] for line in done.stdout.splitlines()]
 
 
