@@ -83,7 +83,7 @@ def test_a_candidate_is_the_same_after_its_text() -> None:
 
 def test_models_of_other_names_have_the_same_keys() -> None:
     model = small_model(seed=1)
-    for node in model.graph.node:
+    for node in model.proto.graph.node:
         node.name = f"other_{node.name}"
     keys = {kernel.key for kernel in layers_of(SourceModel(model), {}, True).kernels.values()}
     assert keys == {kernel.key for kernel in kernels()}

@@ -5,7 +5,6 @@ from collections import deque
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from click.testing import CliRunner
 
@@ -106,7 +105,7 @@ def test_a_full_disk_ends_it_and_the_next_run_goes_on(
 
 def test_records_are_measured_written_and_replayed(tmp_path: Path) -> None:
     path, out = tmp_path / "small.onnx", tmp_path / "out"
-    onnx.save(small_model(), path)
+    path.write_bytes(small_model().to_bytes())
     command = ["tune", str(path), "-o", str(out), "--trials", "16", "--json"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
@@ -219,7 +218,7 @@ def _fields(trial: Trial) -> dict[str, object]:
 def test_a_module_of_open_shapes_takes_the_records_with_it(
     tmp_path: Path, subject: CpuSubject
 ) -> None:
-    model = small_model()
+    model = small_model().proto
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     file = tmp_path / RECORDS
     (convolution,) = subject.layers.choices
