@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -40,7 +41,8 @@ class Vta:
 
     def plan(self, model: Imported) -> Plan:
         """The longest piece that consists of integer layers that the accelerator has."""
-        return plan_parts(model.graph, model.kinds, refuse)
+        refused = partial(refuse, lanes=self.config.block)
+        return plan_parts(model.graph, model.kinds, refused)
 
     def compile(
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
