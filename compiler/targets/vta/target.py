@@ -17,7 +17,7 @@ from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse
 
-__all__ = ["Vta", "find_vta"]
+__all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
 
 DEFAULT_CONFIG = "zynq7020"
 
