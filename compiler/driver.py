@@ -48,12 +48,14 @@ def compile_model(
     for piece in plan.pieces:
         compiler = chosen if piece.own else find_target(HOST)
         parts.append(compiler.compile(piece, imported.kinds, options, trace))
+    if imported.rest is not None:
+        parts.append(find_target(HOST).compile_open(imported.rest, {}, options))
     trace.end()
     signatures = {tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)}
     return Module(
         chosen.name,
         tuple(signatures[name] for name in imported.graph.inputs),
-        tuple(signatures[name] for name in imported.graph.outputs),
+        tuple(signatures[name] for name in imported.outputs or imported.graph.outputs),
         tuple(parts),
         tuple(Placement(*astuple(each)) for each in plan.placements),
     )

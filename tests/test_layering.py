@@ -44,14 +44,13 @@ ALLOWED = {
 """What each may import beside the standard library and itself; the longest match decides."""
 
 COMMON = ("errors", "dtypes", "options", "pipeline")
-SHARED = (*COMMON, "graph", "loops", "define", "lower", "schedule", "program", "processes")
+SHARED = (*COMMON, "graph", "loops", "define", "schedule", "program", "processes")
 COMPILER_PARTS = {
     "pipeline": (*COMMON, "graph"),
     "graph": (*COMMON, "graph"),
     "front": (*COMMON, "graph", "front"),
     "loops": (*COMMON, "graph", "loops"),
     "define": (*COMMON, "graph", "loops", "define"),
-    "lower": (*COMMON, "graph", "loops", "define", "schedule", "lower", "targets"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
     "program": SHARED,
     "processes": (*COMMON, "processes"),
@@ -200,7 +199,7 @@ def test_only_the_table_of_devices_names_devices() -> None:
 
 
 def imported_files(path: PurePosixPath, source: str, files: frozenset[str]) -> set[str]:
-    """Those of ``files`` that ``path`` imports: at once or in a function, but not for types."""
+    """The ones of ``files`` that ``path`` imports: at once or in a function, but not for types."""
     found = set()
     waiting = list(ast.parse(source).body)
     package = path.parent.parts

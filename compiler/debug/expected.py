@@ -39,7 +39,7 @@ def reference(model: ModelSource, inputs: Mapping[str, Array], lanes: int) -> Re
     Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
     GraphError for inputs that are not the model's.
     """
-    imported = SourceModel.of(model).to_graph(batch=1)
+    imported = SourceModel.of(model).to_graph_and_rest(batch=1)
     values = dict(inputs)
     refused = partial(refuse, lanes=lanes)
     for part in plan_parts(imported.graph, imported.kinds, refused).pieces:

@@ -5,10 +5,9 @@ the anchor are computed as it reads them, nodes after it as it stores its result
 the group is one loop nest over the elements of its result.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from ..errors import UnsupportedOperatorError
 from ..graph.groups import is_border
@@ -18,10 +17,10 @@ from ..loops.expressions import Buffer, Constant, Expr, Load, Variable
 from ..loops.ir import Function, Let, Stmt, Store, block, loops
 from .borders import border
 from .definition import Definition, Kind
-from .operand import Anchor, Indices, Operand, Result, Scope, zero
+from .operand import Indices, Operand, Result, Scope, zero
 from .table import ANCHORS, ELEMENTS
 
-__all__ = ["GroupWriter", "define_group", "kind_of"]
+__all__ = ["define_group"]
 
 
 def define_group(graph: Graph, nodes: Sequence[Node], name: str = "group") -> Definition:
@@ -29,26 +28,15 @@ def define_group(graph: Graph, nodes: Sequence[Node], name: str = "group") -> De
 
     Raises UnsupportedOperatorError for an operator that has no definition.
     """
-    return GroupWriter(graph, nodes, name, Scope(), ANCHORS).run()
-
-
-def kind_of(nodes: Sequence[Node]) -> Kind | None:
-    """The kind of loops that a group has; None when its anchor has no definition."""
-    found = [ANCHORS.get(type(node.operator)) for node in nodes]
-    kinds = [each[0] for each in found if each is not None]
-    plain = all(type(node.operator) in ELEMENTS for node in nodes)
-    return kinds[0] if kinds else Kind.ELEMENTS if plain else None
+    return _GroupWriter(graph, nodes, name, Scope()).run()
 
 
 @dataclass(slots=True)
-class GroupWriter:
-    """What writes the loops of one group; ``anchors`` has the operators with loops of their own."""
-
+class _GroupWriter:
     graph: Graph
     nodes: Sequence[Node]
     name: str
     scope: Scope
-    anchors: Mapping[type[Any], tuple[Kind, Anchor]]
     inputs: dict[str, Buffer] = field(default_factory=dict)
     outputs: dict[str, Buffer] = field(default_factory=dict)
     producers: dict[str, Node] = field(default_factory=dict)
@@ -63,7 +51,7 @@ class GroupWriter:
     def run(self) -> Definition:
         """The whole function."""
         self.scope.statement = self.statement
-        anchors = [node for node in self.nodes if type(node.operator) in self.anchors]
+        anchors = [node for node in self.nodes if type(node.operator) in ANCHORS]
         if len(anchors) > 1:
             raise UnsupportedOperatorError(
                 f"node {anchors[1].origin!r}: a second anchor in a group"
@@ -83,7 +71,7 @@ class GroupWriter:
         function = Function(
             self.name, tuple(self.inputs.values()), tuple(self.outputs.values()), body
         )
-        loops_kind = self.anchors[type(anchors[0].operator)][0] if anchors else Kind.ELEMENTS
+        loops_kind = ANCHORS[type(anchors[0].operator)][0] if anchors else Kind.ELEMENTS
         return Definition(function, tuple(self.inputs), tuple(self.outputs), loops_kind)
 
     def nest(self) -> Stmt:
@@ -102,7 +90,7 @@ class GroupWriter:
             indices = _indices(variables, shape)
             body = self.statement(partial(self.stores, names, indices))
             used = [(v, size) for v, size in zip(variables, shape, strict=True) if size != 1]
-            statements.append(self.along(used, body))
+            statements.append(loops(tuple(used), body))
         return block(*statements, *map(self.border, self.bordered))
 
     def with_border(self) -> dict[str, Node]:
@@ -113,17 +101,13 @@ class GroupWriter:
             if name in self.outputs and is_border(self.graph, each)
         }
 
-    def along(self, nest: Sequence[tuple[str, int]], body: Stmt) -> Stmt:
-        """``body`` in the loops of ``nest``."""
-        return loops(tuple(nest), body)
-
     def anchor(self, node: Node) -> Stmt:
         """The anchor's loops; its operands and results carry the other nodes."""
         operator = node.operator
         operands = [self.operand(name) for name in node.inputs]
         self.bordered = self.with_border()
         results = [self.result(name) for name in node.outputs]
-        _, write = self.anchors[type(operator)]
+        _, write = ANCHORS[type(operator)]
         body = write(operator, operands, results, self.scope)
         return block(body, *map(self.border, self.bordered))
 
@@ -134,14 +118,10 @@ class GroupWriter:
         assert isinstance(operator, PadTensor)
         assert value is not None
         pads = tuple(zip(operator.before, operator.after, strict=True))
-        return self.surround(buffer, pads, value)
-
-    def surround(self, buffer: Buffer, pads: Sequence[tuple[int, int]], value: Constant) -> Stmt:
-        """``value`` in all elements of the border."""
         return border(buffer, pads, value, self.scope)
 
     def result(self, name: str) -> Result:
-        """Of the anchor: stored as it is, and as what the nodes after it make of it."""
+        """A result of the anchor: stored as it is, and as what the nodes after it make of it."""
         followers = _followers(self.nodes, name)
         stored = [each for each in self.outputs if each == name or each in followers]
 

@@ -1,16 +1,18 @@
-"""Loops of reductions that go along an axis in order."""
+"""Loops of reductions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dtypes import DType
-from ..graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction, neutral
+from ..graph.operators.contractions import Contract
+from ..graph.operators.reductions import ArgReduce, Cumulative, Reduce, ReduceFunction, neutral
 from ..loops import expressions
-from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Variable
+from ..loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Expr, Variable
 from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
+from .contractions import combine
 from .operand import Anchor, Indices, Operand, Result, Scope, index, zero
 
-__all__ = ["FUNCTIONS", "REDUCTIONS", "nest", "variables"]
+__all__ = ["ORDERED", "REDUCTIONS", "nest", "variables"]
 
 FUNCTIONS = {
     ReduceFunction.SUM: BinaryFunction.ADD,
@@ -33,6 +35,34 @@ def nest(indices: Indices, shape: Sequence[int], body: Stmt) -> Stmt:
         if isinstance(each, Variable)
     ]
     return loops(tuple(used), body)
+
+
+def reduce(
+    operator: Reduce, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """Narrow floats are combined in float32; bool as bits."""
+    (x,), (result,) = operands, results
+    kept = tuple(axis for axis in range(x.type.rank) if axis not in operator.axes)
+    dtype = x.type.dtype
+    computing = DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
+    function = FUNCTIONS[operator.function]
+    if dtype == DType.BOOL:
+        bits = {BinaryFunction.MIN: BinaryFunction.AND, BinaryFunction.MAX: BinaryFunction.OR}
+        function = bits[function]
+    labels = tuple(((axis, 1),) for axis in range(x.type.rank))
+    contraction = Contract(x.type.shape, (labels,), tuple(((axis, 1),) for axis in kept), computing)
+
+    def store(indices: tuple[Expr, ...], value: Expr) -> Stmt:
+        places = indices
+        if operator.keep:
+            rest = iter(indices)
+            places = tuple(
+                zero() if axis in operator.axes else next(rest) for axis in range(x.type.rank)
+            )
+        return result.store(places, value if computing == dtype else Cast(dtype, value))
+
+    first = neutral(operator.function, computing.numpy)
+    return combine(contraction, operands, Result(result.type, store), scope, function, first)
 
 
 def arg_reduce(
@@ -89,7 +119,8 @@ def cumulative(
     return nest(indices, (*shape[:axis], *shape[axis + 1 :]), Allocate(total, body))
 
 
-REDUCTIONS: Mapping[type[Any], Anchor] = {
-    ArgReduce: arg_reduce,
-    Cumulative: cumulative,
-}
+REDUCTIONS: Mapping[type[Any], Anchor] = {Reduce: reduce}
+"""Contractions of one operand."""
+
+ORDERED: Mapping[type[Any], Anchor] = {ArgReduce: arg_reduce, Cumulative: cumulative}
+"""Along an axis in order."""

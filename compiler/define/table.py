@@ -11,11 +11,13 @@ from .elementwise import ELEMENTWISE
 from .indexing import INDEXING, INDEXING_ANCHORS
 from .movement import MOVEMENT
 from .operand import Anchor, Element
-from .reductions import REDUCTIONS
+from .recurrent import RECURRENT
+from .reductions import ORDERED, REDUCTIONS
 from .rows import ROWS
 from .selection import SELECTION
 from .sorting import SORTING
 from .windows import WINDOWS
+from .winograd import WINOGRAD
 
 __all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
 
@@ -23,13 +25,15 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
-    Kind.CONTRACTION: CONTRACTIONS,
+    Kind.CONTRACTION: {**CONTRACTIONS, **REDUCTIONS},
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,
-    Kind.ORDERED: {**DETERMINANTS, **REDUCTIONS, **SELECTION},
+    Kind.ORDERED: {**DETERMINANTS, **ORDERED, **SELECTION},
+    Kind.RECURRENT: RECURRENT,
     Kind.ROWS: ROWS,
     Kind.SORTING: SORTING,
     Kind.WINDOWS: WINDOWS,
+    Kind.WINOGRAD: WINOGRAD,
 }
 """Operators with loops of their own."""
 

@@ -131,7 +131,7 @@ def _graph(content: bytes, lanes: int) -> Graph:
 def program_hash() -> str:
     """Hash of all sources that decide cycles: instruction set, simulator, compiler."""
     compiler = Path(__file__).parents[1]
-    outside = {"cli", "quantize", "executor", "explore", "lower", "llvm"}
+    outside = {"cli", "quantize", "executor", "explore", "define", "rules", "llvm"}
     files = [Path(__file__)]
     for package in (dovetail.isa, dovetail.vta_sim):
         files += Path(str(package.__file__)).parent.rglob("*.py")

@@ -1,7 +1,7 @@
 """Models as front ends hand them to the rest of the compiler."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ..errors import CompilerError
@@ -11,15 +11,27 @@ __all__ = ["Imported", "InputSignature", "NeedsValueError", "Source"]
 
 
 class NeedsValueError(CompilerError):
-    """A shape depends on data that is not known when the model is compiled."""
+    """A shape depends on data that is not known when the model is compiled.
+
+    output: the first output of the model's node whose shape that is.
+    """
+
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Imported:
-    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes."""
+    """A model as a graph; ``kinds``: the model's operators, by the names of its nodes.
+
+    rest: what reads the graph's outputs and has no graph, as its shapes depend on data.
+    outputs: the model's, of both.  late: ``kinds`` of the rest.
+    """
 
     graph: Graph
     kinds: Mapping[str, str]
+    rest: "Source | None" = None
+    outputs: tuple[str, ...] = ()
+    late: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +70,8 @@ class Source(Protocol):
         Raises ModelError for open sizes and a malformed model, UnsupportedOperatorError for what
         the graph IR cannot say, NeedsValueError when a shape depends on data.
         """
+        ...
+
+    def to_graph_and_rest(self, batch: int | None = None) -> Imported:
+        """As ``to_graph``, of all but the nodes whose shapes depend on data and those after."""
         ...

@@ -7,6 +7,7 @@ from .bounds import Bounds
 from .dependence import Order, may_meet, pairs
 from .intrinsic import Intrinsic
 from .ir import For, LoopKind, Stmt
+from .places import places
 from .text import statement_to_text
 
 __all__ = [
@@ -40,8 +41,17 @@ def carried(
 
     Updates by one function may change theirs, unless ``reductions``.
     """
+    touched = places(loop.body)
+    open_ = {
+        name
+        for name, own in touched.by_buffer.items()
+        if any(each.writes for each in own) and not touched.apart(name, loop.variable)
+    }
+    if not open_:
+        return None
     later = {loop.variable: Order.LATER}
-    for first, second in pairs(accesses(loop, bounds, intrinsics), reductions=reductions):
+    found = [each for each in accesses(loop, bounds, intrinsics) if each.buffer.name in open_]
+    for first, second in pairs(found, reductions=reductions):
         if first.loops and second.loops and may_meet(first, second, later):
             return first, second
     return None

@@ -28,7 +28,7 @@ __all__ = [
 
 VERSION = 1
 SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
-"""Those that come with this project."""
+"""The records that come with this project."""
 
 Fields = Mapping[str, type]
 """What records of a kind have at least."""
@@ -57,21 +57,19 @@ def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[
     entries = found.get("records")
     if not isinstance(entries, list):
         raise ScheduleError(f"records {path}: required a list called records; {hint}")
-    found_entries: list[Entry] = []
+    chosen: list[Entry] = []
     for number, entry in enumerate(entries, 1):
-        known: Fields = {"kind": str, "key": str}
-        if kinds is not None and isinstance(entry, dict):
-            if entry.get("kind") not in kinds:
-                continue
-            known = {**known, **kinds[entry["kind"]]}
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), kind) for name, kind in known.items()
-        ):
+        kind = entry.get("kind") if isinstance(entry, dict) else None
+        own = (kinds or {}).get(str(kind))
+        wanted: Fields = {"kind": str, "key": str, **(own or {})}
+        if kind is None or not all(isinstance(entry.get(k), t) for k, t in wanted.items()):
             raise ScheduleError(
-                f"records {path}, record {number} is malformed; required {', '.join(known)}; {hint}"
+                f"records {path}, record {number} is malformed; required {', '.join(wanted)}; "
+                f"{hint}"
             )
-        found_entries.append(entry)
-    return found_entries
+        if kinds is None or own is not None:
+            chosen.append(entry)
+    return chosen
 
 
 def write_entries(path: Path, entries: Iterable[Entry]) -> None:

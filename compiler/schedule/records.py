@@ -8,13 +8,9 @@ __all__ = ["NO_RECORDS", "KernelRecord", "Records"]
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``).
-
-    decisions: for groups that have no rule yet, what was decided before the steps.
-    """
+    """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``)."""
 
     steps: tuple[Mapping[str, object], ...] = ()
-    decisions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from .tiles import Tiles, tiles_of
 __all__ = ["KernelProblem", "record_of"]
 
 MOST_STEPS = 10
-"""Of a trace; each costs time to check."""
+"""Steps of a trace at most; each costs time to check."""
 TRIES = 8
-"""Of a change, until one is legal."""
+"""Tries of a change, until one is legal."""
 RARE = 0.06
 MANY_STORES = 64
 KNOWN = 4096
@@ -64,9 +64,7 @@ class KernelProblem:
     def __post_init__(self) -> None:
         found = self.kernel.ruled(self.setting)
         self._default = found.schedule
-        self._tiles = tiles_of(
-            found.definition.function, found.schedule.trace, self.setting.machine
-        )
+        self._tiles = tiles_of(found.definition.function, found.schedule, self.setting.machine)
 
     @property
     def key(self) -> str:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeVar
 
-from ..errors import ScheduleError
 from ..loops.ir import Function
 from ..schedule.rules.cpu.machine import Machine
 from ..schedule.steps.reduction import read_reduction
 from ..schedule.steps.register_tile import RegisterTile
-from ..schedule.steps.schedule import Step
+from ..schedule.steps.schedule import Schedule
 
 __all__ = ["Tiles", "tiles_of"]
 
@@ -67,7 +66,7 @@ class Tiles:
         )
 
     def _tiles(self, rng: random.Random) -> tuple[tuple[str, int], ...]:
-        """Of one to three loops, in any order; tiles that cut a loop evenly are likelier."""
+        """Tiles of one to three loops, in any order; those that cut a loop evenly are likelier."""
         useful = [name for name, count in self.counts.items() if count > 1]
         chosen = rng.sample(useful, min(len(useful), rng.choice((1, 2, 2, 2, 2, 3))))
         room, found = self.registers * SPILLED, []
@@ -97,20 +96,21 @@ class Tiles:
         return found if prod(n for _, n in found) <= self.registers * SPILLED else tiles
 
 
-def tiles_of(definition: Function, trace: tuple[Step, ...], machine: Machine) -> dict[str, Tiles]:
-    """The sums of a definition that its rule's ``trace`` tiles, by their registers."""
+def tiles_of(definition: Function, rule: Schedule, machine: Machine) -> dict[str, Tiles]:
+    """The sums of a definition that its rule's schedule tiles, by their registers."""
     found: dict[str, Tiles] = {}
-    for step in trace:
+    if not any(isinstance(step, RegisterTile) for step in rule.trace):
+        return found
+    before = Schedule.of(definition, rule.intrinsics)
+    for step in rule.trace:
         if isinstance(step, RegisterTile):
-            try:
-                sizes = read_reduction(definition, step.buffer, "tiles").sizes
-            except ScheduleError:
-                continue
+            sizes = read_reduction(before.function, step.buffer, "tiles").sizes
             counts = {
                 name: -(-sizes[name] // (step.lanes if name == step.vector else 1))
                 for name in step.loops
             }
             found[step.buffer] = Tiles(counts, machine.registers, step)
+        before = before.then(step)
     return found
 
 

@@ -56,7 +56,7 @@ def _load(part: Part) -> "PreparedPart":
         return _Code(part)
     if part.kind == "model":
         compiler = import_module("dovetail.compiler.targets.cpu.native")
-        return _Model(compiler.load_specialising(part))
+        return _Model(part, compiler.load_specialising(part))
     raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
 
 
@@ -86,14 +86,15 @@ class _Code:
 class _Model:
     """A model, with the compiler that runs it."""
 
-    def __init__(self, executor: Any) -> None:
+    def __init__(self, part: Part, executor: Any) -> None:
         """executor: the compiler's."""
+        self._inputs = tuple(tensor.name for tensor in part.inputs)
         self._executor = executor
 
     def run(self, inputs: Mapping[str, Array]) -> RunResult:
         """Raises what compiling raises, and WorkLimitError when a loop does not end."""
         begin = time.perf_counter()
-        outputs = self._executor.run(inputs)
+        outputs = self._executor.run({name: inputs[name] for name in self._inputs})
         seconds = time.perf_counter() - begin
         return RunResult(outputs, "cpu", seconds, 0.0, seconds)
 

@@ -56,6 +56,9 @@ BUILD_ARGS = (
 MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
 """One C++ file a bench: several need precompiled headers, which cost more than they save here."""
 
+ENVIRONMENT = {"COCOTB_LOG_LEVEL": "WARNING", "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py"}
+"""Variables of a run.  By default cocotb has pytest rewrite all imported modules: two seconds."""
+
 LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
 """Verilator's own objects, the same in every bench, and most of the work of a small one."""
 
@@ -91,7 +94,7 @@ def simulate(make: Callable[[], wiring.Component], case: Any, **values: object) 
                 build_dir=folder,
                 test_dir=work,
                 test_filter=rf"\.{name}$",
-                extra_env={PARAMETERS: json.dumps(values), "COCOTB_LOG_LEVEL": "WARNING"},
+                extra_env={**ENVIRONMENT, PARAMETERS: json.dumps(values)},
                 log_file=log,
             )
             assert get_results(results) == (1, 0), f"{name} is not a test of {module}"

@@ -137,7 +137,7 @@ async def extreme_values(dut: Any) -> None:
 EVERY_BUILD = pytest.mark.parametrize("build", ["plain", "paired_turns", "deep", "deep_turns"])
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_every_operation_equals_the_semantics_in_every_cycle(seed: int) -> None:
     simulate(TOPS["plain"], every_operation, seed=seed, build="plain")
 

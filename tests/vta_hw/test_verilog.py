@@ -32,18 +32,16 @@ def lint(path: Path) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def test_two_processes_emit_the_same_text_without_paths() -> None:
-    texts = []
-    for seed in ("1", "2"):
-        environment = dict(os.environ, PYTHONHASHSEED=seed)
-        command = [sys.executable, "-c", EMIT]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        texts.append(done.stdout)
-    assert texts[0] == texts[1]
-    assert "module dovetail_tiny(" in texts[0]
+def test_another_process_emits_the_same_text_without_paths() -> None:
+    environment = dict(os.environ, PYTHONHASHSEED="1")
+    command = [sys.executable, "-c", EMIT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    text = emit_verilog(find_config("tiny"))
+    assert done.stdout == text
+    assert "module dovetail_tiny(" in text
     # Verilog has no other use for these than in comments and attributes.
     for trace in (str(Path(__file__).parents[2]), str(Path.home()) + "/", ".py:"):
-        assert trace not in texts[0]
+        assert trace not in text
 
 
 @pytest.mark.parametrize("name", ["tiny", "ecp5_85_fast"])

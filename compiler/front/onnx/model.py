@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
+from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
 from .functions import bind_attributes, function_of
@@ -88,7 +89,7 @@ class _Walker:
     scopes: list[dict[str, Value]]
     depth: int = field(default=0)
     outer: "_Walker | None" = field(default=None)
-    """Of a body that becomes a graph of its own: converts what is around it."""
+    """The walker of what is around a body that becomes a graph of its own."""
 
     def body(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         """The results of a body; its inputs are ``arguments``."""
@@ -126,7 +127,11 @@ class _Walker:
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
         for position, proto in enumerate(graph.node):
-            self.node(proto, position)
+            try:
+                self.node(proto, position)
+            except NeedsValueError as error:
+                error.output = next(filter(None, proto.output), "")
+                raise
         return tuple(self.lookup(each.name, f"output {each.name!r}") for each in graph.output)
 
     def lookup(self, name: str, reader: str) -> Value:

@@ -14,12 +14,13 @@ from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
-from ..source import Imported, InputSignature
+from ..source import Imported, InputSignature, NeedsValueError
 from .context import Value
 from .element_types import ELEMENT_TYPES, type_name
 from .model import ImportRecord, import_model
 from .node import is_quantized_kind
 from .signatures import bind_dimensions, input_signatures
+from .split import early_model, late_model
 
 __all__ = ["ModelSource", "SourceModel"]
 
@@ -145,6 +146,29 @@ class SourceModel:
         imported = self.to_graph(batch=1)
         return recognise(imported.graph, imported.kinds).require()
 
+    def to_graph_and_rest(self, batch: int | None = None) -> Imported:
+        """As ``to_graph``, of all but the nodes whose shapes depend on data and those after."""
+        roots, early = set[str](), self
+        while True:
+            try:
+                found = early.to_graph(batch)
+                break
+            except NeedsValueError as error:
+                if error.output in roots:
+                    raise
+                roots.add(error.output)
+                early = SourceModel(early_model(self.proto, roots))
+                if not early.proto.graph.output:
+                    raise
+        outputs = tuple(value.name for value in self.proto.graph.output)
+        if not roots:
+            return Imported(found.graph, found.kinds, None, outputs)
+        late = SourceModel(late_model(self.proto, roots, found.graph.types))
+        early_names = {node_name(each) for each in early.proto.graph.node}
+        kinds = {node_name(each): each.op_type for each in late.proto.graph.node}
+        own = {name: kind for name, kind in kinds.items() if name not in early_names}
+        return Imported(found.graph, found.kinds, late, outputs, own)
+
     def to_graph(self, batch: int | None = None) -> Imported:
         """The graph of a model whose shapes are fixed.
 
@@ -173,6 +197,11 @@ class SourceModel:
 
 
 ModelSource = Path | str | onnx.ModelProto | SourceModel
+
+
+def node_name(proto: onnx.NodeProto) -> str:
+    """What the graph's nodes say they come from."""
+    return str(proto.name or next(filter(None, proto.output), proto.op_type))
 
 
 def _graph(

@@ -18,6 +18,7 @@ from .lanes import Lanes
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
 from .pack_stores import PackStores
+from .pack_tile import PackTile
 from .partial_lanes import PartialLanes
 from .pipeline import Pipeline
 from .prefetch import Prefetch
@@ -27,6 +28,7 @@ from .separate import Separate
 from .site import find_loop, rename_loops
 from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
+from .strips import Cut, Strips
 from .tensorize import Tensorize
 from .tile import Tile
 from .windows import Clip, Drop
@@ -64,6 +66,9 @@ Step = (
     | Drop
     | Separate
     | Frame
+    | Strips
+    | Cut
+    | PackTile
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -97,6 +102,9 @@ STEPS: dict[str, type[Step]] = {
     "drop": Drop,
     "separate": Separate,
     "frame": Frame,
+    "strips": Strips,
+    "cut": Cut,
+    "pack_tile": PackTile,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -130,7 +138,7 @@ class Schedule:
         """The schedule with one more step."""
         function = step.apply(self.function, self.intrinsics)
         if not isinstance(step, CHECKED):
-            _check_races(function, self.intrinsics, step)
+            _check_races(self.function, function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 
     def split(
@@ -272,11 +280,26 @@ class Schedule:
         """See Frame."""
         return self.then(Frame(loop))
 
+    def strips(self, loops: tuple[str, ...], rows: int, joined: bool = False) -> "Schedule":
+        """See Strips."""
+        return self.then(Strips(loops, rows, joined))
 
-def _check_races(function: Function, intrinsics: Mapping[str, Intrinsic], step: Step) -> None:
-    """Loops whose iterations run at once must still be allowed to."""
+    def cut(self, nest: str, loop: str, at: int) -> "Schedule":
+        """See Cut."""
+        return self.then(Cut(nest, loop, at))
+
+    def pack_tile(self, loop: str) -> "Schedule":
+        """See PackTile."""
+        return self.then(PackTile(loop))
+
+
+def _check_races(
+    before: Function, function: Function, intrinsics: Mapping[str, Intrinsic], step: Step
+) -> None:
+    """Loops whose iterations run at once must still be allowed to, where the step changed them."""
+    known = {id(stmt) for stmt in walk(before.body) if isinstance(stmt, For)}
     for stmt in walk(function.body):
-        if isinstance(stmt, For) and stmt.kind in FREE:
+        if isinstance(stmt, For) and stmt.kind in FREE and id(stmt) not in known:
             site, loop = find_loop(function, stmt.variable)
             bounds: Bounds = site.bounds
             conflict = race(loop, bounds, intrinsics)

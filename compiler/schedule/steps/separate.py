@@ -20,11 +20,11 @@ from ...loops.ir import (
 )
 from ...loops.rewrite import map_expr
 from ...loops.traverse import loads, variables
+from .guards import at_least_zero, conjuncts, guard, together
 from .lanes import constant_extent
 from .rfactor import identity
 from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
 from .tile import band
-from .windows import at_least_zero, conjuncts, guard, together
 
 __all__ = ["Reduction", "Row", "Separate"]
 
@@ -133,7 +133,7 @@ class Row:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of both loops."""
+        """Variables of both loops."""
         return frozenset({self.last, self.tap})
 
     def times(self, form: Linear) -> int | None:

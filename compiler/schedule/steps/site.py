@@ -178,14 +178,17 @@ def rename_loops(stmt: Stmt, taken: Iterable[str], suffix: str = "") -> Stmt:
         def same(below: Stmt) -> Stmt:
             match below:
                 case For(variable=name, extent=extent, body=body):
-                    new = renamed(name)
-                    return replace(
-                        below, variable=new, extent=expr(extent), body=inside(body, name, new)
-                    )
+                    new, count = renamed(name), expr(extent)
+                    inner = inside(body, name, new)
+                    if new == name and count is extent and inner is body:
+                        return below
+                    return replace(below, variable=new, extent=count, body=inner)
                 case Let(variable=variable, value=value, body=body):
                     new, first = renamed(variable.name), expr(value)
-                    chosen = Variable(new, variable.dtype)
-                    return Let(chosen, first, inside(body, variable.name, new, variable.dtype))
+                    inner = inside(body, variable.name, new, variable.dtype)
+                    if new == variable.name and first is value and inner is body:
+                        return below
+                    return Let(Variable(new, variable.dtype), first, inner)
                 case _:
                     return rebuilt(below, expr, same)
 

@@ -1,21 +1,21 @@
 """Steps for reductions over windows, parts of which lie outside of what they slide over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError
-from ...loops.affine import Linear, linear
-from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Select, Variable
+from ...loops.affine import Linear
+from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable
 from ...loops.intrinsic import Intrinsic
-from ...loops.ir import For, Function, If, Stmt, Update
+from ...loops.ir import Function
 from ...loops.rewrite import substitute
 from ...loops.traverse import variables
+from .guards import at_least_zero, conjuncts, guard, unguarded
 from .lanes import constant_extent
-from .rfactor import identity
 from .site import find_loop
 
-__all__ = ["Clip", "Drop", "at_least_zero", "conjuncts", "guard", "together"]
+__all__ = ["Clip", "Drop"]
 
 Intrinsics = Mapping[str, Intrinsic]
 
@@ -63,7 +63,7 @@ class Clip:
             else last.to_expr()
         )
         place = begin - start.to_expr() + Variable(self.loop)
-        body = substitute(_unguarded(loop.body, kept, what), {self.loop: place})
+        body = substitute(unguarded(loop.body, kept, what), {self.loop: place})
         return site.simplified(replace(loop, extent=end - begin, body=body))
 
 
@@ -83,69 +83,6 @@ class Drop:
             raise ScheduleError(f"drop of {self.loop}: it has more than one iteration")
         nought = {self.loop: Constant(0, DType.INT64)}
         return site.simplified(substitute(loop.body, nought))
-
-
-def conjuncts(condition: Expr | None) -> list[Expr]:
-    """The conditions that hold together where ``condition`` does; none of None."""
-    match condition:
-        case None:
-            return []
-        case Binary(function=BinaryFunction.AND, left=left, right=right):
-            return [*conjuncts(left), *conjuncts(right)]
-        case _:
-            return [condition]
-
-
-def together(conditions: Sequence[Expr]) -> Expr | None:
-    """That all of them hold; None of none."""
-    result: Expr | None = None
-    for each in conditions:
-        result = each if result is None else result & each
-    return result
-
-
-def at_least_zero(condition: Expr) -> Linear | None:
-    """What a comparison of indices requires to be 0 or more; None for other conditions."""
-    match condition:
-        case Binary(
-            function=BinaryFunction.LT | BinaryFunction.LE as function, left=a, right=b
-        ) if a.dtype is DType.INT64:
-            return (linear(b) - linear(a)).shifted(-1 if function is BinaryFunction.LT else 0)
-        case _:
-            return None
-
-
-def guard(stmt: Stmt) -> Expr | None:
-    """The condition under which the only statement in loops does anything; None: it always does."""
-    match stmt:
-        case For(body=body):
-            return guard(body)
-        case If(condition=condition, otherwise=None):
-            return condition
-        case Update(value=Select(condition=condition, other=other)) if _is_neutral(stmt, other):
-            return condition
-        case _:
-            return None
-
-
-def _unguarded(stmt: Stmt, kept: list[Expr], what: str) -> Stmt:
-    """``stmt``, guarded by ``kept`` alone.  Raises ScheduleError when it has no guard."""
-    condition = together(kept)
-    match stmt:
-        case For(body=body):
-            return replace(stmt, body=_unguarded(body, kept, what))
-        case If(then=then, otherwise=None):
-            return then if condition is None else If(condition, then)
-        case Update(value=Select() as value):
-            chosen = value.chosen if condition is None else replace(value, condition=condition)
-            return replace(stmt, value=chosen)
-        case _:
-            raise ScheduleError(f"{what}: nothing in it is guarded")
-
-
-def _is_neutral(update: Update, value: Expr) -> bool:
-    neutral = identity(update.function, update.buffer.dtype)
-    return isinstance(value, Constant) and value.value == neutral
 
 
 def _least(function: BinaryFunction, a: Linear, b: Linear) -> Expr:

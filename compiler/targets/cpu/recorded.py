@@ -4,18 +4,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...define.definition import Definition, Kind
-from ...define.group import define_group, kind_of
+from ...define.definition import Definition
+from ...define.group import define_group
 from ...errors import ScheduleError
 from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
 from ...loops.ir import Function
-from ...lower.decisions import Decisions
-from ...lower.group import lower_group
 from ...schedule.records import KernelRecord, Records
 from ...schedule.rules.cpu.group import schedule_group
 from ...schedule.rules.cpu.machine import Machine
-from ...schedule.rules.cpu.table import RULES
 from ...schedule.steps.schedule import Schedule, Step
 from ...schedule.steps.trace import replay
 from .llvm.intrinsics import INTRINSICS
@@ -84,18 +81,10 @@ def recorded_kernel(
 
     Raises ScheduleError for a record that does not suit the group.
     """
-    if kind_of(nodes) in RULES:
-        if not record.steps:
-            return schedule_kernel(graph, nodes, machine)
-        definition = define_group(graph, nodes)
-        return Kernel(definition, replay(definition.function, record.steps, INTRINSICS))
-    lowered = lower_group(
-        graph, nodes, machine=machine, decisions=Decisions.from_record(record.decisions)
-    )
-    definition = Definition(lowered.function, lowered.inputs, lowered.outputs, Kind.ELEMENTS)
     if not record.steps:
-        return Kernel(definition, Schedule(lowered.function, (), INTRINSICS))
-    return Kernel(definition, replay(lowered.function, record.steps, INTRINSICS))
+        return schedule_kernel(graph, nodes, machine)
+    definition = define_group(graph, nodes)
+    return Kernel(definition, replay(definition.function, record.steps, INTRINSICS))
 
 
 def schedule_kernel(
@@ -105,7 +94,5 @@ def schedule_kernel(
 
     Raises ScheduleError for given steps that do not apply.
     """
-    if kind_of(nodes) not in RULES:
-        return recorded_kernel(graph, nodes, machine, KernelRecord())
     definition = define_group(graph, nodes)
     return Kernel(definition, schedule_group(definition, machine, INTRINSICS, given))

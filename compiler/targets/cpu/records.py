@@ -13,7 +13,7 @@ __all__ = ["read_records"]
 
 COMMON: Mapping[str, type] = {"cpu": str, "threads": int}
 FIELDS: Mapping[str, Mapping[str, type]] = {
-    "kernel": {**COMMON, "decisions": dict, "steps": list},
+    "kernel": {**COMMON, "steps": list},
     "convolution": {**COMMON, "tile": int},
 }
 """What each kind has beside its key, at least."""
@@ -28,9 +28,7 @@ def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:
             if entry.get("cpu") != cpu or entry.get("threads") != threads:
                 continue
             if entry["kind"] == "kernel":
-                kernels[entry["key"]] = KernelRecord(
-                    tuple(entry["steps"]), entry.get("decisions", {})
-                )
+                kernels[entry["key"]] = KernelRecord(tuple(entry["steps"]))
             else:
                 tiles[entry["key"]] = entry["tile"]
     return Records(kernels, tiles)

@@ -1,7 +1,7 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dovetail.isa.config import HardwareConfig
@@ -12,7 +12,7 @@ from dovetail.vta_sim.timing import time_program
 
 from ...errors import ModelError, TargetError
 from ...front.source import Imported, Source
-from ...graph.partition import Piece, Plan, plan_parts
+from ...graph.partition import Piece, Placement, Plan, plan_parts
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse
@@ -37,12 +37,15 @@ class Vta:
         """The graph for a batch of 1."""
         if dims:
             raise ModelError(f"dimensions {sorted(dims)} are bound; only target cpu has open ones")
-        return model.to_graph(batch=1)
+        return model.to_graph_and_rest(batch=1)
 
     def plan(self, model: Imported) -> Plan:
         """The longest piece that consists of integer layers that the accelerator has."""
         refused = partial(refuse, lanes=self.config.block)
-        return plan_parts(model.graph, model.kinds, refused)
+        plan = plan_parts(model.graph, model.kinds, refused)
+        reason = "its shape, or that of what it reads, depends on data"
+        late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
+        return replace(plan, placements=(*plan.placements, *late))
 
     def compile(
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace

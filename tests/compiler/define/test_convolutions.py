@@ -11,7 +11,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.types import TensorType
 
-from ..lower.single import interpreted
+from ..schedule.rules.cpu.single import interpreted
 
 RNG = np.random.default_rng(0)
 F32 = DType.FLOAT32

@@ -4,10 +4,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dovetail.compiler.front.onnx.source import SourceModel
+
 __all__ = ["small_model"]
 
 
-def small_model(channels: int = 16, size: int = 10, seed: int = 0) -> onnx.ModelProto:
+def small_model(channels: int = 16, size: int = 10, seed: int = 0) -> SourceModel:
     """A 3x3 convolution with padding, bias and ReLU, a pool, and a dense layer."""
     rng = np.random.default_rng(seed)
 
@@ -30,4 +32,5 @@ def small_model(channels: int = 16, size: int = 10, seed: int = 0) -> onnx.Model
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, size, size])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])
     graph = helper.make_graph(nodes, "small", [x], [y], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    opsets = [helper.make_opsetid("", 17)]
+    return SourceModel(helper.make_model(graph, opset_imports=opsets, ir_version=9))

@@ -5,7 +5,6 @@ from collections import deque
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from click.testing import CliRunner
 
@@ -67,11 +66,11 @@ def test_each_result_is_kept_and_the_search_goes_on_where_it_stopped(
     tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     monkeypatch.setattr(LocalWorkers, "run", by_length)
-    first = tune(subject, tmp_path, Options(None, 60, strategy=strategy))
+    first = tune(subject, tmp_path, Options(None, 24, strategy=strategy))
     trials = read_trials(tmp_path / TRIALS)
-    assert len(trials) == first.progress.trials >= 60
+    assert len(trials) == first.progress.trials >= 24
     assert {trial.key for trial in trials} == set(subject.layers.kernels)
-    again = tune(subject, tmp_path, Options(None, 40, strategy=strategy, seed=1))
+    again = tune(subject, tmp_path, Options(None, 16, strategy=strategy, seed=1))
     later = read_trials(tmp_path / TRIALS)
     assert again.progress.known == len(trials)
     texts = [(trial.key, trial.text) for trial in later]
@@ -106,11 +105,11 @@ def test_a_full_disk_ends_it_and_the_next_run_goes_on(
 
 def test_records_are_measured_written_and_replayed(tmp_path: Path) -> None:
     path, out = tmp_path / "small.onnx", tmp_path / "out"
-    onnx.save(small_model(), path)
-    command = ["tune", str(path), "-o", str(out), "--trials", "40", "--json"]
+    path.write_bytes(small_model().to_bytes())
+    command = ["tune", str(path), "-o", str(out), "--trials", "16", "--json"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["trials"] >= 40
+    assert json.loads(done.stdout)["trials"] >= 16
     for trial in read_trials(out / TRIALS):
         assert (trial.cost is None) == bool(trial.error), trial
     x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
@@ -189,7 +188,7 @@ def test_what_makes_the_whole_model_slower_is_not_recorded(
             yield job[0], slower(job[1]) if whole else Measured(1 / len(job[1].candidate), 1 / 30)  # type: ignore[arg-type,attr-defined]
 
     monkeypatch.setattr(LocalWorkers, "run", here)
-    found = tune(subject, tmp_path, Options(None, 60))
+    found = tune(subject, tmp_path, Options(None, 20))
     assert found.entries == ()
     assert read_entries(tmp_path / RECORDS) == []
     assert "nothing that was found makes the whole model faster" in found.notes
@@ -219,7 +218,7 @@ def _fields(trial: Trial) -> dict[str, object]:
 def test_a_module_of_open_shapes_takes_the_records_with_it(
     tmp_path: Path, subject: CpuSubject
 ) -> None:
-    model = small_model()
+    model = small_model().proto
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     file = tmp_path / RECORDS
     (convolution,) = subject.layers.choices

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from ....define.definition import Kind
 from .contraction import schedule_contraction
 from .elements import schedule_elements
+from .recurrent import schedule_recurrent
 from .rows import schedule_rows
 from .rule import Rule, as_it_is
 from .sorting import schedule_sorting
 from .windows import schedule_windows
+from .winograd import schedule_winograd
 
 __all__ = ["RULES"]
 
@@ -18,7 +20,9 @@ RULES: Mapping[Kind, Rule] = {
     Kind.ELEMENTS: schedule_elements,
     Kind.INDEXING: as_it_is,
     Kind.ORDERED: as_it_is,
+    Kind.RECURRENT: schedule_recurrent,
     Kind.ROWS: schedule_rows,
     Kind.SORTING: schedule_sorting,
     Kind.WINDOWS: schedule_windows,
+    Kind.WINOGRAD: schedule_winograd,
 }

@@ -8,10 +8,10 @@ from ....loops.affine import Linear, linear
 from ....loops.expressions import Constant, Variable
 from ....loops.ir import Allocate, For, Function, Store, Update
 from ....loops.traverse import loads, variables, walk
+from ...steps.guards import at_least_zero, conjuncts, guard
 from ...steps.schedule import Schedule, Step
 from ...steps.separate import Reduction, Row
 from ...steps.tile import band
-from ...steps.windows import at_least_zero, conjuncts, guard
 from .machine import Machine
 
 __all__ = ["schedule_windows"]
@@ -20,7 +20,7 @@ VECTOR_BYTES = 64
 """In one vector of windows; CPUs with smaller registers take several."""
 
 MOST_TAPS = 25
-"""Of windows whose taps are written out."""
+"""Taps of windows whose taps are written out, at most."""
 
 ROW_VECTORS = 4
 """Registers that take the elements of a row together, as windows are reduced down to rows."""

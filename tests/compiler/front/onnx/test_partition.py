@@ -118,6 +118,30 @@ def test_a_model_in_parts_needs_an_accelerator(compiled: Module) -> None:
         run(compiled, {"picture": x}, "sim:zynq7020")
 
 
+def test_what_depends_on_data_is_compiled_as_it_runs(digits_model: Path) -> None:
+    model = onnx.load(digits_model)
+    (result,) = model.graph.output
+    model.graph.node.append(helper.make_node("NonZero", [result.name], ["places"], "places"))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("places", TensorProto.INT64, [2, None]))
+    compiled = Module.from_bytes(compile(model, "vta:tiny").to_bytes())
+    assert [type(part).__name__ for part in compiled.parts] == ["AcceleratorPart", "ModelPart"]
+    (placed,) = (each for each in compiled.placement if each.operator == "NonZero")
+    assert placed.where == "cpu"
+    assert "depends on data" in placed.reason
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    source = compiled.inputs[0]
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        x = rng.random(source.shape).astype(source.dtype)
+        found = run(compiled, {source.name: x}, device="sim").outputs["places"]
+        np.testing.assert_array_equal(found, session.run(None, {source.name: x})[0])
+
+
 def test_a_float_model_has_no_part_for_the_accelerator() -> None:
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"], "product")],

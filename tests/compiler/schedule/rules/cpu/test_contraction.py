@@ -26,8 +26,8 @@ from dovetail.compiler.schedule.rules.cpu.tiling import choose_tiling
 from dovetail.compiler.targets.cpu.llvm.compile import compile_functions
 from dovetail.compiler.targets.cpu.recorded import schedule_kernel
 
-from ....lower.single import interpreted
 from .products import products
+from .single import interpreted
 
 RNG = np.random.default_rng(0)
 F32 = DType.FLOAT32

@@ -6,51 +6,55 @@ share the blocks, if the weights are few enough for each of them to read them al
 of one block.
 """
 
-from math import prod
+from dataclasses import dataclass
 
-from ..graph.operators.integer_winograd import IntegerWinograd
-from ..graph.operators.winograd import Winograd
-from ..graph.types import TensorType
-from ..graph.winograd import INPUT_CYCLES, OUTPUT_CYCLES
-
-__all__ = ["rows_together"]
+__all__ = ["Tiles", "rows_together"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
-"""Of V and M together: what the second-level cache holds of them, and what the next one may."""
+"""Bytes of V and M together: what the second-level cache holds of them, and what the next may."""
 NEAREST_BYTES = 1 << 20
-"""Of the second-level cache, weights included."""
+"""Bytes of the second-level cache, weights included."""
 
 PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
 """In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
 
 
-def rows_together(
-    operator: Winograd | IntegerWinograd,
-    x: TensorType,
-    u: TensorType,
-    element_bytes: tuple[int, int],
-    threads: int,
-) -> int:
-    """How many of the operator's rows of tiles.
+TRANSFORM_CYCLES = {16: (24, 16), 36: (130, 80)}
+"""By the places of a tile: cycles of the transforms of its inputs and outputs, 16 channels each."""
 
-    x, u: the types of its operands.  element_bytes: of V and of M.
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """places: elements of a tile of inputs.  down, across: rows and columns of tiles.
+
+    inputs, outputs: blocks of channels, and how many each has.  element_bytes: of V and of M.
     """
-    (v, m), (down, across) = element_bytes, operator.tiles
-    (_, blocks, *_, lanes), outputs, width = x.shape, u.shape[1], u.shape[4]
-    row_bytes = operator.size**2 * across * (v * blocks * lanes + m * outputs * width)
-    weight_bytes = v * u.elements
+
+    places: int
+    down: int
+    across: int
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    element_bytes: tuple[int, int]
+
+
+def rows_together(tiles: Tiles, threads: int) -> int:
+    """How many of the rows of tiles."""
+    (v, m), (blocks, lanes), (outputs, width) = tiles.element_bytes, tiles.inputs, tiles.outputs
+    row_bytes = tiles.places * tiles.across * (v * blocks * lanes + m * outputs * width)
+    weights = blocks * lanes * outputs * width
+    weight_bytes = v * tiles.places * weights
     if threads == 1:
-        return _rows_at_a_time(down, row_bytes, weight_bytes)
+        return _rows_at_a_time(tiles.down, row_bytes, weight_bytes)
     rate = 4 // v * PRODUCTS
-    row_work = operator.size**2 * across * prod(u.shape[1:]) / rate
-    row_work += across * (
-        blocks * INPUT_CYCLES[operator.tile] + outputs * OUTPUT_CYCLES[operator.tile]
-    )
-    return _rows_of_threads(down, row_bytes, weight_bytes, row_work, threads)
+    first, last = TRANSFORM_CYCLES[tiles.places]
+    row_work = tiles.places * tiles.across * weights / rate
+    row_work += tiles.across * (blocks * first + outputs * last)
+    return _rows_of_threads(tiles.down, row_bytes, weight_bytes, row_work, threads)
 
 
 def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
-    """Of ``rows`` rows of tiles; row_bytes: of V and M of one."""
+    """Cost of ``rows`` rows of tiles; row_bytes: V and M of one."""
 
     def moved(blocks: int) -> float:
         own = -(-rows // blocks) * row_bytes

@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.compiler.graph.operators.contractions import Determinant
 
-from .single import interpreted
+from ..schedule.rules.cpu.single import interpreted
 
 RNG = np.random.default_rng(0)
 

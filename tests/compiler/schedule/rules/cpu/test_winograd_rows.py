@@ -4,18 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.compiler.graph.operators.winograd import Winograd
-from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.lower.winograd_rows import rows_together
+from dovetail.compiler.schedule.rules.cpu.winograd_rows import Tiles, rows_together
 
 
 def together(tile: int, size: int, inputs: int, outputs: int, threads: int) -> tuple[int, int]:
-    """Of a convolution of float32, ``size`` rows and columns: rows of tiles, and all of them."""
-    operator = Winograd(tile, size, size)
-    down, across = operator.tiles
-    x = TensorType((1, inputs, down * tile + 2, across * tile + 2, 16), "float32")
-    u = TensorType((operator.size**2, outputs, inputs, 16, 16), "float32")
-    return rows_together(operator, x, u, (4, 4), threads), down
+    """Rows of tiles, and all of them, of a float32 convolution of ``size`` rows and columns."""
+    down = -(-size // tile)
+    tiles = Tiles((tile + 2) ** 2, down, down, (inputs, 16), (outputs, 16), (4, 4))
+    return rows_together(tiles, threads), down
 
 
 @settings(max_examples=100, deadline=None)

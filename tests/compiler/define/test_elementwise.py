@@ -9,7 +9,7 @@ import pytest
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 from dovetail.compiler.graph.operators.functions import BITWISE, SHIFTS
 
-from .single import interpreted
+from ..schedule.rules.cpu.single import interpreted
 
 WHOLE = (-128, -7, -3, -1, 0, 1, 2, 7, 8, 127)
 

@@ -8,7 +8,7 @@ from ..dtypes import DType
 from ..graph.operators.winograd import Matrix
 from ..loops.expressions import Constant, Expr, Variable
 from ..loops.ir import Let, Stmt
-from .scope import Scope
+from .operand import Scope
 
 __all__ = ["Grid", "Names", "transformed"]
 

@@ -1,11 +1,10 @@
 """Loops of recurrences: a serial loop over steps around the products and gates of one step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..define.operand import Indices, Operand, Result, index, over
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
 from ..graph.operators.recurrent import Activation, Cell, Nonlinearity, Recurrence
@@ -23,13 +22,11 @@ from ..loops.expressions import (
     Variable,
 )
 from ..loops.expressions import Scope as Memory
-from ..loops.ir import Allocate, Let, LoopKind, Stmt, Store, block, loops
+from ..loops.ir import Allocate, Let, Stmt, Store, block, loops
 from .contractions import combine
-from .scope import Anchor, Scope
+from .operand import Anchor, Indices, Operand, Result, Scope, index, over
 
 __all__ = ["RECURRENT"]
-
-LANES = 16
 
 
 def recurrence(
@@ -101,7 +98,7 @@ class _Recurrence:
 
     @property
     def dtype(self) -> DType:
-        """Of everything but the lengths."""
+        """Element type of everything but the lengths."""
         return self.results[0].dtype
 
     @property
@@ -166,22 +163,10 @@ class _Recurrence:
         result = Result(TensorType((batch, width), self.dtype), store)
         return combine(contraction, (left, right), result, self.scope, BinaryFunction.ADD, 0)
 
-    def _each(self, body: Any) -> Stmt:
-        """``body(row, column)`` for every element of the state, in vectors where they fit."""
-        batch, hidden = self.state
-        rows, (row,) = over((batch,), "i", self.scope)
-        whole, rest = divmod(hidden, LANES)
-        name, lane = self.scope.fresh("i"), self.scope.fresh("l")
-        statements = []
-        if whole:
-            inner = body(row, Variable(name) * LANES + Variable(lane))
-            inner = loops(((lane, LANES),), inner, LoopKind.VECTOR)
-            statements.append(loops(((name, whole),), inner))
-        if rest:
-            last = self.scope.fresh("i")
-            column = Variable(last) + whole * LANES if whole else Variable(last)
-            statements.append(loops(((last, rest),), body(row, column)))
-        return loops(rows, block(*statements))
+    def _each(self, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """``body(row, column)`` for every element of the state."""
+        nest, (row, column) = over(self.state, "i", self.scope)
+        return loops(nest, body(row, column))
 
     def _act(self, which: int, value: Expr) -> Expr:
         return _activation(self.operator.activations[which], self.operator.clip, value)

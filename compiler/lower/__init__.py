@@ -1,1 +1,0 @@
-"""Groups of graph nodes as loop programs."""
