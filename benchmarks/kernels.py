@@ -125,7 +125,7 @@ def measure(
 
 
 def _ticks() -> float:
-    """Of the clock in a microsecond."""
+    """Ticks of the clock in a microsecond."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("bogomips"):
             return float(line.split(":")[1]) / 2

@@ -59,7 +59,7 @@ class Measured:
 
     @property
     def cycles_per_second(self) -> float:
-        """Of the simulator."""
+        """Cycles that the simulator simulates in a second."""
         return self.cycles / statistics.median(self.simulator)
 
     @property

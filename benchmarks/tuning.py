@@ -44,7 +44,7 @@ from dovetail.compiler.tune.trials import TRIALS, Trial, read_trials
 from dovetail.compiler.tune.variants import layers_of
 
 NETWORKS = ("mobilenet_v1", "mobilenet_v3", "vgg16", "tiny_yolo", "bert")
-"""That nothing of the search was chosen by."""
+"""Networks by which nothing of the search was chosen."""
 STRATEGIES = {"evolution, learned model": Search, "random": RandomSearch}
 GOALS = (1.1, 1.05, 1.02)
 """Times over the best that any search found, until which trials are counted."""
@@ -155,8 +155,8 @@ def report(curves: Curves) -> None:
 
 
 def correlations(programs: Mapping[str, Sequence[Trial]]) -> tuple[float, float, int, int]:
-    """Of held-out programs, by kernel: over all, and the mean within kernels; programs, and kernels
-    of the mean.
+    """Rank correlations on held-out programs: over all, and the mean within kernels; the numbers of
+    programs, and of kernels in the mean.
     """
     model, rng = CostModel(), random.Random(0)
     held: dict[str, list[Trial]] = {}
@@ -182,7 +182,7 @@ def correlations(programs: Mapping[str, Sequence[Trial]]) -> tuple[float, float,
 
 
 def programs_of(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
-    """Those that were measured, by setting and kernel."""
+    """The programs that were measured, by setting and kernel."""
     found: dict[str, dict[str, list[Trial]]] = defaultdict(lambda: defaultdict(list))
     for each in trials:
         if each.measured.ratio is not None and each.features:

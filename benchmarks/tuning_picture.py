@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 __all__ = ["Curves", "picture", "quartiles"]
 
 Curves = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
-"""Of each kernel and strategy, for each seed, the best ratio after each trial."""
+"""The best ratio after each trial, by kernel, strategy and seed."""
 
 WIDTH, HEIGHT, MARGIN, TOP, COLUMNS = 250, 180, 46, 40, 3
 SHOWN = 2.5
 """The largest time over the default's that is drawn."""
 TICKS = (2.5, 2.0, 1.6, 1.4, 1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 CLOSE = 13
-"""Of two lines with a number, in pixels."""
+"""Distance of two lines with a number, in pixels."""
 COLORS = ("#1f6fb4", "#c0504d")
 
 

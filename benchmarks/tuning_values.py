@@ -99,7 +99,7 @@ class Values:
                     del jobs[name]
 
     def _measured(self, jobs: Sequence[KernelJob]) -> list[Measured]:
-        """Of the first of them: as many as it got to, at least one."""
+        """Measurements of the first jobs: as many as it got to, at least one."""
         done = subprocess.run(
             [*self.wrapper, sys.executable, __file__],
             input=pickle.dumps(jobs),

@@ -17,7 +17,7 @@ __all__ = ["DIGEST_BYTES", "digest", "read_file", "write_whole"]
 
 DIGEST_BYTES = 4
 CHUNK_BYTES = 1 << 20
-"""That are summed by themselves."""
+"""Bytes that are summed by themselves."""
 HUGE_BYTES = 4 << 20
 """Files that are worth large pages, and threads."""
 THREADS = 4
@@ -71,7 +71,7 @@ def read_file(path: Path) -> tuple[memoryview, bytes]:
 
 
 def _digest(size: int, part: Callable[[int, int], Content]) -> bytes:
-    """Of ``size`` bytes, which ``part`` gives from a start to an end, in any order."""
+    """The digest of ``size`` bytes, which ``part`` gives from a start to an end, in any order."""
     count = -(-size // CHUNK_BYTES)
     found = [b""] * count
     problems: list[OSError] = []

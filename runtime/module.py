@@ -23,7 +23,7 @@ __all__ = ["FORMAT_VERSION", "Module", "Placement"]
 MAGIC = b"DOVETAIL"
 FORMAT_VERSION = 3
 ALIGNMENT = 64
-"""Of every section."""
+"""Sections begin at multiples of this many bytes."""
 
 
 class Placement(NamedTuple):
@@ -182,7 +182,7 @@ ENTRIES: dict[str, Any] = {
     "placement": tuple[Placement, ...],
     "sections": tuple[int, ...],
 }
-"""Of the manifest; a part is its kind and its fields, a section its length."""
+"""Types of the manifest's entries; a part is its kind and its fields, a section its length."""
 
 
 def _named(tensors: tuple[TensorSignature, ...], where: str) -> dict[str, TensorSignature]:

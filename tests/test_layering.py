@@ -199,7 +199,7 @@ def test_only_the_table_of_devices_names_devices() -> None:
 
 
 def imported_files(path: PurePosixPath, source: str, files: frozenset[str]) -> set[str]:
-    """Those of ``files`` that ``path`` imports: at once or in a function, but not for types."""
+    """The ones of ``files`` that ``path`` imports: at once or in a function, but not for types."""
     found = set()
     waiting = list(ast.parse(source).body)
     package = path.parent.parts

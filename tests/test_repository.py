@@ -17,7 +17,11 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"))
     if path.name != "CHANGELOG.md"
 )
+PLACES = ("", "compiler", "compiler/targets", "compiler/targets/cpu", "compiler/targets/vta")
+"""Where paths in pages begin."""
 TARGET = re.compile(r"^([a-z][a-z-]*):.*?(?:## (.*))?$", re.MULTILINE)
+BEGINNINGS = re.compile(r"\s*(Of|That|Those) ")
+"""Words that say whose a thing is before what it is."""
 UNSAFE = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
 
 
@@ -59,6 +63,15 @@ def test_links_in_the_pages_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
         if not link.startswith("http"):
             assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_folders_in_the_pages_exist(page: Path) -> None:
+    for name in re.findall(
+        r"`(?!build/)([a-z_]+(?:/[a-z_]+)+(?:\.py|/)?)`", page.read_text(encoding="utf-8")
+    ):
+        found = [ROOT / place / (name + end) for place in PLACES for end in ("", ".py")]
+        assert any(path.exists() for path in found), name
 
 
 def test_the_continuous_integration_runs_the_command_of_the_readme() -> None:
@@ -114,6 +127,16 @@ def test_every_source_says_what_it_owns() -> None:
     for path in sources():
         text = path.read_text(encoding="utf-8")
         assert not text.strip() or ast.get_docstring(ast.parse(text)), path.relative_to(ROOT)
+
+
+def test_docstrings_say_first_what_a_thing_is() -> None:
+    found = []
+    for path in [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(text))) if BEGINNINGS.match(text):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text[:60]!r}")
+    assert not found, "\n".join(found)
 
 
 def test_only_the_model_of_the_example_is_large() -> None:

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of a tensor that a kernel, or the whole program, computes.
+    """How a tensor that a kernel, or the whole program, computes differs from what was expected.
 
     origins: the model's nodes that the kernel stands for; none for outputs.
     unequal: elements that are not the same bits' value.  largest: absolute difference, infinite

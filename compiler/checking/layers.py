@@ -31,7 +31,7 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
 TOLERANCE = 1e-4
-"""Of float results: of the largest value of the tensor."""
+"""Largest difference of float results, as a part of the tensor's largest value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class _GroupWriter:
         return border(buffer, pads, value, self.scope)
 
     def result(self, name: str) -> Result:
-        """Of the anchor: stored as it is, and as what the nodes after it make of it."""
+        """A result of the anchor: stored as it is, and as what the nodes after it make of it."""
         followers = _followers(self.nodes, name)
         stored = [each for each in self.outputs if each == name or each in followers]
 

@@ -94,10 +94,10 @@ class Scope:
 
 
 Element = Callable[[Any, Sequence[Operand], Indices], Expr]
-"""Of an operator without loops of its own: its result's element at ``indices``."""
+"""The element at ``indices`` of the result of an operator without loops of its own."""
 
 Anchor = Callable[[Any, Sequence[Operand], Sequence[Result], Scope], Stmt]
-"""Of an operator with loops of its own: the statement that computes its results."""
+"""The statement that computes the results of an operator with loops of its own."""
 
 
 def index(value: int) -> Constant:

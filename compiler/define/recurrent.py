@@ -98,7 +98,7 @@ class _Recurrence:
 
     @property
     def dtype(self) -> DType:
-        """Of everything but the lengths."""
+        """Element type of everything but the lengths."""
         return self.results[0].dtype
 
     @property

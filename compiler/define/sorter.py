@@ -33,7 +33,7 @@ BITS = {1: DType.INT8, 2: DType.INT16, 4: DType.INT32, 8: DType.INT64}
 
 
 def key_type(dtype: DType) -> DType:
-    """Of the keys of elements."""
+    """Type of the keys of elements."""
     if dtype == DType.BOOL:
         return DType.UINT8
     return BITS[dtype.bytes] if dtype.is_float else dtype

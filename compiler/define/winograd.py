@@ -46,13 +46,13 @@ class _Winograd:
 
     @property
     def types(self) -> tuple[DType, DType]:
-        """Of V and M."""
+        """Element types of V and of M."""
         whole = isinstance(self.operator, IntegerWinograd)
         return (DType.INT16, DType.INT32) if whole else (DType.FLOAT32, DType.FLOAT32)
 
     @property
     def matrices(self) -> Transforms:
-        """Of the tile."""
+        """Matrices of the tile's transforms."""
         if isinstance(self.operator, IntegerWinograd):
             return whole_transforms(self.operator.tile).matrices
         return transforms(self.operator.tile)

@@ -24,7 +24,7 @@ class Trace:
 
     @property
     def observers(self) -> tuple[Observer[Graph], ...]:
-        """Those that look on between the passes of a graph."""
+        """The observers that look on between the passes of a graph."""
         found: list[Observer[Graph]] = []
         if self._verify:
             found.append(self._verify)

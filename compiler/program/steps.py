@@ -90,7 +90,7 @@ class Repetition:
 
     @property
     def work(self) -> int:
-        """Of all iterations; of one, where a condition decides how many there are."""
+        """Work of all iterations; of one, where a condition decides how many there are."""
         return (1 if self.operator.conditional else self.operator.count) * self.body.work
 
 
@@ -208,7 +208,7 @@ class Body:
 
     @property
     def work(self) -> int:
-        """Of all steps, copies included, and one more."""
+        """Work of all steps, copies included, and one more."""
         outputs = (self.graph.types[name].elements for name in self.graph.outputs)
         return 1 + sum(each for each, _ in self.works()) + sum(outputs)
 

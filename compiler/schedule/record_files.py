@@ -28,7 +28,7 @@ __all__ = [
 
 VERSION = 1
 SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
-"""Those that come with this project."""
+"""The records that come with this project."""
 
 Fields = Mapping[str, type]
 """What records of a kind have at least."""

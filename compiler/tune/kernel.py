@@ -35,7 +35,7 @@ class Setting:
     level: str = "native"
     threads: int = 1
     constant_bytes: int = 0
-    """Of the network that kernels are in: as much passes through the caches between two calls."""
+    """Bytes of the network's constants: as much passes through the caches between two calls."""
 
     @property
     def cpu(self) -> str:
@@ -55,7 +55,7 @@ class Setting:
 
 @cache
 def _compiler_digest() -> str:
-    """Of the sources that decide what a record becomes."""
+    """Hash of the sources that decide what a record becomes."""
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
     for folder in (
         "define",

@@ -27,9 +27,9 @@ from .tiles import Tiles, tiles_of
 __all__ = ["KernelProblem", "record_of"]
 
 MOST_STEPS = 10
-"""Of a trace; each costs time to check."""
+"""Steps of a trace at most; each costs time to check."""
 TRIES = 8
-"""Of a change, until one is legal."""
+"""Tries of a change, until one is legal."""
 RARE = 0.06
 MANY_STORES = 64
 KNOWN = 4096

@@ -66,7 +66,7 @@ class Tiles:
         )
 
     def _tiles(self, rng: random.Random) -> tuple[tuple[str, int], ...]:
-        """Of one to three loops, in any order; tiles that cut a loop evenly are likelier."""
+        """Tiles of one to three loops, in any order; those that cut a loop evenly are likelier."""
         useful = [name for name, count in self.counts.items() if count > 1]
         chosen = rng.sample(useful, min(len(useful), rng.choice((1, 2, 2, 2, 2, 3))))
         room, found = self.registers * SPILLED, []

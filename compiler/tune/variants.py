@@ -43,7 +43,7 @@ class Layers:
         }
 
     def total(self, costs: Mapping[str, float], chosen: Mapping[str, int]) -> float:
-        """Of one run."""
+        """Cost of one run."""
         parts = (_total(self.choices[key][tile], costs) for key, tile in chosen.items())
         return _total(self.rest, costs) + sum(parts)
 

@@ -12,7 +12,7 @@ from .builder import NetworkBuilder, Options, Tensor
 __all__ = ["resnet18", "resnet50"]
 
 RESIDUAL_GAIN = 0.25
-"""Of the last convolution of a block: sums of many blocks stay in range."""
+"""Gain of the last convolution of a block: sums of many blocks stay in range."""
 
 
 def resnet18(options: Options) -> onnx.ModelProto:

@@ -44,7 +44,7 @@ class Blocks:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Of the tensor in memory."""
+        """Shape of the tensor in memory."""
         return self.blocks, self.height, self.width, self.lanes
 
     @property
@@ -223,7 +223,7 @@ class AcceleratorPart:
 
     @property
     def target(self) -> str:
-        """Of the accelerator."""
+        """Name of the target."""
         return f"vta:{self.configuration.name}"
 
     @property

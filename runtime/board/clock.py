@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Of boards that are there."""
+    """The clock of boards that are there."""
 
     pace = 1.0
 

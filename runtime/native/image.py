@@ -59,7 +59,7 @@ class LoadedImage:
             )
 
     def address(self, symbol: str) -> int:
-        """Of a symbol.  Raises KeyError when there is none of this name."""
+        """Address of a symbol.  Raises KeyError when there is none of this name."""
         return self._start + self._symbols[symbol]
 
 

@@ -18,7 +18,7 @@ from .pool import PoolCode, pool_address
 __all__ = ["ALIGNMENT", "FIRST_STOP", "NativeProgram", "ProgramCode", "workspace"]
 
 ALIGNMENT = 64
-"""Of constants and of the memory of a call, in bytes."""
+"""Alignment of constants and of the memory of a call, in bytes."""
 FIRST_STOP = 2
 """What ``main`` returns when the first of the loops that may stop it does."""
 HUGE_BYTES = 4 << 20
@@ -96,7 +96,7 @@ class NativeProgram:
 
 
 _programs: weakref.WeakSet[NativeProgram] = weakref.WeakSet()
-"""Of this process."""
+"""All programs of this process."""
 
 
 def _forget_calls() -> None:

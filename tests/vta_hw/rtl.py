@@ -57,7 +57,7 @@ MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
 """One C++ file a bench: several need precompiled headers, which cost more than they save here."""
 
 ENVIRONMENT = {"COCOTB_LOG_LEVEL": "WARNING", "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py"}
-"""Of a run.  By default cocotb has pytest rewrite every module that is imported: two seconds."""
+"""Variables of a run.  By default cocotb has pytest rewrite all imported modules: two seconds."""
 
 LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
 """Verilator's own objects, the same in every bench, and most of the work of a small one."""

@@ -91,7 +91,7 @@ class ImportContext(Emitter):
     body: Body | None = None
     nested: "Nested | None" = None
     outer: "ImportContext | None" = None
-    """Of the body of a loop that becomes a graph of its own: what is around the loop."""
+    """What is around the loop whose body becomes a graph of its own."""
     captured: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """Tensors around a body that it reads: there, and as inputs of the body; by the outer name."""
     _resolved: dict[str, Tensor] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class ImportContext(Emitter):
     )
     """Nodes of dequantised constants by their results: operator, operands, number of the result."""
     _values: dict[str, Array] = field(default_factory=dict)
-    """Of the results of those nodes that were asked for."""
+    """Values of the results of those nodes that were asked for."""
 
     def emit_many(self, operator: TensorOperator, *inputs: Tensor) -> tuple[Tensor, ...]:
         """As ``emit``, for operators with any number of results."""

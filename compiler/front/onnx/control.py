@@ -22,7 +22,7 @@ __all__ = ["CONTROL", "stack"]
 Values = tuple[Value | None, ...]
 
 MOST_ITERATIONS = 10_000
-"""Of a loop that is written out."""
+"""Iterations of a loop that is written out, at most."""
 
 
 def stack(ctx: ImportContext, elements: list[Tensor], axis: int) -> Tensor:

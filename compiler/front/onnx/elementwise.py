@@ -67,7 +67,7 @@ BINARY = {
     "Sub": BinaryFunction.SUB,
     "Xor": BinaryFunction.XOR,
 }
-"""Those that are one operator of the graph."""
+"""Operators that are one operator of the graph."""
 
 
 def convert_unary(

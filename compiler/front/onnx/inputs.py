@@ -9,7 +9,7 @@ from .node import OnnxNode
 __all__ = ["Inputs", "optional_term", "term"]
 
 Inputs = tuple[Tensor | None, ...]
-"""Of a node; None for those left out."""
+"""The inputs of a node; None for those left out."""
 
 
 def term(context: ImportContext, node: OnnxNode, inputs: Inputs, place: int) -> Term:

@@ -89,7 +89,7 @@ class _Walker:
     scopes: list[dict[str, Value]]
     depth: int = field(default=0)
     outer: "_Walker | None" = field(default=None)
-    """Of a body that becomes a graph of its own: converts what is around it."""
+    """The walker of what is around a body that becomes a graph of its own."""
 
     def body(self, graph: onnx.GraphProto, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         """The results of a body; its inputs are ``arguments``."""

@@ -23,7 +23,7 @@ BETAS = {"HardSigmoid": 0.5}
 
 
 def _activations(node: OnnxNode, cell: Cell, directions: int) -> list[tuple[Activation, ...]]:
-    """Of each direction.  Alphas and betas are given to the functions that take them, in order."""
+    """Activations of each direction; alphas and betas go to those that take them, in order."""
     names = node.texts("activations", DEFAULTS[cell] * directions)
     if len(names) != len(DEFAULTS[cell]) * directions:
         raise ModelError(f"{node}: {len(names)} activations")

@@ -39,7 +39,7 @@ __all__ = ["SELECTION"]
 Inputs = tuple[Tensor | None, ...]
 
 MOST_COLUMNS = 4096
-"""Of slices that are sorted, as each column takes a sort."""
+"""Columns of slices that are sorted, at most: each takes a sort."""
 
 
 def convert_non_max_suppression(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:

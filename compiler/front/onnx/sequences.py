@@ -24,7 +24,7 @@ __all__ = ["SEQUENCES"]
 Values = tuple[Value | None, ...]
 
 MOST_ELEMENTS = 10_000
-"""Of a sequence, as each is a tensor of its own."""
+"""Elements of a sequence at most: each is a tensor of its own."""
 
 
 def _sequence(value: Value | None) -> TensorSequence:

@@ -12,7 +12,7 @@ __all__ = ["bind_dimensions", "input_signatures"]
 
 
 def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
-    """Of the inputs that have no value of their own.
+    """Signatures of the inputs that have no value of their own.
 
     Raises UnsupportedOperatorError for an input that is no tensor, ModelError for one of unknown
     rank.

@@ -16,7 +16,7 @@ def same_pads(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> Pads:
-    """Of ``pads`` and ``auto_pad``.
+    """Pads, from ``pads`` and ``auto_pad``.
 
     Raises ModelError for lists of another length, or an unknown auto_pad.
     """

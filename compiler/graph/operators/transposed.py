@@ -40,7 +40,7 @@ class TransposedConvolution:
             raise GraphError(f"{self}: required attributes of one length")
 
     def as_convolution(self, kernel: tuple[int, ...]) -> Convolution:
-        """Of ``x`` spread by the strides, with flipped weights [O, C / groups, *kernel]."""
+        """The convolution of ``x`` spread by the strides; its weights are flipped."""
         around = tuple(
             ((size - 1) * dilation - first, (size - 1) * dilation - last + more)
             for size, dilation, (first, last), more in zip(

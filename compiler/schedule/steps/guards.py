@@ -28,7 +28,7 @@ def conjuncts(condition: Expr | None) -> list[Expr]:
 
 
 def together(conditions: Sequence[Expr]) -> Expr | None:
-    """That all of them hold; None of none."""
+    """The condition that all of them hold; None of none."""
     result: Expr | None = None
     for each in conditions:
         result = each if result is None else result & each

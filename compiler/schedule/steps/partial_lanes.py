@@ -101,7 +101,7 @@ class PartialLanes:
         return block(*statements)
 
     def _function(self, body: Stmt, loop: For, what: str) -> BinaryFunction:
-        """That of the updates.  Raises ScheduleError where the buffer is no such accumulator."""
+        """The updates' function.  Raises ScheduleError where the buffer is not an accumulator."""
         order, straight = list(walk(body)), list(_straight(body))
         inside = list(walk(loop))
         places = {id(stmt): number for number, stmt in enumerate(order)}

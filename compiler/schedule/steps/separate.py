@@ -133,7 +133,7 @@ class Row:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of both loops."""
+        """Variables of both loops."""
         return frozenset({self.last, self.tap})
 
     def times(self, form: Linear) -> int | None:

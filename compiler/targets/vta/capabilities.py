@@ -73,7 +73,7 @@ def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
 
 
 def _node_refusal(graph: Graph, node: Node) -> Refusal | None:
-    """Of a node between the first layer and the last."""
+    """The refusal of a node between the first layer and the last."""
     operator = node.operator
     if isinstance(operator, Conv2d) and not _is_requantized(graph, node):
         return Refusal(
@@ -103,7 +103,7 @@ def _is_requantized(graph: Graph, node: Node) -> bool:
 
 
 def _beside(graph: Graph, layers: Sequence[Node], source: str) -> Refusal | None:
-    """Of a layer that reads another tensor of the host's than ``source``."""
+    """The refusal of a layer that reads another tensor of the host's than ``source``."""
     computed = {source, *graph.constants}
     for node in layers:
         for name in node.inputs:
@@ -118,7 +118,7 @@ def _beside(graph: Graph, layers: Sequence[Node], source: str) -> Refusal | None
 
 
 def _chain(nodes: Sequence[Node], first: str) -> Refusal | None:
-    """Of host nodes that are no chain from tensor ``first`` on, or that the host does not have."""
+    """The refusal of host nodes that are not a chain from ``first`` on, or that the host lacks."""
     current = first
     for node in nodes:
         if node.inputs[0] != current:

@@ -47,7 +47,7 @@ def recognise_transpose(state: State, node: Node) -> Value:
 
 
 def recognise_reshape(state: State, node: Node) -> Value:
-    """Of a tensor in the model's order of dimensions."""
+    """A reshape of a tensor in the model's order of dimensions."""
     operator = node.operator
     assert isinstance(operator, Reshape)
     value = state.value(node.inputs[0])
@@ -99,8 +99,8 @@ def recognise_slice(state: State, node: Node) -> Value:
 
 
 def recognise_concatenate(state: State, node: Node) -> Value:
-    """Of dequantised tensors, which the quantisation after it brings to one scale; or of stored
-    ones of one element type.
+    """A concatenation of dequantised tensors, which the quantisation after it brings to one scale;
+    or of stored ones of one element type.
     """
     operator = node.operator
     assert isinstance(operator, Concatenate)

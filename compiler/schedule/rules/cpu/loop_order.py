@@ -12,7 +12,7 @@ __all__ = ["order_output", "order_summed"]
 WRITTEN = 3
 """Reading what another core has written, over reading weights, by time."""
 LEAST_POSITIONS = 100
-"""Of an image, from which on most of its layers are shared by rows."""
+"""Positions of an image from which on most of its layers are shared by rows."""
 
 
 def order_output(products: Products, vector: str, machine: Machine) -> list[str]:

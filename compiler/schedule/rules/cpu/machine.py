@@ -19,13 +19,13 @@ class Machine:
     latency: int = 4
     """Cycles from a multiply-add to the next one that needs its result."""
     cache_bytes: int = 40
-    """That come from the second-level cache in a cycle."""
+    """Bytes that come from the second-level cache in a cycle."""
     memory_bytes: int = 10
-    """That come from memory in a cycle, when they are asked for early."""
+    """Bytes that come from memory in a cycle, when they are asked for early."""
     streamed_bytes: int = 1 << 20
-    """Of operands that do not stay in the second-level cache: they are asked for early."""
+    """Bytes from which on operands leave the second-level cache and are asked for early."""
     threads: int = 1
-    """That share the outer loops; each has a core."""
+    """Threads that share the outer loops; each has a core."""
 
     def of_dots(self) -> "Machine":
         """The same where each accumulator takes 64 bytes, in as many registers as that needs."""

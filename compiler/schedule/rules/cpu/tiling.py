@@ -164,7 +164,7 @@ def _pair(tiles: Mapping[str, int], use: _Use) -> tuple[bool, bool, int]:
 
 
 Pairs = Sequence[tuple[bool, bool, int]]
-"""Of each operand: whether it depends on the first tiled label, on the second, and the bytes."""
+"""For each operand: whether it depends on the first tiled label, on the second, and its bytes."""
 
 
 def _seconds(label: str | None, tile: int, count: int, machine: Machine) -> range:
@@ -173,7 +173,7 @@ def _seconds(label: str | None, tile: int, count: int, machine: Machine) -> rang
 
 
 def _loads(first: int, second: int, pairs: Pairs) -> list[int]:
-    """Of each operand, in one step of a tile."""
+    """Loads of each operand in one step of a tile."""
     return [(first if one else 1) * (second if other else 1) for one, other, _ in pairs]
 
 
@@ -234,7 +234,7 @@ def _pieces(count: int, tile: int) -> Pieces:
 
 
 def _cycles(first: int, second: int, pairs: Pairs, machine: Machine) -> float:
-    """Of one step of one tile; half of one goes to the loop."""
+    """Cycles of one step of one tile; half of one goes to the loop."""
     loads = _loads(first, second, pairs)
     data = sum(count * own for count, (_, _, own) in zip(loads, pairs, strict=True))
     return 0.5 + max(

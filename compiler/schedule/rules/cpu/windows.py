@@ -20,7 +20,7 @@ VECTOR_BYTES = 64
 """In one vector of windows; CPUs with smaller registers take several."""
 
 MOST_TAPS = 25
-"""Of windows whose taps are written out."""
+"""Taps of windows whose taps are written out, at most."""
 
 ROW_VECTORS = 4
 """Registers that take the elements of a row together, as windows are reduced down to rows."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 __all__ = ["Tiles", "rows_together"]
 
 CACHE_BYTES, MOST_BYTES = 640 << 10, 4 << 20
-"""Of V and M together: what the second-level cache holds of them, and what the next one may."""
+"""Bytes of V and M together: what the second-level cache holds of them, and what the next may."""
 NEAREST_BYTES = 1 << 20
-"""Of the second-level cache, weights included."""
+"""Bytes of the second-level cache, weights included."""
 
 PRODUCTS, NEAR_BYTES, WRITTEN_BYTES = 27, 20, 4
 """In a cycle: multiply-adds; bytes from the nearest caches; bytes another core has written."""
@@ -54,7 +54,7 @@ def rows_together(tiles: Tiles, threads: int) -> int:
 
 
 def _rows_at_a_time(rows: int, row_bytes: int, weight_bytes: int) -> int:
-    """Of ``rows`` rows of tiles; row_bytes: of V and M of one."""
+    """Cost of ``rows`` rows of tiles; row_bytes: V and M of one."""
 
     def moved(blocks: int) -> float:
         own = -(-rows // blocks) * row_bytes

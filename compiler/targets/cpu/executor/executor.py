@@ -54,7 +54,7 @@ class Executor:
     source: ModelSource
     options: LlvmOptions = field(default_factory=LlvmOptions)
     kernel_calls: int = 0
-    """Of the last run, to answer questions and to compute the outputs."""
+    """Kernel calls of the last run, to answer questions and to compute the outputs."""
     specialisations: int = 0
     """How often the model was imported."""
     model: SourceModel = field(init=False)

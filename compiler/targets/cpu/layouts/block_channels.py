@@ -47,7 +47,7 @@ class BlockChannels:
     winograd: bool = True
     """Whether float convolutions may be computed by Winograd's tiles, where that is faster."""
     tiles: Mapping[str, int] = field(default_factory=dict)
-    """Of convolutions by their keys: the tile that measurements chose, 0 for direct products."""
+    """The tile that measurements chose, by the key of a convolution; 0 for direct products."""
 
     name: str = "block_channels"
 
@@ -163,7 +163,7 @@ def _spatial(tensors: BlockedTensors, node: Node) -> Blocked | None:
 
 
 def _concatenate(tensors: BlockedTensors, node: Node) -> Blocked | None:
-    """Of whole blocks, when one operand has only them."""
+    """A concatenation of whole blocks, when one operand has only them."""
     whole = all(tensors.shape(name)[1] % tensors.block == 0 for name in node.inputs)
     if not whole or not any(tensors.is_blocked(name) for name in node.inputs):
         return None

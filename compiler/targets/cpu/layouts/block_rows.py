@@ -26,7 +26,7 @@ from ....graph.types import TensorType
 __all__ = ["BlockRows"]
 
 LEAST_ROWS = 8
-"""Of a block: what is the same for all rows is read again for each block."""
+"""Rows of a block at least: what is the same for all rows is read again for each block."""
 
 Use = tuple[str, int | None]
 """A tensor, and the dimension along which a loop takes slices of it; None: it is read whole."""

@@ -86,7 +86,7 @@ class _Convolution:
 
     @property
     def builder(self) -> GraphBuilder:
-        """Of the new graph."""
+        """Builder of the new graph."""
         return self.tensors.builder
 
     @property

@@ -30,7 +30,7 @@ class Blocked:
 
 @dataclass(slots=True)
 class BlockedTensors:
-    """Of ``graph``, in the graph ``new`` that is built from it, in blocks of ``block``."""
+    """The tensors of ``graph`` in the graph ``new`` built from it, in blocks of ``block``."""
 
     graph: Graph
     block: int
@@ -40,7 +40,7 @@ class BlockedTensors:
 
     @property
     def builder(self) -> GraphBuilder:
-        """Of the new graph."""
+        """Builder of the new graph."""
         return self.new.builder
 
     def emit(self, operator: Any, inputs: tuple[str, ...], node: Node) -> str:
@@ -48,7 +48,7 @@ class BlockedTensors:
         return self.builder.node(operator, inputs, f"{node.output}.blocked", node.origin)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of a tensor of the old graph."""
+        """Shape of a tensor of the old graph."""
         return self.graph.types[name].shape
 
     def blocks(self, channels: int) -> int:

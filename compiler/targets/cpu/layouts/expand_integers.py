@@ -247,7 +247,7 @@ class _Expanding:
         return self.new.emit(Reshape(kind.shape), result)
 
     def transpose(self, node: Node, operator: Transpose) -> None:
-        """Of an image that is there in NCHW: often nothing is left to do."""
+        """A transpose of an image that is there in NCHW: often nothing is left to do."""
         order = tuple(TO_NHWC[axis] for axis in operator.permutation)
         x = self.images[node.inputs[0]]
         if order == tuple(range(4)):
@@ -257,7 +257,7 @@ class _Expanding:
 
 
 def _last_summands(graph: Graph) -> frozenset[str]:
-    """Of the operands of each sum the one requantised last, where nothing else reads it.
+    """The operand of each sum that is requantised last, where nothing else reads it.
 
     The sum then follows at once, in the same loops.
     """

@@ -59,7 +59,7 @@ def _inside(rebuilding: Rebuilding, graph: Graph, name: str, pad: Node) -> str:
 
 
 def _pads(graph: Graph) -> dict[str, Node]:
-    """Of tensors with other readers, the pad inside which they shall lie."""
+    """The pad inside which each tensor with other readers is to lie."""
     readers: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):

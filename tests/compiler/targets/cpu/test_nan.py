@@ -13,7 +13,7 @@ from dovetail.compiler.targets.cpu.native import prepared_graph
 from dovetail.runtime import run
 
 SIZE = 83
-"""Of the input: no multiple of a vector."""
+"""Elements of the input: not a multiple of a vector."""
 
 
 def quantising(dtype: str, zero_point: int) -> onnx.ModelProto:

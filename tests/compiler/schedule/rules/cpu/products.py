@@ -11,7 +11,7 @@ __all__ = ["products"]
 
 
 def products(operator: Contract) -> Products:
-    """Of operands that are as large as they need to be."""
+    """Products of operands that are as large as they need to be."""
     builder = GraphBuilder()
     names = [
         builder.input(f"x{n}", TensorType(tuple(map(operator.extent, axes)), operator.dtype))

@@ -8,7 +8,7 @@ from dovetail.compiler.schedule.rules.cpu.winograd_rows import Tiles, rows_toget
 
 
 def together(tile: int, size: int, inputs: int, outputs: int, threads: int) -> tuple[int, int]:
-    """Of a convolution of float32, ``size`` rows and columns: rows of tiles, and all of them."""
+    """Rows of tiles, and all of them, of a float32 convolution of ``size`` rows and columns."""
     down = -(-size // tile)
     tiles = Tiles((tile + 2) ** 2, down, down, (inputs, 16), (outputs, 16), (4, 4))
     return rows_together(tiles, threads), down
