@@ -22,6 +22,7 @@ import onnx
 from cpu_models import model_file, random_inputs
 from numpy.typing import NDArray
 
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.program.ir import Program, all_calls
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions, build_functions
 from dovetail.compiler.targets.cpu.llvm.link import link
@@ -54,7 +55,7 @@ class Timed:
 
 def timed(path: Path, threads: int) -> Timed:
     """The network of a model file."""
-    graph, passes = prepared_graph(onnx.load(path), {})
+    graph, passes = prepared_graph(SourceModel.of(path), {})
     options = LlvmOptions(threads=threads, cache=cache_directory())
     program = lower_graph(passes.run(graph), options)
     code, count = _code(program, options)

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import click
 import numpy as np
-import onnx
 from cpu_models import model_file
 from rich.console import Console
 from rich.table import Table
 from tuning_picture import Curves, picture, quartiles
 from tuning_values import Values
 
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.tune.experience import (
     SHIPPED,
     Experience,
@@ -79,7 +79,7 @@ class Running:
 
 def drawn_kernel(network: str, models: Path, draw: int) -> KernelProblem:
     """A kernel of a network that multiplies, not by Winograd's tiles, at random."""
-    layers = layers_of(onnx.load(model_file(network, models)), {}, True)
+    layers = layers_of(SourceModel.of(model_file(network, models)), {}, True)
     setting = Setting(constant_bytes=layers.constant_bytes)
     suited = sorted(key for key, own in layers.kernels.items() if own.title.startswith("Contract"))
     return KernelProblem(layers.kernels[random.Random(draw).choice(suited)], setting)
@@ -257,7 +257,7 @@ def experience(
     values.parent.mkdir(parents=True, exist_ok=True)
     known = Values(values, wrapper)
     for network in networks:
-        layers = layers_of(onnx.load(model_file(network, models)), {}, True)
+        layers = layers_of(SourceModel.of(model_file(network, models)), {}, True)
         setting = Setting(constant_bytes=layers.constant_bytes)
         for key, kernel in layers.kernels.items():
             if "Winograd" not in kernel.title:

@@ -12,12 +12,19 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Stmt, block, loops
 from ...loops.legality import carried, describe
 from ...loops.places import Place, places
-from ...loops.rewrite import map_buffers, substitute, substitute_expr, with_bodies
+from ...loops.rewrite import (
+    map_buffers,
+    map_expr,
+    map_statement,
+    substitute,
+    substitute_expr,
+    with_bodies,
+)
 from ...loops.traverse import bodies, loads, walk, written
 from .guards import decided
 from .lanes import constant_extent
 from .redirect import redirect
-from .site import Site, buffer_names, find_loop, fresh, loop_names, rename_loops
+from .site import Site, buffer_names, find_loop, fresh, loop_names
 from .tile import band
 
 __all__ = ["Cut", "Strips"]
@@ -80,7 +87,7 @@ class Strips:
             body = block(*parts)
             for buffer in local:
                 body = Allocate(buffer, body)
-            return _renamed(body, names) if last else body
+            return _with_own_loops(_renamed(body, names), loop_names(body)) if last else body
 
         number = Variable(f"{self.loops[0]}.s")
         whole = (count - 1) // self.rows
@@ -95,9 +102,7 @@ class Strips:
             first = strip(start, self.rows, False)
             nest = ((number.name, whole),) if whole > 1 else ()
             result = block(loops(nest, first), last)
-        result = decided(result, site.bounds)
-        others = set(loop_names(function.body)) - set(loop_names(site.stmt))
-        return site.replaced(rename_loops(result, others))
+        return site.replaced(decided(result, site.bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +137,7 @@ class Cut:
             bounds = bounds.loop(each.variable, each.extent)
         first = _moved(outer, self.loop, None, 1, self.at)
         second = _moved(outer, self.loop, _index(self.at), 1, extent - self.at)
-        others = loop_names(function.body)
-        rest = rename_loops(second, others, ".rest")
+        rest = _with_own_loops(second, loop_names(function.body), ".rest")
         return site.replaced(decided(block(first, rest), site.bounds))
 
 
@@ -240,6 +244,28 @@ def _moved(stmt: Stmt, name: str, start: Expr | None, scale: int, rows: int) -> 
     if start is not None:
         values[name] = (start * scale if scale > 1 else start) + Variable(name)
     return replace(stmt, extent=_index(rows * scale), body=substitute(stmt.body, values))
+
+
+def _with_own_loops(stmt: Stmt, taken: Sequence[str], suffix: str = "") -> Stmt:
+    """``stmt``, a copy, with other names for its loops; what it names by lets is its own anyhow."""
+    used, new = set(taken), dict[str, Expr]()
+    for name in loop_names(stmt):
+        chosen = fresh(f"{name}{suffix}", used)
+        used.add(chosen)
+        new[name] = Variable(chosen)
+    memo: dict[int, tuple[Expr, Expr]] = {}
+
+    def change(node: Expr) -> Expr:
+        return new.get(node.name, node) if isinstance(node, Variable) else node
+
+    def loop(each: Stmt) -> Stmt:
+        if not isinstance(each, For):
+            return each
+        variable = new[each.variable]
+        assert isinstance(variable, Variable)
+        return replace(each, variable=variable.name)
+
+    return map_statement(stmt, lambda expr: map_expr(expr, change, memo), loop)
 
 
 def _renamed(stmt: Stmt, names: set[str]) -> Stmt:
