@@ -98,7 +98,7 @@ def _check_accelerated(
     """Programs that end after the first layer, the second, and so on; and the whole."""
     options = CompileOptions()
     trace = Trace(options)
-    graph = prepare_graph(layers, trace, (), config.block)
+    graph = prepare_graph(layers, trace, config.block)
     expected = interpret(graph, inputs)
     names = {layer.output: layer.name for layer in fuse(graph).layers}
     for name in dict.fromkeys((*names, *graph.outputs)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -40,7 +41,8 @@ def reference(model: ModelSource, inputs: Mapping[str, Array], lanes: int) -> Re
     """
     imported = SourceModel.of(model).to_graph_and_rest(batch=1)
     values = dict(inputs)
-    for part in plan_parts(imported.graph, imported.kinds, refuse).pieces:
+    refused = partial(refuse, lanes=lanes)
+    for part in plan_parts(imported.graph, imported.kinds, refused).pieces:
         given = {name: values[name] for name in part.graph.inputs if name in values}
         if part.layers is not None:
             graph = prepare_graph(part.layers, Trace(CompileOptions()), lanes=lanes)

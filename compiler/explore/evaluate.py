@@ -13,6 +13,7 @@ import numpy as np
 import dovetail.isa
 import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_sim.timing import time_program
 
@@ -22,6 +23,7 @@ from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
+from ..targets.vta.target import DEFAULT_CONFIG
 from .space import Design
 
 __all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]
@@ -80,7 +82,8 @@ def read_model(path: Path) -> ModelFile:
 
     Raises ModelError, UnsupportedOperatorError.
     """
-    refusal = refuse(SourceModel.load(path).to_integer_graph())
+    lanes = find_config(DEFAULT_CONFIG).block
+    refusal = refuse(SourceModel.load(path).to_integer_graph(), lanes)
     if refusal is not None:
         raise UnsupportedOperatorError(refusal.reason)
     return ModelFile(path.stem, path.read_bytes())

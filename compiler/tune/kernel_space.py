@@ -8,13 +8,13 @@ import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import ScheduleError
 from ..loops.ir import Store
 from ..loops.text import to_text
 from ..loops.traverse import walk
 from ..schedule.records import KernelRecord
-from ..schedule.steps.register_tile import RegisterTile
 from ..schedule.steps.schedule import Schedule, Step
 from ..schedule.steps.trace import from_record, step_record
 from .features import function_features
@@ -22,7 +22,7 @@ from .kernel import Kernel, Setting
 from .kernel_job import KernelJob
 from .problem import Candidate, Features
 from .steps import draw_step, varied_step
-from .tiles import Tiles, tiles_of
+from .tiles import choices_of, key_of
 
 __all__ = ["KernelProblem", "record_of"]
 
@@ -44,8 +44,8 @@ def record_of(candidate: Candidate) -> KernelRecord:
     return KernelRecord(tuple(steps))
 
 
-Chosen = Mapping[str, RegisterTile]
-"""The tiles of a kernel's sums, by their registers."""
+Chosen = Mapping[str, Step]
+"""The tiles of a kernel's sums, by their registers, and how many rows go together."""
 
 
 @dataclass(slots=True)
@@ -58,13 +58,13 @@ class KernelProblem:
     kernel: Kernel
     setting: Setting
     _schedules: dict[Candidate, Schedule | None] = field(default_factory=dict)
-    _tiles: dict[str, Tiles] = field(init=False)
+    _choices: dict[str, Any] = field(init=False)
     _default: Schedule = field(init=False)
 
     def __post_init__(self) -> None:
         found = self.kernel.ruled(self.setting)
         self._default = found.schedule
-        self._tiles = tiles_of(found.definition.function, found.schedule, self.setting.machine)
+        self._choices = choices_of(found.definition.function, found.schedule, self.setting.machine)
 
     @property
     def key(self) -> str:
@@ -78,7 +78,7 @@ class KernelProblem:
         return _candidate(self._default.trace)
 
     def sample(self, rng: random.Random) -> Candidate:
-        chosen = {name: own.sample(rng) for name, own in self._tiles.items()}
+        chosen = {name: own.sample(rng) for name, own in self._choices.items()}
         candidate = self._kept(chosen, ())
         if rng.random() < self._stepping:
             for _ in range(rng.randrange(4)):
@@ -97,11 +97,11 @@ class KernelProblem:
         chosen, steps = self._parts(candidate)
         kinds = ["step"] if rng.random() < self._stepping else []
         kinds += ["remove", "vary"] if steps else []
-        kinds += 3 * ["tile"] if self._tiles else []
+        kinds += 3 * ["tile"] if self._choices else []
         match rng.choice(kinds or ["step"]):
             case "tile":
-                name = rng.choice(sorted(self._tiles))
-                own = self._tiles[name].mutate(chosen[name], rng)
+                name = rng.choice(sorted(self._choices))
+                own = self._choices[name].mutate(chosen[name], rng)
                 return self._kept({**chosen, name: own}, steps)
             case "remove":
                 place = rng.randrange(len(steps))
@@ -115,7 +115,7 @@ class KernelProblem:
         first, second = self._parts(one), self._parts(other)
         chosen = {
             name: own.cross(first[0][name], second[0][name], rng)
-            for name, own in self._tiles.items()
+            for name, own in self._choices.items()
         }
         return self._kept(chosen, rng.choice((first, second))[1])
 
@@ -152,8 +152,8 @@ class KernelProblem:
     def _parts(self, candidate: Candidate) -> tuple[Chosen, tuple[Step, ...]]:
         """The tiles of a trace, and the steps after the rule's."""
         steps = tuple(map(from_record, record_of(candidate).steps))
-        found = {step.buffer: step for step in steps if isinstance(step, RegisterTile)}
-        chosen = {name: found.get(name, own.default) for name, own in self._tiles.items()}
+        found = {key: step for step in steps if (key := key_of(step)) is not None}
+        chosen = {name: found.get(name, own.default) for name, own in self._choices.items()}
         try:
             ruled = self.kernel.ruled(self.setting, tuple(chosen.values())).schedule.trace
         except ScheduleError:

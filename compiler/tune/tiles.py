@@ -5,16 +5,20 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeVar
 
+from ..loops.expressions import Constant
 from ..loops.ir import Function
 from ..schedule.rules.cpu.machine import Machine
 from ..schedule.steps.reduction import read_reduction
 from ..schedule.steps.register_tile import RegisterTile
-from ..schedule.steps.schedule import Schedule
+from ..schedule.steps.schedule import Schedule, Step
+from ..schedule.steps.site import find_loop
+from ..schedule.steps.strips import Strips
 
-__all__ = ["Tiles", "tiles_of"]
+__all__ = ["Rows", "Tiles", "choices_of", "key_of"]
 
 T = TypeVar("T")
 
+STRIPS = "strips"
 SPILLED = 1.25
 """Register tiles that are larger than this times the registers are never drawn."""
 
@@ -96,20 +100,56 @@ class Tiles:
         return found if prod(n for _, n in found) <= self.registers * SPILLED else tiles
 
 
-def tiles_of(definition: Function, rule: Schedule, machine: Machine) -> dict[str, Tiles]:
-    """The sums of a definition that its rule's schedule tiles, by their registers."""
-    found: dict[str, Tiles] = {}
-    if not any(isinstance(step, RegisterTile) for step in rule.trace):
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows of Winograd's tiles go through all their steps at a time, of ``most``."""
+
+    most: int
+    default: Strips
+
+    def sample(self, rng: random.Random) -> Strips:
+        """Any number, or the rule's."""
+        return replace(self.default, rows=self._any(rng)) if rng.random() < 0.7 else self.default
+
+    def mutate(self, strips: Strips, rng: random.Random) -> Strips:
+        """A few more or fewer, or any number."""
+        near = strips.rows + rng.choice((-2, -1, 1, 2))
+        rows = near if rng.random() < 0.5 else self._any(rng)
+        return replace(strips, rows=min(max(rows, 1), self.most))
+
+    def cross(self, one: Strips, other: Strips, rng: random.Random) -> Strips:
+        """One of the two."""
+        return rng.choice((one, other))
+
+    def _any(self, rng: random.Random) -> int:
+        return rng.randint(1, self.most)
+
+
+def key_of(step: Step) -> str | None:
+    """What a step that may be chosen is known by: a sum's registers; None for other steps."""
+    if isinstance(step, RegisterTile):
+        return step.buffer
+    return STRIPS if isinstance(step, Strips) else None
+
+
+def choices_of(definition: Function, rule: Schedule, machine: Machine) -> dict[str, Tiles | Rows]:
+    """What may be chosen in the place of steps of a rule's schedule, by their keys."""
+    found: dict[str, Tiles | Rows] = {}
+    if not any(map(key_of, rule.trace)):
         return found
     before = Schedule.of(definition, rule.intrinsics)
     for step in rule.trace:
         if isinstance(step, RegisterTile):
             sizes = read_reduction(before.function, step.buffer, "tiles").sizes
-            counts = {
+            vectors = {
                 name: -(-sizes[name] // (step.lanes if name == step.vector else 1))
                 for name in step.loops
             }
-            found[step.buffer] = Tiles(counts, machine.registers, step)
+            found[step.buffer] = Tiles(vectors, machine.registers, step)
+        elif isinstance(step, Strips):
+            extents = [find_loop(before.function, name)[1].extent for name in step.loops]
+            counts = [int(each.value) for each in extents if isinstance(each, Constant)]
+            found[STRIPS] = Rows(min(counts), step)
         before = before.then(step)
     return found
 

@@ -40,9 +40,6 @@ from .timing import Timing
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
 
-LANES = 16
-"""Channels of a block, where no configuration is known yet."""
-
 
 def compile_accelerated(
     layers: Graph,
@@ -59,12 +56,12 @@ def compile_accelerated(
     """
     trace.step("integer_layers", lambda: to_text(layers))
     verify(layers)
-    graph = prepare_graph(layers, trace, options.passes, config.block)
+    graph = prepare_graph(layers, trace, config.block, options.passes)
     return accelerate_graph(graph, config, options, trace, timing)
 
 
 def prepare_graph(
-    imported: Graph, trace: Trace, passes: tuple[Pass[Graph], ...] = (), lanes: int = LANES
+    imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
 ) -> Graph:
     """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
 
@@ -104,9 +101,11 @@ def accelerate_graph(
     return _part(graph, partition, program, config)
 
 
-def refuse(layers: Graph) -> Refusal | None:
-    """Why the accelerator does not run a graph of integer operators; None if it does."""
-    return refusal(prepare_graph(layers, Trace(CompileOptions())))
+def refuse(layers: Graph, lanes: int) -> Refusal | None:
+    """Why an accelerator with blocks of ``lanes`` does not run a graph of integer operators; None
+    if it does.
+    """
+    return refusal(prepare_graph(layers, Trace(CompileOptions()), lanes))
 
 
 def _partition_text(partition: Partition) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -16,7 +17,7 @@ from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse
 
-__all__ = ["Vta", "find_vta"]
+__all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
 
 DEFAULT_CONFIG = "zynq7020"
 
@@ -40,7 +41,8 @@ class Vta:
 
     def plan(self, model: Imported) -> Plan:
         """The longest piece that consists of integer layers that the accelerator has."""
-        plan = plan_parts(model.graph, model.kinds, refuse)
+        refused = partial(refuse, lanes=self.config.block)
+        plan = plan_parts(model.graph, model.kinds, refused)
         reason = "its shape, or that of what it reads, depends on data"
         late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
         return replace(plan, placements=(*plan.placements, *late))

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.errors import ScheduleError
-from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.records import KernelRecord
 from dovetail.compiler.schedule.steps.register_tile import RegisterTile
@@ -30,7 +29,7 @@ SETTING = Setting()
 @cache
 def kernels() -> list[Kernel]:
     """Kernels of the small model, by tiles and directly."""
-    return list(layers_of(SourceModel(small_model()), {}, True).kernels.values())
+    return list(layers_of(small_model(), {}, True).kernels.values())
 
 
 def results(kernel: Kernel, record: KernelRecord, setting: Setting) -> list[np.ndarray]:
@@ -85,9 +84,9 @@ def test_models_of_other_names_have_the_same_keys() -> None:
     model = small_model(seed=1)
     for node in model.proto.graph.node:
         node.name = f"other_{node.name}"
-    keys = {kernel.key for kernel in layers_of(SourceModel(model), {}, True).kernels.values()}
+    keys = {kernel.key for kernel in layers_of(model, {}, True).kernels.values()}
     assert keys == {kernel.key for kernel in kernels()}
-    other = layers_of(SourceModel(small_model(size=12)), {}, True).kernels
+    other = layers_of(small_model(size=12), {}, True).kernels
     assert not keys & {key for key, kernel in other.items() if "Winograd" in kernel.title}
 
 
@@ -146,7 +145,7 @@ def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None
 
 
 def test_every_register_tile_of_streamed_weights_is_a_legal_program() -> None:
-    layers = layers_of(SourceModel(small_model(256, 7)), {}, True)
+    layers = layers_of(small_model(256, 7), {}, True)
     kernel = next(each for each in layers.kernels.values() if "Winograd2" in each.title)
     assert "Invoke" in repr(kernel.function(SETTING, KernelRecord()).body), "weights are asked for"
     for tiles in ([[0, 4], [2, 9]], [[0, 2]], [[1, 2], [0, 2], [2, 4]], []):
