@@ -4,12 +4,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...define.definition import Definition
+from ...define.definition import Definition, Kind
 from ...define.group import define_group
 from ...errors import ScheduleError
 from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
 from ...loops.ir import Function
+from ...loops.text import to_text
 from ...schedule.records import KernelRecord, Records
 from ...schedule.rules.cpu.group import schedule_group
 from ...schedule.rules.cpu.machine import Machine
@@ -53,15 +54,29 @@ class Kernel:
         return self.definition.outputs
 
 
-def tuned_kernel(graph: Graph, nodes: Sequence[Node], machine: Machine, records: Records) -> Kernel:
+Known = dict[tuple[Kind, str], Schedule]
+"""The rules' schedules of definitions, by kind and text."""
+
+
+def tuned_kernel(
+    graph: Graph,
+    nodes: Sequence[Node],
+    machine: Machine,
+    records: Records,
+    known: Known,
+) -> Kernel:
     """The kernel of a group by its record, if there is one that suits, or else by the rules.
 
-    Warns of a record that does not suit.  Raises UnsupportedOperatorError for an operator that has
+    known: gets the rules' schedules for ``machine``; layers of equal loops share them.  Warns of a record that does not suit.  Raises UnsupportedOperatorError for an operator that has
     no definition.
     """
     record = records.kernels.get(group_key(graph, nodes)) if records.kernels else None
     if record is None:
-        return schedule_kernel(graph, nodes, machine)
+        definition = define_group(graph, nodes)
+        key = definition.kind, to_text(definition.function)
+        if key not in known:
+            known[key] = schedule_group(definition, machine, INTRINSICS)
+        return Kernel(definition, known[key])
     try:
         return recorded_kernel(graph, nodes, machine, record)
     except ScheduleError as problem:

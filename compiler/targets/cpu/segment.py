@@ -126,7 +126,7 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
     Raises as ``compile_segment``.
     """
     machine = CpuTarget.at_level(options.level).machine(options.threads)
-    lower = partial(tuned_kernel, machine=machine, records=options.records)
+    lower = partial(tuned_kernel, machine=machine, records=options.records, known={})
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:
         verify(program, INTRINSICS)
