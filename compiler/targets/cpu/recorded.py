@@ -67,7 +67,8 @@ def tuned_kernel(
 ) -> Kernel:
     """The kernel of a group by its record, if there is one that suits, or else by the rules.
 
-    known: gets the rules' schedules for ``machine``; layers of equal loops share them.  Warns of a record that does not suit.  Raises UnsupportedOperatorError for an operator that has
+    known: gets the rules' schedules for ``machine``; layers of equal loops share them.
+    Warns of a record that does not suit.  Raises UnsupportedOperatorError for an operator that has
     no definition.
     """
     record = records.kernels.get(group_key(graph, nodes)) if records.kernels else None
