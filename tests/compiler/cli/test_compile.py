@@ -55,7 +55,7 @@ def test_compile_refuses_what_it_cannot_compile(digits_model: Path, tmp_path: Pa
         (folder, "vta", "is not an ONNX model"),
         (truncated, "vta", "is not an ONNX model"),
         (float_model(given / "float.onnx"), "vta", "is not quantised"),
-        (float_model(given / "erf.onnx", "Erf"), "vta", "operator Erf is not supported"),
+        (float_model(given / "erf.onnx", "Erf"), "vta", "(Erf): its input 'x' is not quantised"),
         (digits_model, "gpu", "no target is called 'gpu'"),
         (digits_model, "vta:huge", "no configuration is called 'huge'"),
     ):
