@@ -27,7 +27,7 @@ def graph_of(
     total = b.node(operator, (x, w, bias), "sum", "layer")
     scale = b.constant("s", rng.uniform(0.001, 0.01, weights[0]).astype(np.float32))
     y = b.node(Requantize(3, -100, 127), (total, scale), "y", "layer")
-    b.export(y, "out")
+    b.export([y], ["out"])
     return b.build(("out",))
 
 
