@@ -56,7 +56,7 @@ def test_joined_blocks(level: str, axis: int, lanes: int) -> None:
     y = builder.node(Concatenate(axis), tuple(names), "y", "y")
     y = builder.node(Unary(UnaryFunction.NEG), (y,), "z", "z")
     graph = builder.build((y,))
-    machine = Machine.of_vectors(CpuTarget.at_level(level).vector_bytes)
+    machine = CpuTarget.at_level(level).machine()
     kernel = schedule_kernel(graph, graph.nodes, machine)
     function, expected = kernel.function, -np.concatenate(parts, axis)
     verify(function)
