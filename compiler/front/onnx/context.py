@@ -229,9 +229,9 @@ def required(inputs: Sequence[Value | None], count: int) -> tuple[Tensor, ...]:
 def optional(inputs: Sequence[Value | None], place: int) -> Tensor | None:
     """The input at ``place``; None when it is left out.
 
-    Raises ValueError when it is no tensor.
+    Raises ValueError when it is not a tensor.
     """
     found = inputs[place] if len(inputs) > place else None
     if found is not None and not isinstance(found, Tensor):
-        raise ValueError(f"input {place} is no tensor")
+        raise ValueError(f"input {place} is not a tensor")
     return found

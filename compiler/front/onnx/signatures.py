@@ -14,7 +14,7 @@ __all__ = ["bind_dimensions", "input_signatures"]
 def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
     """Signatures of the inputs that have no value of their own.
 
-    Raises UnsupportedOperatorError for an input that is no tensor, ModelError for one of unknown
+    Raises UnsupportedOperatorError for an input that is not a tensor, ModelError for one of unknown
     rank.
     """
     constants = {each.name for each in model.graph.initializer}
@@ -23,7 +23,7 @@ def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
         if value.name in constants:
             continue
         if not value.type.HasField("tensor_type"):
-            raise UnsupportedOperatorError(f"input {value.name!r} is no tensor")
+            raise UnsupportedOperatorError(f"input {value.name!r} is not a tensor")
         tensor = value.type.tensor_type
         if not tensor.HasField("shape"):
             raise ModelError(

@@ -83,14 +83,14 @@ class SourceModel:
     def outputs(self) -> tuple[InputSignature, ...]:
         """The outputs.
 
-        Raises UnsupportedOperatorError for one that is no tensor, ModelError for an element type
+        Raises UnsupportedOperatorError for one that is not a tensor, ModelError for an element type
         that there is not.
         """
         found = []
         for value in self.proto.graph.output:
             tensor = value.type.tensor_type
             if not value.type.HasField("tensor_type"):
-                raise UnsupportedOperatorError(f"output {value.name!r} is no tensor")
+                raise UnsupportedOperatorError(f"output {value.name!r} is not a tensor")
             try:
                 dtype = DType(str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
             except (KeyError, ValueError):
@@ -210,7 +210,7 @@ def _graph(
     """The nodes that the outputs depend on; all inputs, whether they are read or not."""
     for name, value in outputs:
         if not isinstance(value, Tensor) or value.narrow is not None:
-            raise UnsupportedOperatorError(f"output {name!r} is no tensor of numbers")
+            raise UnsupportedOperatorError(f"output {name!r} is not a tensor of numbers")
     names = [name for name, _ in outputs]
     tensors = [
         value.name if value.name in builder.inputs else renamed.get(value.name, value.name)

@@ -1,12 +1,12 @@
 """Reducing in the lanes of vectors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ...dtypes import DType
 from ...errors import ScheduleError
-from ...loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load, Variable
+from ...loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import (
     Allocate,
@@ -26,10 +26,11 @@ from ...loops.rewrite import map_expr, map_statement
 from ...loops.traverse import bodies, loads, own_expressions, walk
 from .lanes import constant_extent, in_lanes, piece_start, pieces
 from .redirect import redirect
+from .reduction import combined
 from .rfactor import identity
 from .site import find_allocation, find_loop, loop_names, rename_loops
 
-__all__ = ["PartialLanes", "combined"]
+__all__ = ["PartialLanes"]
 
 Intrinsics = Mapping[str, Intrinsic]
 
@@ -131,15 +132,6 @@ class PartialLanes:
 
     def _is(self, buffer: Buffer) -> bool:
         return buffer.name == self.buffer
-
-
-def combined(function: BinaryFunction, values: Sequence[Expr]) -> Expr:
-    """All values as one, by a tree."""
-    found = list(values)
-    while len(found) > 1:
-        pairs = [Binary(function, a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
-        found = pairs + ([found[-1]] if len(found) % 2 else [])
-    return found[0]
 
 
 def _straight(stmt: Stmt) -> Iterator[Stmt]:

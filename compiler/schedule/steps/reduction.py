@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...errors import ScheduleError
-from ...loops.expressions import Buffer, Constant, Load
+from ...loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load
 from ...loops.ir import Block, For, Function, LoopKind, Stmt, Store, Update, block
 from ...loops.traverse import expressions, loads, written
 from .site import Site, find_allocation
 
-__all__ = ["Reduction", "read_reduction"]
+__all__ = ["Reduction", "combined", "read_reduction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +98,12 @@ def uses(reduction: Reduction) -> tuple[Load, ...]:
     """The different elements that a product reads."""
     found = (node for node in expressions(reduction.update.value) if isinstance(node, Load))
     return tuple(dict.fromkeys(found))
+
+
+def combined(function: BinaryFunction, values: Sequence[Expr]) -> Expr:
+    """All values as one, by a tree."""
+    found = list(values)
+    while len(found) > 1:
+        pairs = [Binary(function, a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + ([found[-1]] if len(found) % 2 else [])
+    return found[0]

@@ -6,8 +6,6 @@ from math import prod
 
 from ...errors import ScheduleError
 from ...loops.expressions import (
-    Binary,
-    BinaryFunction,
     Buffer,
     Constant,
     Expr,
@@ -21,11 +19,11 @@ from ...loops.ir import Allocate, For, Function, LoopKind, Stmt, Store, Update, 
 from ...loops.legality import band_conflict, describe
 from ...loops.rewrite import map_expr, map_statement, substitute_expr
 from ...loops.traverse import loads, variables, walk
-from .reduction import Reduction, read_reduction
+from .reduction import Reduction, combined, read_reduction
 from .rfactor import identity
 from .site import buffer_names, fresh, rename_loops
 
-__all__ = ["RegisterTile", "combined"]
+__all__ = ["RegisterTile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +266,6 @@ class _Tiler:
 
         memo: dict[int, tuple[Expr, Expr]] = {}
         return map_statement(self.nest.finish, lambda expr: map_expr(expr, change, memo))
-
-
-def combined(function: BinaryFunction, values: Sequence[Expr]) -> Expr:
-    """All values as one, by a tree."""
-    found = list(values)
-    while len(found) > 1:
-        pairs = [Binary(function, a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
-        found = pairs + ([found[-1]] if len(found) % 2 else [])
-    return found[0]
 
 
 def _plus(a: Expr, b: Expr) -> Expr:
