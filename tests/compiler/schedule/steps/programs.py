@@ -24,6 +24,7 @@ HEADERS = {
     "packed": ("input x: int32[8, 16]", "output y: uint8[8, 16]"),
     "row": ("input x: int32[10]", "output y: int32[10]"),
     "strips": ("input x: int32[3, 40]", "output y: int32[3, 40]", "output z: int32[3]"),
+    "cube": ("input x: int32[8, 16]", "output y: uint8[4, 4, 16]"),
     "matmul": ("input a: int32[6, 10]", "input b: int32[10, 8]", "output c: int32[6, 8]"),
 }
 

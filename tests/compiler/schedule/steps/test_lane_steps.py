@@ -186,6 +186,7 @@ TALL, FLAT = PartialLanes("a", "k", 4), Interleave("i", "interleave_uint8_16x3")
         ("sum", with_lines(SUMS, add="a[] add= a[] * x[i, k]"), TALL, "reads after it"),
         ("sum", with_lines(SUMS, add="a[] = a[] + x[i, k]"), TALL, "one store before the loop"),
         ("sum", with_lines(SUMS, end="y[i] = a[]\n      a[] add= 1:int32"), TALL, "updates by one"),
+        ("sum", with_lines(SUMS, end="y[i] = a[]\n      a[] = 0:int32"), TALL, "one store before"),
         ("sum", with_lines(SUMS, end="invoke f(a[], y[i:1])"), TALL, "reads after it"),
         (
             "sum",

@@ -36,6 +36,12 @@ def test_rows_of_a_tile_are_packed_by_fours() -> None:
     keeps(schedule, program("packed", tile(*ROWS)))
 
 
+def test_rows_side_by_side_in_two_dimensions_are_not_packed() -> None:
+    stores = tile("0, 0, l", "0, 1, l", "2, 0, l", "3, 0, l")
+    with pytest.raises(ScheduleError, match="side by side"):
+        scheduled("cube", stores, INTRINSICS).pack_tile("l")
+
+
 @pytest.mark.parametrize(
     ("body", "step", "message"),
     [

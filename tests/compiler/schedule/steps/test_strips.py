@@ -91,6 +91,7 @@ TWICE = BOTH.replace("z[c] = 0", "z[c] = 1")
         (BOTH, Strips(("j", "i"), 5), "one loop in each statement"),
         (BOTH.replace("v[j, m]", "v[19 - j, m]"), STRIPS, "not gone through part by part"),
         (BOTH.replace("v[j, m]", "v[max(j - 1, 0), m]"), STRIPS, "not gone through part by part"),
+        (BOTH.replace("v[j, m]", "v[j + m, m]"), STRIPS, "not gone through part by part"),
         (BOTH.replace("v[j, m]", "v[0, m]"), STRIPS, "not gone through part by part"),
         (
             BOTH.replace("v[i, k] =", "z[k] = x[k, 0]\n        v[i, k] ="),
