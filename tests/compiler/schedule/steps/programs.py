@@ -20,7 +20,7 @@ HEADERS = {
     "square": ("input x: int32[6, 8]", "output y: int32[6, 8]"),
     "sum": ("input x: int32[6, 8]", "output y: int32[6]"),
     "bytes": ("input x: uint8[3, 40]", "output y: uint8[40, 3]"),
-    "blocks": ("input x: uint8[3, 40]", "output y: uint8[40, 40, 3]"),
+    "blocks": ("input x: uint8[3, 40]", "output y: uint8[2, 40, 3]"),
     "packed": ("input x: int32[8, 16]", "output y: uint8[8, 16]"),
     "row": ("input x: int32[10]", "output y: int32[10]"),
     "strips": ("input x: int32[3, 40]", "output y: int32[3, 40]", "output z: int32[3]"),

@@ -55,7 +55,7 @@ ROWS = """
       let w: uint8 = x[j, i]:
         y[i, j] = max(w, x[0, i])"""
 STACKED = """
-  for b in 40:
+  for b in 2:
     for i in 40:
       for j in 3:
         let n: int64 = cast(int64, x[0, 0]) % 2:
@@ -203,7 +203,7 @@ TALL, FLAT = PartialLanes("a", "k", 4), Interleave("i", "interleave_uint8_16x3")
         ("bytes", ROWS, Interleave("j", "interleave_uint8_16x3"), "a loop over columns"),
         ("bytes", ROWS.replace("in 40", "in 15"), FLAT, "16 rows of y or more"),
         ("bytes", ROWS.replace("y[i, j]", "y[39 - i, j]"), FLAT, "16 rows of y or more"),
-        ("blocks", STACKED.format(place="39 - b"), FLAT, None),
+        ("blocks", STACKED.format(place="1 - b"), FLAT, None),
         ("blocks", STACKED.format(place="i"), FLAT, "do not lie side by side"),
         ("blocks", STACKED.format(place="j"), FLAT, "do not lie side by side"),
         ("blocks", STACKED.format(place="n"), FLAT, "do not lie side by side"),
