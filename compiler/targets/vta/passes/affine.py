@@ -20,7 +20,7 @@ SLOPES = 24
 """Slopes tried, of those that fit."""
 STEEPEST = 1024.0
 STEPS = 80
-"""Of the search for a slope: each leaves 0.62 of the range."""
+"""Steps of the search for a slope: each leaves 0.62 of the range."""
 GOLDEN = (5**0.5 - 1) / 2
 
 
