@@ -188,11 +188,15 @@ def _average(
 def _lookup(
     state: State, function: Function, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    graph, tensor = state.builder, function.tensor
+    graph, tensor, axis = state.builder, function.tensor, function.axis
     table = table_of(function, scale, zero_point)
+    if axis is not None and tensor.permutation[-1] != axis:
+        order = (*(each for each in range(len(tensor.permutation)) if each != axis), axis)
+        name = permuted(graph, tensor, order, origin)
+        tensor = replace(tensor, name=name, permutation=order)
     constant = graph.constant(f"{stem}/table", table)
     name = graph.node(Lookup(), (tensor.name, constant), stem, origin)
-    state.tables[name] = tensor.name, table
+    state.tables[name] = tensor.name, table, axis
     return replace(tensor, name=name)
 
 
