@@ -29,8 +29,8 @@ from tests.end_to_end.models import Network, random_network
 
 STEPS = (
     *("import", "integer_layers", "fold_constants", "convert_layout", "split_transposed"),
-    *("fold_pads", "fold_lookups", "eliminate_dead", "dense_to_conv", "split_groups", "own_parts"),
-    *("eliminate_dead", "fuse", "lower"),
+    *("fold_pads", "fold_lookups", "eliminate_dead", "channel_tables", "dense_to_conv"),
+    *("split_groups", "own_parts", "eliminate_dead", "fuse", "lower"),
     *("schedule", "place", "operations", "order", "tokens", "check"),
 )
 
