@@ -169,7 +169,7 @@ def _clips(model: FloatModel, roles: dict[str, Role]) -> dict[str, OnnxNode]:
         out = node.outputs[0]
         reader = model.only_reader(out)
         summed = roles.get(out) is Role.CONTRACTION or (
-            roles.get(out) is Role.PAIR and node.kind == "Add"
+            roles.get(out) is Role.PAIR and node.kind in ("Add", "Mul")
         )
         if summed and reader is not None and reader.kind in CLIPS and reader.outputs[0] in roles:
             found[out] = reader

@@ -29,6 +29,7 @@ __all__ = [
     "Function",
     "Integer",
     "Joined",
+    "Multiplied",
     "Real",
     "RealConstant",
     "Softmaxed",
@@ -138,6 +139,16 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiplied:
+    """Product of two dequantised tensors, then a clip; ``b`` is repeated to the shape of ``a``."""
+
+    a: Real
+    b: Real
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSums:
     """Sums of windows of a dequantised image, not divided yet."""
 
@@ -190,7 +201,7 @@ class Softmaxed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """``(values - zero_point) * scale`` by the int8 value of a tensor; values: int8[256]."""
+    """``(values - zero_point) * scale`` by the int8 value of a tensor, as those of ``Function``."""
 
     values: Array
     scale: np.float32
@@ -214,13 +225,15 @@ class Combination:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function of each element of a stored tensor: its 256 results, by the int8 value.
+    """A function of each element of a stored tensor: its results by the int8 value, float32[256].
 
-    combination: the same, where its quantisation is not that of ``values``.
+    axis: the model's dimension of channels that have functions of their own; then values are
+    float32[C, 256].  combination: the same, where its quantisation is not that of ``values``.
     """
 
     tensor: Integer
     values: Array
+    axis: int | None = None
     combination: Combination | None = None
 
 
@@ -232,6 +245,7 @@ Value = (
     | RealConstant
     | Accumulated
     | Sum
+    | Multiplied
     | WindowSums
     | Totals
     | Averaged

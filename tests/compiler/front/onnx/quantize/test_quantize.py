@@ -25,10 +25,10 @@ CONSTANTS = {
     "one": np.float32(1),
     "halves": np.array([1, 2, 4, 8, 8]),
     "whole": np.array([1, 8, 8, 8]),
+    "rows": random((8, 8), 4),
     "six": np.float32(6),
     "half": np.float32(0.5),
     "three": np.float32(3),
-    "row": random((1, 1, 1, 8), 4),
     "shape": np.array([1, -1]),
     "sides": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
     "scales": np.array([1, 1, 2, 2], np.float32),
@@ -74,11 +74,6 @@ GELU = [
     helper.make_node("Add", ["e", "one"], ["f"]),
     helper.make_node("Mul", ["h", "f"], ["d"]),
 ]
-GATE = [
-    helper.make_node("GlobalAveragePool", ["c"], ["p"]),
-    helper.make_node("Sigmoid", ["p"], ["g"]),
-    helper.make_node("Mul", ["g", "c"], ["d"]),
-]
 SHUFFLE = [
     helper.make_node("Reshape", ["c", "halves"], ["r"]),
     helper.make_node("Transpose", ["r"], ["t"], perm=[0, 2, 1, 3, 4]),
@@ -94,6 +89,13 @@ RESIDUAL = [
     helper.make_node("Relu", ["a"], ["d"]),
 ]
 
+CHANNEL_SCALES = [
+    helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+    helper.make_node("HardSigmoid", ["p"], ["s"]),
+    helper.make_node("Mul", ["s", "c"], ["m"]),
+    helper.make_node("Relu", ["m"], ["d"]),
+]
+
 INTEGER = {
     "relu": node("Relu"),
     "relu6": node("Clip", "zero", "six"),
@@ -106,9 +108,7 @@ INTEGER = {
     "elu": node("Elu"),
     "swish": SWISH,
     "gelu in arithmetic": GELU,
-    "gate of each channel": GATE,
     "channels shuffled and split": SHUFFLE,
-    "square": node("Mul", "c"),
     "scaled by a number": [
         helper.make_node("Relu", ["c"], ["r"]),
         helper.make_node("Mul", ["r", "half"], ["d"]),
@@ -118,6 +118,8 @@ INTEGER = {
     "border that repeats": node("Pad", "sides", mode="edge"),
     "linear resize": node("Resize", "", "scales", mode="linear"),
     "residual sum": RESIDUAL,
+    "channel scales": CHANNEL_SCALES,
+    "square": node("Mul", "c"),
     "max pool": node("MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
     "average of all": node("GlobalAveragePool"),
     "mean of all": node("ReduceMean", axes=[2, 3]),
@@ -162,7 +164,8 @@ def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
         (node("Exp"), "Exp", "no integer operator"),
         (node("Pad", "sides", "half"), "Pad", "border of zeros"),
         (node("ReduceMean", axes=[3]), "ReduceMean", "height and width"),
-        (node("Add", "row"), "Add", "or one and numbers"),
+        (node("Mul", "rows"), "Mul", "or one and numbers"),
+        (node("Add", "rows"), "Add", "or one and numbers"),
     ],
 )
 def test_others_stay_float_and_are_reported(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.operators.integer.values import Lookup
 from dovetail.compiler.graph.passes.simplify import simplify
 
@@ -90,6 +91,59 @@ def test_quantised_numbers_are_operands(kind: str, dtype: str) -> None:
     y = b.quantize(y, F32(0.375), number(low + 131))
     model = b.build({"x": (dtype, (1, 256))}, y, dtype)
     check(model, {"x": (np.arange(256) + low).astype(number).reshape(1, 256)})
+
+
+CHANNELS = 8
+
+
+def _each(b: ModelBuilder, *shape: int) -> str:
+    """A float constant of channels."""
+    rng = np.random.default_rng(b.count)
+    return b.constant(rng.normal(size=shape or (1, CHANNELS, 1, 1)).astype(F32))
+
+
+def _normalised(b: ModelBuilder, x: str) -> str:
+    rng = np.random.default_rng(3)
+    parts = [rng.uniform(0.5, 1.5, CHANNELS), *rng.normal(size=(2, CHANNELS)), rng.uniform(1, 2, 8)]
+    constants = [b.constant(part.astype(F32)) for part in parts]
+    return b.node("BatchNormalization", [b.node("MaxPool", [x], kernel_shape=(2, 2)), *constants])
+
+
+OF_CHANNELS: dict[str, tuple[Net, list[str]]] = {
+    "a factor": (lambda b, x: b.node("Mul", [x, _each(b)]), ["Conv2d+Requantize"]),
+    "an addend": (lambda b, x: b.node("Add", [_each(b, 8, 1, 1), x]), ["Conv2d+Requantize"]),
+    "both": (
+        lambda b, x: b.node("Div", [b.node("Sub", [x, _each(b)]), _each(b)]),
+        ["Conv2d+Requantize"],
+    ),
+    "a normalisation": (_normalised, ["MaxPool2d", "Conv2d+Requantize"]),
+    "with a clip": (
+        lambda b, x: b.node("Relu", [_normalised(b, x)]),
+        ["MaxPool2d", "Conv2d+Requantize"],
+    ),
+    "slopes": (lambda b, x: b.node("PRelu", [x, _each(b, 8, 1, 1)]), ["Lookup", "Lookup"]),
+}
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize("name", OF_CHANNELS)
+def test_constants_of_channels_are_layers_of_the_vector_unit(name: str, unsigned: bool) -> None:
+    function, expected = OF_CHANNELS[name]
+
+    def net(b: ModelBuilder, x: str) -> str:
+        return conv(b, function(b, conv(b, x, 3, CHANNELS, 3)), CHANNELS, 5)
+
+    model = statically_quantized(net, (1, 3, 6, 5), unsigned=unsigned)
+    assert check_on_targets(model)[1:-1] == expected
+
+
+def test_constants_along_rows_are_no_function_of_channels() -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", F32(0.05), np.int8(3))
+    y = b.quantize(b.node("Mul", [x, _each(b, 4, 1)]), F32(0.05), np.int8(3))
+    model = b.build({"x": ("int8", (1, 2, 4, 4))}, y)
+    with pytest.raises(UnsupportedOperatorError, match=r"along axis .2.; required that of the ch"):
+        integer_graph(model)
 
 
 def test_functions_of_two_tensors_are_no_table() -> None:
