@@ -77,7 +77,7 @@ def plan(model: FloatModel, shapes: Shapes, floats: Set[str]) -> Plan:
     reasons: dict[str, str] = {}
     for node in model.nodes:
         role, reason = _role(model, shapes, node)
-        if role is not None and not floats.issuperset((node.inputs[0], node.outputs[0])):
+        if role is not None and not {node.inputs[0], node.outputs[0]} <= floats:
             role, reason = None, "it computes with other elements than float32"
         if role in (Role.FUNCTION, Role.PAIR):
             for name in operands(model, node):
