@@ -87,12 +87,14 @@ def compile_partition(
     overlap: Overlap = Overlap.LAYERS,
     checked: bool = False,
     plans: PlanRecords | None = None,
+    look: Callable[[str], None] = lambda where: None,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
     timing: tells when instructions start and end; of several programs the fastest is taken.
     observe: called after each step, with its name and what prints its result.  checked: every loop
     program is verified.  plans: those that are known, by their keys; a new one is added.
+    look: called now and then with words for where this is; may raise CompileLimitError.
     Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
     suit the layers, or CheckError (a fault of this backend).
     """
@@ -102,7 +104,7 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     source, result = activations[partition.source], activations[partition.result]
-    planner = Planner(layers, source, config, overlap)
+    planner = Planner(layers, source, config, overlap, look)
     key = "" if plans is None else plan_key(layers, config, overlap)
     if plans and key in plans:
         names = partition.source, partition.result
@@ -238,6 +240,7 @@ def _draft(
         builder.load_input(source, addresses[source.name])
     number = 0
     while number < len(layers):
+        planner.look(f"operations, layer {layers[number].name!r}")
         if number in plan.cascades:
             builder.add_cascade(plan.cascades[number], layers)
             number += len(plan.cascades[number].layers)

@@ -1,6 +1,6 @@
 """Which activations stay in DRAM, how each layer is tiled, and where in ACT everything lies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -104,12 +104,14 @@ class Planner:
         source: Activation,
         config: HardwareConfig,
         overlap: Overlap = Overlap.LAYERS,
+        look: Callable[[str], None] = lambda where: None,
     ) -> None:
-        self.items = activation_items(layers, source)
+        """``look``: as of ``compile_partition``."""
+        self.items, self.look = activation_items(layers, source), look
         self.layers, self.config, self.overlap = layers, config, overlap
         sizes: SizeCache = {}
         self.choosers = {
-            edges: Chooser(layers, self.items, config, overlap, edges=edges, sizes=sizes)
+            edges: Chooser(layers, self.items, config, overlap, edges=edges, sizes=sizes, look=look)
             for edges in (False, True)
         }
         self.chooser = self.choosers[False]
