@@ -100,7 +100,10 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """``table[x + 128]``: x int8, table int8[256] to int8."""
+    """``table[x + 128]``: x int8, table int8[256] to int8.
+
+    With a table int8[C, 256] the channels of x, int8[..., C], have a row each.
+    """
 
     fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
@@ -109,13 +112,15 @@ class Lookup:
         require_inputs(self, inputs, 2)
         x, table = inputs
         require_bytes(self, x)
-        require_exactly(self, table, TensorType((256,), DType.INT8))
+        rows = x.shape[-1:] if table.rank == 2 else ()
+        require_exactly(self, table, TensorType((*rows, 256), DType.INT8))
         return (x,)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """By indexing the table."""
         x, table = inputs
-        return (table[x.astype(np.int16) + 128],)
+        places = x.astype(np.int16) + 128
+        return (table[places] if table.ndim == 1 else table[np.arange(len(table)), places],)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,15 @@
 
 from dataclasses import replace
 
-import numpy as np
-
-from ....dtypes import DType
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
 from .contractions import with_bias
+from .functions import is_common, recognise_function
 from .layouts import model_shape
-from .quantize import code_points
 from .state import State, UnrecognisedError
 from .values import (
     Accumulated,
-    Array,
     Foreign,
-    Function,
     Real,
     RealConstant,
     Sum,
@@ -38,7 +33,7 @@ def recognise_elementwise(state: State, node: Node) -> Value:
     for value in values:
         if isinstance(value, Foreign):
             raise UnrecognisedError(value.reason)
-    return _function(state, node)
+    return recognise_function(state, node)
 
 
 def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
@@ -46,7 +41,7 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     left, right = node.inputs
     a, b = state.values.get(left), state.values.get(right)
     if isinstance(a, Real) and isinstance(b, Real) and function is BinaryFunction.ADD:
-        return _sum(state, a, b)
+        return None if is_common(state, a.tensor, b.tensor) else _sum(state, a, b)
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):
         return divided(state, a, state.constant(right, "the number of elements"), node.origin)
     if isinstance(b, Accumulated | Sum):
@@ -82,36 +77,3 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
             f"adds shapes {list(shapes[0])} and {list(shapes[1])}; required equal shapes"
         )
     return Sum(a, b)
-
-
-def _function(state: State, node: Node) -> Function:
-    """What the operator gives for each of the 256 values of the one tensor it reads."""
-    real: Real | None = None
-    operands: list[Array] = []
-    for name in node.inputs:
-        constant = state.array(name)
-        if constant is not None:
-            if constant.size != 1:
-                raise UnrecognisedError(
-                    f"{name!r} is a constant of shape {list(constant.shape)}; required one number"
-                )
-            operands.append(constant.reshape(()))
-            continue
-        value = state.value(name)
-        own = Function(value, code_points(value)) if isinstance(value, Real) else value
-        if not isinstance(own, Function):
-            raise UnrecognisedError(
-                f"its input {name!r} is not quantised; required a convolution, a matrix product, "
-                "a sum, or QuantizeLinear and DequantizeLinear in front of it"
-            )
-        if real is not None and own.real != real:
-            raise UnrecognisedError("required functions of one dequantised int8 tensor")
-        real = own.real
-        operands.append(own.values)
-    assert real is not None
-    if state.source.types[node.output].shape != model_shape(state.builder, real.tensor):
-        raise UnrecognisedError("a constant of more dimensions than the tensor; required at most")
-    (values,) = node.operator.evaluate(operands)
-    if values.dtype not in (DType.FLOAT32.numpy, np.bool_):
-        raise UnrecognisedError(f"gives {values.dtype}; required float32")
-    return Function(real, values)

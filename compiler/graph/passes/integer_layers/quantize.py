@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.runtime import host
-
 from ...ir import GraphBuilder
 from ...operators.integer.conversions import Quantize
 from ...operators.integer.rules import Pair
@@ -16,12 +14,12 @@ from ...operators.integer.values import Add, Lookup, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
 from ...operators.movement import Reshape
 from .average_within import average_within
+from .functions import code_points, table_of
 from .layouts import join_tensors, permuted, to_model_order
 from .state import State, UnrecognisedError
 from .values import (
     F32,
     Accumulated,
-    Array,
     Averaged,
     Floating,
     Function,
@@ -34,12 +32,7 @@ from .values import (
     identity_order,
 )
 
-__all__ = ["code_points", "quantize"]
-
-
-def code_points(real: Real) -> Array:
-    """What each of the 256 int8 values stands for: float32[256]."""
-    return host.dequantize(np.arange(-128, 128), float(real.scale), real.zero_point)
+__all__ = ["quantize"]
 
 
 def quantize(
@@ -73,9 +66,10 @@ def quantize(
         case Real(tensor=tensor):
             if value.scale == scale and value.zero_point == zero_point:
                 return tensor
-            return _lookup(graph, value, code_points(value), scale, zero_point, stem, origin)
-        case Function(real=real, values=values) if values.dtype == F32:
-            return _lookup(graph, real, values, scale, zero_point, stem, origin)
+            same = Function(tensor, code_points(value))
+            return _lookup(state, same, scale, zero_point, stem, origin)
+        case Function():
+            return _lookup(state, value, scale, zero_point, stem, origin)
         case _:
             raise UnrecognisedError(
                 f"cannot quantise a {type(value).__name__}; required the result of a supported "
@@ -165,18 +159,18 @@ def _average(
 
 
 def _lookup(
-    graph: GraphBuilder,
-    real: Real,
-    values: Array,
-    scale: np.float32,
-    zero_point: int,
-    stem: str,
-    origin: str,
+    state: State, function: Function, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    table = host.quantize(values, float(scale), zero_point)
+    graph, tensor, axis = state.builder, function.tensor, function.axis
+    table = table_of(function, scale, zero_point)
+    if axis is not None and tensor.permutation[-1] != axis:
+        order = (*(each for each in range(len(tensor.permutation)) if each != axis), axis)
+        name = permuted(graph, tensor, order, origin)
+        tensor = replace(tensor, name=name, permutation=order)
     constant = graph.constant(f"{stem}/table", table)
-    name = graph.node(Lookup(), (real.tensor.name, constant), stem, origin)
-    return replace(real.tensor, name=name)
+    name = graph.node(Lookup(), (tensor.name, constant), stem, origin)
+    state.tables[name] = tensor.name, table, axis
+    return replace(tensor, name=name)
 
 
 def _limits(value: Accumulated | Sum, scale: np.float32, zero_point: int) -> tuple[int, int]:

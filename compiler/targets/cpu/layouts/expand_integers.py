@@ -20,6 +20,7 @@ from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.elementwise import (
+    Binary,
     BinaryFunction,
     MultiplyAdd,
 )
@@ -161,8 +162,7 @@ class _Expanding:
                 y = self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
                 result = self.add(x, y, operator)
             case Lookup():
-                place = self.new.cast(x, DType.INT64)
-                result = self.new.emit(Gather(0), self.tensor(node.inputs[1]), place)
+                result = self.lookup(x, node.inputs[1], is_image)
             case Shift128():
                 result = x
             case Quantize(scale=scale, zero_point=zero_point):
@@ -174,6 +174,16 @@ class _Expanding:
             case _:
                 assert_never(operator)
         (self.images if is_image else self.plain)[node.output] = result
+
+    def lookup(self, x: str, table: str, is_image: bool) -> str:
+        """Rows of the table, where channels have their own, follow each other."""
+        place, values = self.new.cast(x, DType.INT64), self.tensor(table)
+        if len(shape := self.graph.types[table].shape) == 2:
+            values = self.new.emit(Reshape((shape[0] * 256,)), values)
+            rows = np.arange(shape[0]) * 256
+            first = self.new.constant(rows.reshape(-1, 1, 1) if is_image else rows)
+            place = self.new.emit(Binary(BinaryFunction.ADD), place, first)
+        return self.new.emit(Gather(0), values, place)
 
     def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
         """Scales belong to the channels.  What is only added to is not made bytes before."""
