@@ -8,8 +8,8 @@ from dovetail.runtime.module import Module, Placement
 
 from .front.table import open_model
 from .graph.text import to_text
-from .limits import Budget, Watch
 from .options import CompileOptions
+from .pipeline.limits import Budget, Watch
 from .pipeline.trace import Trace
 from .targets.table import HOST, find_target
 from .targets.target import Target

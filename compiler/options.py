@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .limits import Limits
+from .pipeline.limits import Limits
 
 if TYPE_CHECKING:
     from .graph.ir import Graph

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..limits import Budget
+from ..pipeline.limits import Budget
 from .source import Source
 
 __all__ = ["FRONTS", "open_model"]

@@ -7,8 +7,8 @@ from time import perf_counter
 from ..graph.ir import Graph
 from ..graph.text import to_text
 from ..graph.verify import verify
-from ..limits import Watch
 from ..options import CompileOptions
+from .limits import Watch
 from .passes import Dump, Observer, Times, Verify
 
 __all__ = ["Trace"]

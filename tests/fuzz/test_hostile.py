@@ -11,8 +11,8 @@ from dovetail.compiler.errors import CompileLimitError
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.operators.repetition import Repeat
-from dovetail.compiler.limits import Budget, Limits, Watch
 from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.pipeline.limits import Budget, Limits, Watch
 from dovetail.isa.errors import DovetailError
 
 from .hostile import HOSTILE

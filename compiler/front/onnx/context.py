@@ -17,7 +17,7 @@ from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
 from ...graph.operators.quantization import DequantizeLinear
 from ...graph.types import TensorType
-from ...limits import Budget
+from ...pipeline.limits import Budget
 from ..source import NeedsValueError
 from .node import OnnxNode
 

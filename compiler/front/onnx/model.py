@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
-from ...limits import Budget
+from ...pipeline.limits import Budget
 from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type

@@ -14,7 +14,7 @@ from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
-from ...limits import Budget
+from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature, NeedsValueError
 from .context import Value
 from .element_types import ELEMENT_TYPES, type_name

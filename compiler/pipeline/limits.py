@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from time import monotonic
 
-from .errors import CompileLimitError
+from ..errors import CompileLimitError
 
 __all__ = ["Budget", "Limits", "Watch"]
 

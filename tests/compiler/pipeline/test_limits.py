@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import CompileLimitError
-from dovetail.compiler.limits import Limits, Watch
 from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.pipeline.limits import Limits, Watch
 from dovetail.compiler.pipeline.trace import Trace
 from tests.end_to_end.models import random_network
 
