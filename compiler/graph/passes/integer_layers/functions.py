@@ -19,7 +19,7 @@ from dovetail.runtime.errors import InputError
 from ....dtypes import DType
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
-from ...operators.integer.values import Add
+from ...operators.integer.values import Add, Multiply
 from .layouts import model_shape
 from .state import State, UnrecognisedError
 from .values import F32, Array, Codes, Combination, Function, Integer, Real, RealConstant
@@ -222,8 +222,6 @@ def _combined(pair: Combination, scale: np.float32, zero_point: int) -> Array:
         ratios = float(a.scale / scale), float(b.scale / scale)
         zeros = a.zero_point, b.zero_point, zero_point
         return Add(*ratios, *zeros, low, high, a.unsigned).evaluate([a.values, b.values])[0]
-    shift = 128 * a.unsigned
-    left = a.values.astype(np.int64) - a.zero_point
-    product = (left * (b.values.astype(np.int64) - b.zero_point)).astype(F32)
-    total = product * (a.scale * b.scale / scale) + F32(zero_point + shift)
-    return np.clip(np.rint(total) - shift, low, high).astype(np.int8)
+    ratio = float(a.scale * b.scale / scale)
+    zeros = a.zero_point, b.zero_point, zero_point
+    return Multiply(ratio, *zeros, low, high, a.unsigned).evaluate([a.values, b.values])[0]

@@ -10,7 +10,7 @@ import numpy as np
 from ...ir import GraphBuilder
 from ...operators.integer.conversions import Quantize
 from ...operators.integer.rules import Pair
-from ...operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
 from ...operators.movement import Reshape
 from .average_within import average_within
@@ -25,6 +25,7 @@ from .values import (
     Function,
     Integer,
     Joined,
+    Multiplied,
     Real,
     Softmaxed,
     Sum,
@@ -51,6 +52,8 @@ def quantize(
             return _requantize(state, value, scale, zero_point, stem, origin)
         case Sum():
             return _add(graph, value, scale, zero_point, stem, origin)
+        case Multiplied():
+            return _multiply(graph, value, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
         case Joined(parts=parts, axis=axis):
@@ -128,6 +131,30 @@ def _add(
     return Integer(graph.node(operator, operands, stem, origin), order)
 
 
+def _multiply(
+    graph: GraphBuilder,
+    value: Multiplied,
+    scale: np.float32,
+    zero_point: int,
+    stem: str,
+    origin: str,
+) -> Integer:
+    a, b = value.a, value.b
+    low, high = _limits(value, scale, zero_point)
+    operator = Multiply(
+        ratio=float(F32(a.scale * b.scale) / scale),
+        a_zero_point=a.zero_point,
+        b_zero_point=b.zero_point,
+        zero_point=zero_point,
+        low=low,
+        high=high,
+        unsigned=a.tensor.unsigned and b.tensor.unsigned,
+    )
+    right = permuted(graph, b.tensor, a.tensor.permutation, origin)
+    name = graph.node(operator, (a.tensor.name, right), stem, origin)
+    return replace(a.tensor, name=name, unsigned=operator.unsigned)
+
+
 def _average(
     graph: GraphBuilder, value: Averaged, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
@@ -174,7 +201,9 @@ def _lookup(
     return replace(tensor, name=name)
 
 
-def _limits(value: Accumulated | Sum, scale: np.float32, zero_point: int) -> tuple[int, int]:
+def _limits(
+    value: Accumulated | Sum | Multiplied, scale: np.float32, zero_point: int
+) -> tuple[int, int]:
     """The int8 limits that a clip in real units comes to; rounding keeps order."""
     low, high = -128, 127
     if value.low > -np.inf:

@@ -29,6 +29,7 @@ __all__ = [
     "Function",
     "Integer",
     "Joined",
+    "Multiplied",
     "Real",
     "RealConstant",
     "Softmaxed",
@@ -138,6 +139,16 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiplied:
+    """Product of two dequantised tensors, then a clip; ``b`` is repeated to the shape of ``a``."""
+
+    a: Real
+    b: Real
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSums:
     """Sums of windows of a dequantised image, not divided yet."""
 
@@ -234,6 +245,7 @@ Value = (
     | RealConstant
     | Accumulated
     | Sum
+    | Multiplied
     | WindowSums
     | Totals
     | Averaged
