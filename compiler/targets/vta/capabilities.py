@@ -7,7 +7,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.products import Conv2d
-from ...graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
@@ -24,7 +24,7 @@ __all__ = [
     "refusal",
 ]
 
-ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+ON_ACCELERATOR = (Conv2d, Requantize, Add, Multiply, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 """Operators that layers are made of."""
 
 ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
@@ -33,7 +33,7 @@ ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 RUNS_ON_HOST = "runs on the host"
 """The reason given for a node with one of these."""
 
-JOINS = (Add, Assemble, Concatenate)
+JOINS = (Add, Multiply, Assemble, Concatenate)
 """Operators whose operands are all activations."""
 
 
@@ -98,6 +98,8 @@ def _reason(
         for name in node.inputs:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
+    if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
+        return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
         if image_size(kind.shape) is None:
@@ -106,6 +108,17 @@ def _reason(
                 "[1, C]"
             )
     return None
+
+
+def _factor_problem(graph: Graph, node: Node) -> str | None:
+    """Why the accelerator does not multiply these tensors; None if it does."""
+    channels = [graph.types[name].shape[-1] for name in node.inputs]
+    if channels[0] == channels[1]:
+        return None
+    return (
+        f"node {node.origin!r} multiplies {channels[0]} channels by {channels[1]}; required as "
+        "many: a word holds a block of channels"
+    )
 
 
 def _is_between(
@@ -187,6 +200,8 @@ def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
 def _node_refusal(graph: Graph, node: Node) -> Refusal | None:
     """The refusal of a node between the first layer and the last."""
     operator = node.operator
+    if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
+        return Refusal(problem, node.origin)
     if isinstance(operator, Conv2d) and not _is_requantized(graph, node):
         return Refusal(
             f"node {node.origin!r}: its int32 result must be requantised, by one node", node.origin
