@@ -5,10 +5,12 @@ from dataclasses import astuple
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module, Placement
+from dovetail.runtime.tensors import TensorSignature
 
 from .front.table import open_model
 from .graph.text import to_text
 from .options import CompileOptions
+from .pipeline.limits import Budget, Watch
 from .pipeline.trace import Trace
 from .targets.table import HOST, find_target
 from .targets.target import Target
@@ -29,11 +31,12 @@ def compile_model(
     target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or a target of one's
     own.  dims: sizes of symbolic dimensions, for targets that have open ones.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
-    DoesNotFitError.
+    DoesNotFitError, CompileLimitError.
     """
     chosen, dims = find_target(target), dims or {}
     options = options or CompileOptions.from_environment()
-    trace, source = Trace(options), open_model(model)
+    watch = Watch(options.limits)
+    trace, source = Trace(options, watch), open_model(model, Budget(watch))
     imported = chosen.load(source, dims)
     if imported is None:
         part = chosen.compile_open(source, dims, options)
@@ -51,7 +54,14 @@ def compile_model(
     if imported.rest is not None:
         parts.append(find_target(HOST).compile_open(imported.rest, {}, options))
     trace.end()
-    signatures = {tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)}
+    signatures = {
+        name: TensorSignature(name, kind.shape, str(kind.dtype))
+        for name in imported.graph.inputs
+        for kind in [imported.graph.types[name]]
+    }
+    signatures |= {
+        tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)
+    }
     return Module(
         chosen.name,
         tuple(signatures[name] for name in imported.graph.inputs),
