@@ -21,7 +21,7 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
@@ -29,7 +29,8 @@ from ....graph.passes.eliminate_dead import EliminateDead
 __all__ = ["MovePixels"]
 
 MOVES = (Transpose, Reshape, Slice, Gather)
-LAYERS = (Conv2d, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Concatenate, Assemble)
+POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
+LAYERS = (Conv2d, Add, Multiply, *POOLS, Lookup, Concatenate, Assemble)
 MADE = (*LAYERS, Requantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 LONGEST = 8
