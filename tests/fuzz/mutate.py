@@ -40,7 +40,7 @@ def models() -> tuple[bytes, ...]:
 
 @cache
 def hostile() -> tuple[bytes, ...]:
-    """Those that ask for much."""
+    """The small models that ask for much."""
     return tuple(make().SerializeToString() for make in HOSTILE.values())
 
 

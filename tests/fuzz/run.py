@@ -24,7 +24,7 @@ MOST_WORK = 2 * 10**9
 """Work allowed in a run: some seconds."""
 
 LIMITS = Limits(steps=20_000, nodes=10_000, elements=1 << 24, work=1 << 31)
-"""Of an import: some seconds."""
+"""What an import may take: some seconds."""
 
 MOST_ELEMENTS = 1_000_000
 """Elements of an input that is made up for a model."""

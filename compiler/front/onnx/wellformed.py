@@ -15,7 +15,7 @@ __all__ = ["require_wellformed"]
 
 NEWEST = onnx.defs.onnx_opset_version()
 LARGEST_OPSET = (1 << 31) - 1
-"""Of domains other than ONNX's own."""
+"""The largest version of a domain other than ONNX's own."""
 
 
 def require_wellformed(model: onnx.ModelProto) -> None:
