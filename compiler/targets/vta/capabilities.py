@@ -1,24 +1,40 @@
 """What the accelerator runs of a graph of integer operators, and why not, node by node."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ...dtypes import DType
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.products import Conv2d
 from ...graph.operators.integer.values import Add, Lookup, Requantize, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ...graph.operators.movement import Reshape, Transpose
+from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["ON_ACCELERATOR", "ON_HOST", "image_size", "keeps_places", "layer_range", "refusal"]
+__all__ = [
+    "ON_ACCELERATOR",
+    "ON_HOST",
+    "RUNS_ON_HOST",
+    "image_size",
+    "keeps_places",
+    "layer_range",
+    "node_refusals",
+    "refusal",
+]
 
 ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 """Operators that layers are made of."""
 
 ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 """Operators that the host runs before the first layer and after the last."""
+
+RUNS_ON_HOST = "runs on the host"
+"""The reason given for a node with one of these."""
+
+JOINS = (Add, Assemble, Concatenate)
+"""Operators whose operands are all activations."""
 
 
 def refusal(graph: Graph) -> Refusal | None:
@@ -42,6 +58,102 @@ def refusal(graph: Graph) -> Refusal | None:
         or _beside(graph, layers, source)
         or _chain(before, graph.inputs[0])
         or _chain(after, layers[-1].output)
+    )
+
+
+def node_refusals(graph: Graph) -> Mapping[int, Refusal]:
+    """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
+    in its memory already; by the node's number in a graph that ``prepare_graph`` made.
+
+    Each is judged by itself, the types of its tensors, and the nodes beside it alone.
+    """
+    makers = {name: node for node in graph.nodes for name in node.outputs}
+    readers: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            readers.setdefault(name, []).append(node)
+    found = ((n, _reason(graph, node, makers, readers)) for n, node in enumerate(graph.nodes))
+    return {n: Refusal(reason, graph.nodes[n].origin) for n, reason in found if reason}
+
+
+def _reason(
+    graph: Graph,
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, Sequence[Node]],
+) -> str | None:
+    """Why the accelerator does not run ``node``; None if it does."""
+    operator = node.operator
+    if _is_between(graph, node, makers, readers):
+        return None
+    if isinstance(operator, Conv2d) and not _requantizes(node.output, graph, readers):
+        return f"node {node.origin!r}: its int32 result must be requantised, by one node"
+    if isinstance(operator, Requantize) and not _sums(node, makers):
+        return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
+    if not _is_for_accelerator(graph, node):
+        if isinstance(operator, ON_HOST):
+            return RUNS_ON_HOST
+        return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
+    if isinstance(operator, JOINS):
+        for name in node.inputs:
+            if name in graph.constants:
+                return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
+    for name in (*node.inputs[:1], node.output):
+        kind = graph.types[name]
+        if image_size(kind.shape) is None:
+            return (
+                f"node {node.origin!r}: {name!r} is {kind}; required one image, [1, H, W, C] or "
+                "[1, C]"
+            )
+    return None
+
+
+def _is_between(
+    graph: Graph, node: Node, makers: Mapping[str, Node], readers: Mapping[str, Sequence[Node]]
+) -> bool:
+    """Whether ``node`` reshapes sums of a convolution on their way to be requantised."""
+    if not isinstance(node.operator, Reshape) or not keeps_places(graph, node):
+        return False
+    maker = makers.get(node.inputs[0])
+    return (
+        maker is not None
+        and isinstance(maker.operator, Conv2d)
+        and _requantizes(node.inputs[0], graph, readers)
+    )
+
+
+def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]]) -> bool:
+    """Whether one node alone reads ``sums`` and requantises them, perhaps after a Reshape."""
+    for _ in range(2):
+        if sums in graph.outputs or len(readers.get(sums, ())) != 1:
+            return False
+        (reader,) = readers[sums]
+        if not isinstance(reader.operator, Reshape):
+            return isinstance(reader.operator, Requantize)
+        sums = reader.output
+    return False
+
+
+def _sums(node: Node, makers: Mapping[str, Node]) -> bool:
+    """Whether a convolution makes what ``node`` reads, perhaps with a Reshape between."""
+    maker = makers.get(node.inputs[0])
+    if maker is not None and isinstance(maker.operator, Reshape):
+        maker = makers.get(maker.inputs[0])
+    return maker is not None and isinstance(maker.operator, Conv2d)
+
+
+def _is_for_accelerator(graph: Graph, node: Node) -> bool:
+    """Whether ``node`` is of a kind that the accelerator has."""
+    before, after = graph.types[node.inputs[0]], graph.types[node.output]
+    if isinstance(node.operator, (Conv2d, Requantize)):
+        return True
+    if {before.dtype, after.dtype} != {DType.INT8}:
+        return False
+    return (
+        isinstance(node.operator, (*ON_ACCELERATOR, Assemble))
+        or (isinstance(node.operator, Reshape) and keeps_places(graph, node))
+        or is_channel_concatenation(node, after)
+        or is_channel_slice(node, before)
     )
 
 
