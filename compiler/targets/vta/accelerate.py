@@ -38,7 +38,7 @@ from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
-__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse", "shaped_graph"]
 
 
 def compile_accelerated(
@@ -58,6 +58,15 @@ def compile_accelerated(
     verify(layers)
     graph = prepare_graph(layers, trace, config.block, options.passes)
     return accelerate_graph(graph, config, options, trace, timing)
+
+
+def shaped_graph(graph: Graph, lanes: int) -> Graph:
+    """A graph of integer operators and others, all layers in the form the accelerator has them in.
+
+    lanes: of a block.
+    """
+    passes: tuple[Pass[Graph], ...] = (DenseToConv(), SplitGroups(lanes), EliminateDead())
+    return Pipeline(passes).run(simplify(graph))
 
 
 def prepare_graph(
