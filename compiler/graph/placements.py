@@ -30,7 +30,7 @@ def placements(
     for number, reason in found.reasons.items():
         origin = model.nodes[number].origin
         kind = kinds.get(origin, type(model.nodes[number].operator).__name__)
-        reasons.setdefault(origin, reason or f"there is no integer {kind}")
+        reasons.setdefault(origin, reason or f"the accelerator has no {kind}")
     sides: dict[str, bool] = {}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
         sides[node.origin] = sides.get(node.origin, False) or own
