@@ -30,6 +30,7 @@ from .capabilities import refusal
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
 from .layers.activation import Activation
+from .passes.channel_tables import ChannelTables
 from .passes.dense_to_conv import DenseToConv
 from .passes.fuse import Partition, fuse
 from .passes.own_parts import OwnParts
@@ -77,7 +78,7 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    own = (ChannelTables(lanes), DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
     graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
     return graph

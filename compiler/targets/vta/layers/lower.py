@@ -155,8 +155,12 @@ def _sum(add: Add, operands: tuple[Buffer | Activation, ...], output: Activation
 
 
 def _looked_up(definition: Definition, table: Array, lanes: int) -> Definition:
-    """With an element of ``table``, int8[256], in the place of each result."""
-    columns = np.repeat(table.reshape(256, 1), lanes, axis=1)
+    """With an element of ``table``, int8[256], or int8[C, 256] of at most ``lanes`` channels, in
+    the place of each result.
+    """
+    columns = np.repeat(table.reshape(-1, 256)[:1].T, lanes, axis=1)
+    if table.ndim == 2:
+        columns[:, : len(table)] = table.T
     buffer = constant_buffer("table", columns)
 
     def finish(value: Expr, place: Place) -> Expr:
