@@ -1,5 +1,6 @@
 """Pieces of a graph, run one after the other, give what the graph gives."""
 
+import itertools
 import random
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_pieces_one_after_the_other_are_the_graph(seed: int) -> None:
         values |= {name: results[name] for name in piece.graph.outputs}
     for name in graph.outputs:
         np.testing.assert_array_equal(values[name], wanted[name])
-    assert all(a.own != b.own for a, b in zip(pieces, pieces[1:], strict=False))
+    assert all(a.own != b.own for a, b in itertools.pairwise(pieces))
     outer = {*graph.inputs, *graph.outputs}
     own = {node.output for node, own in zip(graph.nodes, found.own, strict=True) if own}
     for piece in pieces:

@@ -105,7 +105,8 @@ def test_two_images_are_refused() -> None:
     y = graph.add(SUM, x, x)
     assert graph.refused(y) == {
         x: RUNS_ON_HOST,
-        y: "node 'n1': 't0' is int8[2, 1, 1, 4]; required one image, [1, H, W, C] or [1, C]",
+        y: "node 'n1': tensor 't0' is int8[2, 1, 1, 4]; required int8[1, H, W, C] or int8[1, C]: "
+        "the accelerator runs one image at a time",
     }
 
 
