@@ -66,8 +66,12 @@ def shaped_graph(graph: Graph, lanes: int) -> Graph:
 
     lanes: of a block.
     """
-    passes: tuple[Pass[Graph], ...] = (DenseToConv(), SplitGroups(lanes), EliminateDead())
-    return Pipeline(passes).run(simplify(graph))
+    return Pipeline((*_shapes(lanes), EliminateDead())).run(simplify(graph))
+
+
+def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
+    """What gives layers the form that the accelerator has them in, each by itself."""
+    return ChannelTables(lanes), DenseToConv(), SplitGroups(lanes)
 
 
 def prepare_graph(
@@ -78,7 +82,7 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (ChannelTables(lanes), DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    own = (*_shapes(lanes), OwnParts(), EliminateDead())
     graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
     return graph
