@@ -26,6 +26,9 @@ from .windows import divided
 
 __all__ = ["recognise_elementwise"]
 
+IMAGE = 4
+"""Dimensions of an image, of which the second are its channels."""
+
 
 Clipped = Accumulated | Sum | Multiplied
 """What is clipped before it is quantised."""
@@ -92,15 +95,19 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
 
 
 def _product(state: State, node: Node, a: Value | None, b: Value | None) -> Multiplied | None:
-    """The product of a tensor with another, or with a constant of several numbers; None for else.
+    """The product of a tensor with another, or with a constant; None for all else.
 
-    The smaller one is repeated to the shape of the other.
+    The smaller one is repeated to the shape of the other.  A constant of one number, or one for
+    each channel, makes a table instead.
     """
     if isinstance(a, RealConstant):
         a, b = b, a
     if not isinstance(a, Real):
         return None
-    if isinstance(b, RealConstant) and b.values.size > 1 and b.scales.size == 1:
+    if isinstance(b, RealConstant) and b.scales.size == 1:
+        shape = model_shape(state.builder, a.tensor)
+        if b.values.size in (1, shape[1 if len(shape) == IMAGE else -1]):
+            return None
         b = _stored(state, node, b, a.tensor)
     if not isinstance(b, Real) or is_common(state, a.tensor, b.tensor):
         return None
