@@ -140,6 +140,8 @@ class GraphBuilder:
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
+    """The first number that may be free, by the names that it comes after."""
 
     def input(self, name: str, kind: TensorType) -> str:
         """Declare a graph input.
@@ -230,7 +232,10 @@ class GraphBuilder:
         ]
 
     def _fresh(self, stem: str) -> str:
-        name, number = stem, 1
-        while name in self.types:
-            name, number = f"{stem}.{number}", number + 1
-        return name
+        if stem not in self.types:
+            return stem
+        number = self._numbers.get(stem, 1)
+        while f"{stem}.{number}" in self.types:
+            number += 1
+        self._numbers[stem] = number
+        return f"{stem}.{number}"

@@ -120,7 +120,7 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Of an image ``size`` pixels from ``start`` on, ``steps`` apart, and some channels."""
+    """Some pixels of an image, ``size`` from ``start`` on, ``steps`` apart, and some channels."""
 
     start: tuple[int, int]
     steps: tuple[int, int]

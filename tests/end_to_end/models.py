@@ -95,6 +95,11 @@ class Network:
             name = self._node("Relu", [name])
         return self._quantized(name, a.shape, 0.09, -128 if relu else 5)
 
+    def multiply(self, a: Tensor, b: Tensor) -> Tensor:
+        """A product; ``b`` may be smaller."""
+        name = self._node("Mul", [a.name, b.name])
+        return self._quantized(name, a.shape, 0.0713, -11)
+
     def concat(self, *parts: Tensor) -> Tensor:
         """Channels one after the other."""
         first = parts[0]
@@ -153,10 +158,12 @@ class Network:
         return self._quantized(name, (*x.shape[:2], 1, 1), 0.7 * x.scale, 9)
 
     def unary(self, x: Tensor, kind: str) -> Tensor:
-        """A function of each element: Sigmoid, Tanh, HardSwish."""
-        scale, zero_point = {"Sigmoid": (1 / 256, -128), "Tanh": (1 / 128, 0)}.get(
-            kind, (0.05, -60)
-        )
+        """A function of each element: Sigmoid, HardSigmoid, Tanh, HardSwish."""
+        scale, zero_point = {
+            "Sigmoid": (1 / 256, -128),
+            "HardSigmoid": (1 / 255, -128),
+            "Tanh": (1 / 128, 0),
+        }.get(kind, (0.05, -60))
         return self._quantized(self._node(kind, [x.name]), x.shape, scale, zero_point)
 
     def model(self, output: Tensor) -> onnx.ModelProto:
@@ -254,9 +261,13 @@ def _random_layer(net: Network, x: Tensor, rng: np.random.Generator) -> Tensor:
             return net.conv(x, channels, kernel, pads=pads, activation=activation)
 
 
-def reference(model: onnx.ModelProto, x: NDArray[np.int8]) -> Array:
-    """The output of ONNX Runtime."""
+def reference(model: onnx.ModelProto, x: NDArray[np.generic], *, integers: bool = False) -> Array:
+    """The output of ONNX Runtime; ``integers``: of its integer operators, which of products alone
+    give other bytes than float32.
+    """
     options = onnxruntime.SessionOptions()
+    if integers:
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
+from ...pipeline.limits import Budget
 from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
@@ -39,16 +40,19 @@ def import_model(
     builder: GraphBuilder,
     resolve: Callable[[str], Array] | None = None,
     record: ImportRecord | None = None,
+    budget: Budget | None = None,
 ) -> tuple[tuple[str, Value], ...]:
     """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
 
     inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
     resolve: computes the value of a tensor that a shape depends on.  record: to be filled.
+    budget: what the import may take.
     Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
-    names the node.
+    names the node.  Raises CompileLimitError when it takes more than ``budget`` has.
     """
-    context = ImportContext(builder, resolve=resolve)
+    context = ImportContext(builder, resolve=resolve, budget=budget or Budget())
+    context.budget.grant(model.ByteSize())
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
@@ -125,6 +129,7 @@ class _Walker:
             if tensor.name not in scope:
                 scope[tensor.name] = self.context.constant(_array(tensor))
         for sparse in graph.sparse_initializer:
+            self.context.require_room(*sparse.dims)
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
         for position, proto in enumerate(graph.node):
             try:
@@ -149,6 +154,7 @@ class _Walker:
         context = self.context
         outer = context.origin, context.opset
         context.origin = node.name
+        context.budget.step(str(node))
         domain = proto.domain or "ai.onnx"
         context.opset = self.opsets.get(domain, 0)
         inputs = tuple(self.lookup(name, str(node)) if name else None for name in proto.input)

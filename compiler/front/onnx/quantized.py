@@ -46,14 +46,14 @@ def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
         if zero is None:
             zero = _zeros(scale, OUTPUTS.get(wanted, DType.UINT8))
         return (_quantized(x, scale, zero, axis).tensor,)
-    quotient = x.cast(DType.FLOAT32) / _aligned(node, scale, x).cast(DType.FLOAT32)
+    quotient = x.cast(DType.FLOAT32) / _aligned(context, node, scale, x).cast(DType.FLOAT32)
     if narrow is not None and narrow not in INTEGER_RANGES:
         saturate = bool(node.integer("saturate", 1))
         return (encode(context, quotient.tensor, narrow, saturate),)
     quotient = quotient.rint()
     if zero is not None:
         offset = Term(context, decode(context, zero.tensor))
-        quotient = quotient + _aligned(node, offset, x).cast(DType.FLOAT32)
+        quotient = quotient + _aligned(context, node, offset, x).cast(DType.FLOAT32)
     if narrow is not None:
         low, high = INTEGER_RANGES[narrow]
         return (encode(context, quotient.clip(low, high).tensor, narrow),)
@@ -73,8 +73,8 @@ def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -
         return (_dequantized(x, scale, zero, _axis(node, x)).cast(scale.dtype).tensor,)
     value = x.cast(DType.INT32) if not x.dtype.is_float else x.cast(DType.FLOAT32)
     if zero is not None:
-        value = value - _aligned(node, zero, x).cast(value.dtype)
-    result = value.cast(DType.FLOAT32) * _aligned(node, scale, x).cast(DType.FLOAT32)
+        value = value - _aligned(context, node, zero, x).cast(value.dtype)
+    result = value.cast(DType.FLOAT32) * _aligned(context, node, scale, x).cast(DType.FLOAT32)
     return (result.cast(scale.dtype).tensor,)
 
 
@@ -99,7 +99,7 @@ def _dequantized(x: Term, scale: Term, zero: Term, axis: int = 0) -> Term:
     return Term(x.context, emitted)
 
 
-def _aligned(node: OnnxNode, value: Term, x: Term) -> Term:
+def _aligned(context: ImportContext, node: OnnxNode, value: Term, x: Term) -> Term:
     """Scales or zero points so that they broadcast to ``x``: one, one an index of axis, blocks."""
     if value.tensor.type.elements == 1 and value.rank < 2:
         return value.reshape()
@@ -111,6 +111,7 @@ def _aligned(node: OnnxNode, value: Term, x: Term) -> Term:
         return value.reshape(*shape)
     if value.rank != x.rank or not block:
         raise ModelError(f"{node}: scales {value.shape} for {x.shape}")
+    context.require_room(x.shape[axis])
     indices = np.arange(x.shape[axis]) // block
     return value.take(indices, axis)
 

@@ -108,7 +108,15 @@ def accelerate_graph(
     known = {**read_plan_entries(options.records), **kept, **(plans or {})}
     used = known if known or options.plans else None
     program = compile_partition(
-        graph, partition, config, timing, trace.step, options.overlap, options.verify, used
+        graph,
+        partition,
+        config,
+        timing,
+        trace.step,
+        options.overlap,
+        options.verify,
+        used,
+        trace.check,
     )
     if options.plans:
         write_plans(options.plans, known)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ....errors import GraphError, ModelError, UnsupportedOperatorError
-from ...emitter import is_worth_folding
+from ...folding import is_worth_folding
 from ...ir import Graph, Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.indexing import Gather
@@ -181,7 +181,8 @@ def _fold(state: State, node: Node) -> bool:
     if any(real) and isinstance(operator, Transpose | Reshape):
         return False
     given = [state.source.types[name] for name in node.inputs]
-    if not is_worth_folding([state.source.types[name] for name in node.outputs], given):
+    results = [state.source.types[name] for name in node.outputs]
+    if not is_worth_folding(operator, results, given):
         raise UnrecognisedError("a large constant")
     arrays = [state.constant(name, "operand") for name in node.inputs]
     state.arrays.update(zip(node.outputs, operator.evaluate(arrays), strict=True))

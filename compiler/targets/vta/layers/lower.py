@@ -9,8 +9,9 @@ from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup
+from ....graph.operators.integer.values import Add, Lookup, Multiply
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
+from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Function, Stmt, block, loops
 from ..passes.fuse import Layer
@@ -28,6 +29,7 @@ from .definition import (
     write,
 )
 from .fixed_point_add import find_fixed_point
+from .product import define_product
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -53,6 +55,8 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         case Add():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
+        case Multiply():
+            definition, pairs = define_product(operator, x, inputs[1])
         case MaxPool2d():
             definition = define_max(operator, x)
         case AveragePool2d():
@@ -68,7 +72,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     if addition is not None:
         addend = Buffer(ADDEND, _inner_shape(output), DType.INT8, Scope.ACT)
         operands: tuple[Buffer | Activation, ...] = (addend, inputs[1])
-        if addition.inputs[0] == inputs[1].name:
+        if not _is_own(graph, layer, addition.inputs[0]):
             operands = operands[::-1]
         assert isinstance(addition.operator, Add)
         added = _sum(addition.operator, operands, output)
@@ -96,6 +100,13 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         (before or definition).macs,
         pairs,
     )
+
+
+def _is_own(graph: Graph, layer: Layer, name: str) -> bool:
+    """Whether ``name`` is, perhaps by another name, what a node of the layer makes."""
+    while (maker := graph.producer(name)) is not None and isinstance(maker.operator, Reshape):
+        (name,) = maker.inputs
+    return maker in layer.nodes
 
 
 def _inner_shape(output: Activation) -> tuple[int, ...]:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Slice
 from ....graph.types import TensorType
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 
-MADE = (Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Assemble)
+MADE = (Requantize, Add, Multiply, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Assemble)
 """Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))

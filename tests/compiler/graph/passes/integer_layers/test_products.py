@@ -71,17 +71,6 @@ def test_a_clip_after_a_product_is_part_of_it() -> None:
     assert [type(node.operator) for node in integer_graph(model).nodes] == [Multiply]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("shape", [(6, 1, 1), (1, 6, 1, 1), (4, 5)])
-def test_a_constant_of_several_numbers_is_a_factor(shape: tuple[int, ...], dtype: str) -> None:
-    b = ModelBuilder()
-    kind = np.dtype(dtype).type
-    x = b.dequantize("x", F32(0.05), kind(3))
-    factor = b.dequantize(b.constant(random_bytes(5, shape, dtype)), F32(0.02), kind(60))
-    y = b.quantize(b.node("Mul", [factor, x]), F32(0.06), kind(11))
-    check(b.build({"x": (dtype, SHAPE)}, y, dtype), {"x": random_bytes(6, SHAPE, dtype)})
-
-
 def test_tensors_neither_of_which_is_repeated_to_the_other_are_refused() -> None:
     b = ModelBuilder()
     x = b.dequantize("x", F32(0.05), np.int8(-3))
