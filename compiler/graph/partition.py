@@ -92,7 +92,7 @@ class Placed:
 
     @property
     def own(self) -> tuple[bool, ...]:
-        """Of each node, whether the accelerator runs it."""
+        """Whether the accelerator runs each node, in the order of the nodes."""
         return tuple(level % 2 == 1 for level in self.levels)
 
 
