@@ -7,7 +7,7 @@
 The loops are those that ``layers/definition`` names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -85,7 +85,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    return Tiling(_tile(extents, reduced, limits, split_channels=has_sums), AXES, depth)
+    blocks = _divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
+    return Tiling(_tile(extents, reduced, limits, blocks, has_sums=has_sums), AXES, depth)
 
 
 def tiled(function: Function, tiling: Tiling) -> Schedule:
@@ -134,18 +135,23 @@ def _divisors(number: int) -> list[int]:
 
 
 def _tile(
-    extents: Mapping[str, int], reduced: int, limits: Limits, *, split_channels: bool
+    extents: Mapping[str, int],
+    reduced: int,
+    limits: Limits,
+    blocks: Sequence[int],
+    *,
+    has_sums: bool,
 ) -> dict[str, int]:
-    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows."""
+    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows.
+
+    blocks: extents of c to choose from.
+    """
     total = extents["c"] * extents["y"] * extents["x"]
-    wanted = (
-        min(limits.acc_words, max(1, total // TILES)) if split_channels else max(1, total // TILES)
-    )
-    blocks = _divisors(extents["c"]) if split_channels else [extents["c"]]
+    wanted = min(limits.acc_words, max(1, total // TILES)) if has_sums else max(1, total // TILES)
     best, best_key = None, None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
         words = c * y * x
-        if split_channels and (words > limits.acc_words or c * reduced > limits.wgt_words):
+        if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
         key = (words <= wanted, words if words <= wanted else -words, x, y)
         if best_key is None or key > best_key:
