@@ -6,6 +6,7 @@ from itertools import pairwise, product
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
@@ -34,7 +35,7 @@ from .record import record
 from .size import require_size
 from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
-from .unit_operation import UnitOperation, with_acc_bank
+from .unit_operation import UnitOperation, moved_to_bank
 
 __all__ = ["CompiledProgram", "compile_partition"]
 
@@ -115,7 +116,7 @@ def compile_partition(
     if plans is not None and key not in plans:
         plans[key] = to_plan_record(draft.plan, draft.cycles)
     plan, operations, program = draft.plan, draft.builder.operations, draft.program
-    schedules = draft.builder.schedules
+    schedules = tuple(each.schedule for each in draft.builder.scheduled)
     if checked:
         _verify_all(each.function for each in schedules)
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
@@ -233,7 +234,7 @@ def _draft(
         name: _reserve(dram, activations[name], config)
         for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
     }
-    builder = Builder(config, plan, dram, addresses)
+    builder = Builder(config, plan, dram, addresses, planner.schedules)
     if source.name not in plan.streamed:
         builder.load_input(source, addresses[source.name])
     number = 0
@@ -250,9 +251,12 @@ def _draft(
     if result.name not in plan.streamed:
         builder.store_output(result, addresses[result.name], len(layers) - 1)
     operations = builder.operations
-    ordered = _ordered(operations, builder.in_order, config, overlap)
+    masked = [with_bank_masks(operation.instruction, config) for operation in operations]
+    ordered = _ordered(operations, masked, builder.in_order, config, overlap)
     places = tuple(ordered.places)
-    plain = tuple(with_acc_bank(operations[i], ordered.banks[i], config) for i in places)
+    plain = tuple(
+        moved_to_bank(masked[i], ordered.banks[i], operations[i].tile, config) for i in places
+    )
     before = tuple(permuted(ordered.before, places))
     program = tuple(insert_tokens(plain, config, before))
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
@@ -284,16 +288,16 @@ def _with_loads_postponed(draft: _Draft, config: HardwareConfig, timing: Timing)
 
 def _ordered(
     operations: Sequence[UnitOperation],
+    program: Sequence[Instruction],
     in_order: Iterable[range],
     config: HardwareConfig,
     overlap: Overlap,
 ) -> Ordered:
     """The order of the program, with what ``overlap`` does not allow as further dependences.
 
-    in_order: operations; the LOADs and GEMMs of each range keep their order.
+    program: the operations with their bank masks.  in_order: operations; the LOADs and GEMMs of each range keep their order.
     """
     tiles = [operation.tile for operation in operations]
-    program = [with_acc_bank(operation, 0, config) for operation in operations]
     before = dependences(program, config, tiles)
     for group, unit in product(in_order, (Unit.LOAD, Unit.GEMM)):
         kept = [index for index in group if program[index].unit is unit]

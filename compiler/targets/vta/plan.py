@@ -16,6 +16,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError, activation_items, place
+from .schedules import Schedules
 from .stream import StreamedLayer, Tile
 
 __all__ = ["Plan", "Planner", "plan_layers"]
@@ -107,6 +108,7 @@ class Planner:
     ) -> None:
         self.items = activation_items(layers, source)
         self.layers, self.config, self.overlap = layers, config, overlap
+        self.schedules = Schedules()
         sizes: SizeCache = {}
         self.choosers = {
             edges: Chooser(layers, self.items, config, overlap, edges=edges, sizes=sizes)

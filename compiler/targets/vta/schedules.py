@@ -18,8 +18,9 @@ from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
 from .nest import Kernel
+from .read_nests import read_nests
 
-__all__ = ["AXES", "Limits", "Tiling", "default_tiling", "tiled"]
+__all__ = ["AXES", "Limits", "Scheduled", "Schedules", "Tiling", "default_tiling", "tiled"]
 
 AXES = ("c", "y", "x")
 TILES = 4
@@ -65,6 +66,30 @@ class Tiling:
     outer: tuple[str, ...]
     depth: int = 1
     parted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A layer in tiles, and the nests of that."""
+
+    schedule: Schedule
+    kernel: Kernel
+
+
+class Schedules:
+    """Layers in tiles; remembers those that were made, because plans share most of theirs."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[Function, Scheduled]] = {}
+
+    def of(self, function: Function, tiling: Tiling) -> Scheduled:
+        """``function`` in the tiles of ``tiling``."""
+        sizes = tuple(sorted(tiling.sizes.items()))
+        key = id(function), sizes, tiling.outer, tiling.depth, tiling.parted
+        if key not in self._made:
+            schedule = tiled(function, tiling)
+            self._made[key] = function, Scheduled(schedule, read_nests(schedule.function))
+        return self._made[key][1]
 
 
 def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
