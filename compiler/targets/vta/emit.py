@@ -11,6 +11,8 @@ from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.accelerator.layouts import Memories
+from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.result import TimelineEntry
 
 from ...graph.ir import Graph
 from ...loops.ir import Function
@@ -20,6 +22,7 @@ from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
 from .blockwise import GROUP
 from .check import check
+from .choose import Choice
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
 from .layers.activation import Activation, plan_activations
@@ -28,10 +31,12 @@ from .layers.lower import lower
 from .operations import Builder
 from .order import Ordered, order
 from .passes.fuse import Partition
+from .place import NoRoomError
 from .plan import Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
 from .postpone import postponed
 from .record import record
+from .refine import Trial, refine
 from .size import require_size
 from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
@@ -49,6 +54,10 @@ FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
 """Operations above which no plans that move less are made, and above which only one plan is: to
 order one takes long.
 """
+
+
+MOST_ROUNDS, ROUND_OPERATIONS = 40, 30_000
+"""Programs made to find a faster plan, at most, and operations of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +219,55 @@ def _fastest(
             seen.append(plan)
             other = _draft(planner, plan, activations, names, overlap, timing)
             best = min(best, other, key=_cycles)
-    return best
+    return _refined(best, planner, activations, names, timing)
+
+
+def _refined(
+    best: _Draft,
+    planner: Planner,
+    activations: Mapping[str, Activation],
+    names: tuple[str, str],
+    timing: Timing,
+) -> _Draft:
+    """``best``, or a faster one that is found by planning anew with what its layers took."""
+    drafts = {best.plan.key: best}
+
+    def attempt(choices: Sequence[Choice]) -> Trial | None:
+        try:
+            plan = planner.built(choices, best.plan.gone)
+        except NoRoomError:
+            return None
+        if plan.key not in drafts:
+            drafts[plan.key] = _draft(planner, plan, activations, names, Overlap.LAYERS, timing)
+        return _trial(drafts[plan.key])
+
+    gone, chooser = best.plan.gone, planner.chooser
+    start = _trial(best)
+    for choices in chooser.grained(best.plan.choices, gone):
+        other = attempt(choices)
+        if other and other.cycles < start.cycles:
+            start = other
+    most = min(MOST_ROUNDS, ROUND_OPERATIONS // len(best.program))
+    found = refine(start, attempt, lambda choices, n: chooser.changes(choices, n, gone), most)
+    return drafts[gone, tuple(choice.key for choice in found.choices)]
+
+
+def _trial(draft: _Draft) -> Trial:
+    return Trial(draft.plan.choices, draft.cycles, _shares(draft))
+
+
+def _shares(draft: _Draft) -> list[int]:
+    """Cycles of each layer."""
+    operations, program = draft.builder.operations, draft.program
+    timeline = tuple(
+        TimelineEntry(
+            index, each.unit.name, operations[place].layer, start, start, end, None, None, 0
+        )
+        for index, (each, place, (start, end)) in enumerate(
+            zip(program, draft.places, draft.expected, strict=True)
+        )
+    )
+    return share_cycles(timeline, len(draft.plan.layers), draft.cycles)
 
 
 def _cycles(draft: _Draft) -> int:

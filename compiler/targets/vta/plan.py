@@ -48,6 +48,11 @@ class Plan:
     waits: Mapping[int, int]
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Tells plans of the same layers apart."""
+        return self.gone, tuple(choice.key for choice in self.choices)
+
+    @property
     def wait_cycles(self) -> int:
         """Cycles that all layers wait."""
         return sum(self.waits.values())

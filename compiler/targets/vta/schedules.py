@@ -20,7 +20,17 @@ from .layers.lower import ADDEND
 from .nest import Kernel
 from .read_nests import read_nests
 
-__all__ = ["AXES", "Limits", "Scheduled", "Schedules", "Tiling", "default_tiling", "tiled"]
+__all__ = [
+    "AXES",
+    "COARSE",
+    "Grain",
+    "Limits",
+    "Scheduled",
+    "Schedules",
+    "Tiling",
+    "default_tiling",
+    "tiled",
+]
 
 AXES = ("c", "y", "x")
 TILES = 4
@@ -41,6 +51,22 @@ WHOLE = {
 """Constants that are all there from the beginning, unless each tile has its part."""
 
 LANES = ("l", "i")
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How fine instructions are.  A unit holds banks while it works on one, so finer ones let
+    others go on; but each costs its latency.
+
+    parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
+    which suits windows of rows; else all rows of some channels.
+    """
+
+    parts: int = 1
+    by_rows: bool = False
+
+
+COARSE = Grain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +118,7 @@ class Schedules:
         return self._made[key][1]
 
 
-def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
+def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain = COARSE) -> Tiling:
     """The plain one: tiles that fit, sums and weights of one tile only.
 
     Raises DoesNotFitError when not even the smallest tile fits.
@@ -110,7 +136,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    return Tiling(_tile(extents, reduced, limits, split_channels=has_sums), AXES, depth)
+    sizes = _tile(extents, reduced, limits, grain, split_channels=has_sums)
+    return Tiling(sizes, ("y", "x", "c") if grain.by_rows else AXES, depth)
 
 
 def tiled(function: Function, tiling: Tiling) -> Schedule:
@@ -159,20 +186,28 @@ def _divisors(number: int) -> list[int]:
 
 
 def _tile(
-    extents: Mapping[str, int], reduced: int, limits: Limits, *, split_channels: bool
+    extents: Mapping[str, int],
+    reduced: int,
+    limits: Limits,
+    grain: Grain,
+    *,
+    split_channels: bool,
 ) -> dict[str, int]:
-    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows."""
+    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
+    by rows the one of most channels.
+    """
     total = extents["c"] * extents["y"] * extents["x"]
-    wanted = (
-        min(limits.acc_words, max(1, total // TILES)) if split_channels else max(1, total // TILES)
-    )
+    wanted = max(1, total // (TILES * grain.parts))
+    if split_channels:
+        wanted = min(limits.acc_words, wanted)
     blocks = _divisors(extents["c"]) if split_channels else [extents["c"]]
     best, best_key = None, None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
         words = c * y * x
         if split_channels and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
-        key = (words <= wanted, words if words <= wanted else -words, x, y)
+        size = words if words <= wanted else -words
+        key = (words <= wanted, *((c, size, x) if grain.by_rows else (size, x, y)))
         if best_key is None or key > best_key:
             best, best_key = {"c": c, "y": y, "x": x}, key
     assert best is not None, "a tile of one word fits"
