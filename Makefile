@@ -18,7 +18,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,11 @@ board-networks: $(READY) ## Run networks on the emulated boards and compare with
 
 faults: $(READY) ## Damage the emulated board's link; no result may be wrong: FAULTS, SEED
 	$(BIN)/python -m tests.bitstreams.faults --faults $(FAULTS) --seed $(SEED) --jobs $(JOBS)
+
+zoo: $(READY) ## Put architectures of torchvision and timm on the accelerator, one table: ARGS
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[zoo]'
+	$(BIN)/python benchmarks/zoo $(ARGS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog

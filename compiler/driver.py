@@ -5,6 +5,7 @@ from dataclasses import astuple
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module, Placement
+from dovetail.runtime.tensors import TensorSignature
 
 from .front.table import open_model
 from .graph.text import to_text
@@ -51,7 +52,14 @@ def compile_model(
     if imported.rest is not None:
         parts.append(find_target(HOST).compile_open(imported.rest, {}, options))
     trace.end()
-    signatures = {tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)}
+    signatures = {
+        name: TensorSignature(name, kind.shape, str(kind.dtype))
+        for name in imported.graph.inputs
+        for kind in [imported.graph.types[name]]
+    }
+    signatures |= {
+        tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)
+    }
     return Module(
         chosen.name,
         tuple(signatures[name] for name in imported.graph.inputs),

@@ -20,6 +20,8 @@ __all__ = [
     "block_bytes",
     "distinct",
     "dram_rows",
+    "element_words",
+    "is_pair",
     "is_window",
     "nest",
     "outer_extent",
@@ -88,6 +90,39 @@ def outer_extent(vector: Vector) -> tuple[int, ...]:
         for level, count in enumerate(vector.extent)
         if level
     )
+
+
+def is_pair(vector: Vector) -> bool:
+    """Whether results are sums of products of two elements (``Multiplier.PAIR``)."""
+    return vector.fold is Fold.MAC and vector.multiplier is Multiplier.PAIR
+
+
+def element_words(vector: Vector, config: HardwareConfig) -> Addresses:
+    """Source word of every element, in order: int64[prod(extent)]."""
+    depth = config.depth(vector.source)
+    words = nest(vector.source_address, vector.extent, vector.source_stride, depth)
+    if not is_pair(vector):
+        return words
+    odd = np.arange(len(words)) % vector.extent[0] % 2 == 1
+    return np.where(odd, nest(_second(vector), vector.extent, vector.tap_stride, depth), words)
+
+
+def _second(vector: Vector) -> int:
+    """Where the second elements of pairs begin, were the level-0 index not counted."""
+    return vector.source_address + vector.source_stride[0]
+
+
+def _source_nests(vector: Vector) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """Base, extents and strides of the elements; those of the second of each pair by themselves."""
+    (inner, *outer), base, stride = vector.extent, vector.source_address, vector.source_stride
+    if not is_pair(vector):
+        return [(base, vector.extent, stride)]
+    found = [(base, (-(-inner // 2), *outer), (2 * stride[0], *stride[1:]))]
+    if inner > 1:
+        step = vector.tap_stride
+        odd = (inner // 2, *outer), (2 * step[0], *step[1:])
+        found.append((_second(vector) + step[0], *odd))
+    return found
 
 
 def is_window(vector: Vector) -> bool:
@@ -229,7 +264,8 @@ def scratchpad_reads(
             add(Memory.WGT, instruction.wgt_address, extent, instruction.wgt_stride)
             add(Memory.ACC, instruction.acc_address, extent, instruction.acc_stride)
         case Vector(extent=extent):
-            add(instruction.source, instruction.source_address, extent, instruction.source_stride)
+            for elements in _source_nests(instruction):
+                add(instruction.source, *elements)
             if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
                 add(Memory.TAP, instruction.tap_address, extent, instruction.tap_stride)
             if is_window(instruction):

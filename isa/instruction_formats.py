@@ -126,10 +126,16 @@ VECTOR_FORMAT = Format(
         Field(
             "m0",
             24,
-            "immediate multiplier at level-0 index 0; its low 9 bits are added to taps",
+            "immediate multiplier at level-0 index 0; its low 9 bits are added to taps, "
+            "and to even elements of PAIR",
             True,
         ),
-        Field("m1", 24, "immediate multiplier elsewhere", True),
+        Field(
+            "m1",
+            24,
+            "immediate multiplier elsewhere; low 9 bits: added to odd elements of PAIR",
+            True,
+        ),
         Field("source_address", 16, "first word read"),
         Field("destination_address", 16, "first word written"),
         Field("par_address", 12, "first PAR word"),
@@ -137,7 +143,7 @@ VECTOR_FORMAT = Format(
         Field("tab_address", 12, "first TAB word of the table; a multiple of 256"),
         *_levels("extent", VECTOR_LEVELS, 12, "iterations", signed=False),
         *_levels("source_stride", VECTOR_LEVELS, 16, "source words a step"),
-        *_levels("tap_stride", VECTOR_LEVELS, 12, "TAP words a step"),
+        *_levels("tap_stride", VECTOR_LEVELS, 12, "TAP words, of PAIR source words, a step"),
         *_levels("destination_stride", VECTOR_LEVELS - 1, 16, "destination words a step", first=1),
         *_levels("par_stride", VECTOR_LEVELS - 1, 12, "PAR words a step", first=1),
         Field("window_skip", 2, "of WINDOW: first results of each run that are not written"),

@@ -65,8 +65,9 @@ class Multiplier(IntEnum):
     IMMEDIATE = 1
     """``m0`` where the level-0 index is 0, else ``m1``."""
     PAIR = 2
-    """Low 24 bits (signed) of the element before in the same reduction, where the level-0 index is
-    odd; 0 where it is even."""
+    """The element before in the same reduction, where the level-0 index is odd; 0 where it is even.
+    Elements of odd index have an address of their own, and something is added to all: see VECTOR.
+    """
     WINDOW = 3
     """Three neighbouring TAP words, for an element and what was read two columns before and one
     column before: see below.

@@ -209,13 +209,26 @@ LOOPS = {
             source[source_address + sum(i * source_stride)][l]              modulo 2^32
             (MAC: of the element's low 16 bits, signed, times the multiplier;
              the multiplier TAP is TAP[tap_address + sum(i * tap_stride)][l] + offset,
-             offset the low 9 bits of m0, signed)
+             offset the low 9 bits of m0, signed; PAIR: see below)
         r = finish(v), with PAR[par_address + sum(i * par_stride)][l]
         if the destination is ACT: r = clip(r, low, high)
         if lookup: r = TAB[tab_address + 128 + r][l]
         destination[destination_address + sum(i * destination_stride)][l] = r
 
     The sums for PAR and the destination are over the levels that are not folded.
+
+With MAC and the multiplier PAIR the elements of odd level-0 index are read elsewhere, so that two
+operands move apart, or one stays while the other moves:
+
+    source[source_address + source_stride0 + sum(i * tap_stride)][l]
+
+Each of them is multiplied with the one before it, which is of even index; offset(m) are the low 9
+bits of m, signed:
+
+    v = sum over odd elements of (low 16 bits, signed, of element + offset(m1))
+            * (low 24 bits, signed, of the element before + offset(m0))          modulo 2^32
+
+So a product of two quantised tensors is exact: an offset is a zero point, taken away.
 
 With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and the columns of one
 pass over level ``reduction_levels`` and those below it are a *run*.

@@ -9,6 +9,7 @@ from .encoding import decode, encode
 from .errors import EncodingError, ProgramError
 from .footprint import (
     dram_rows,
+    element_words,
     nest,
     outer_extent,
     scratchpad_writes,
@@ -85,8 +86,7 @@ def _overlap_problem(instruction: Instruction, config: HardwareConfig) -> str | 
             return "two cells of the block have one address"
     if isinstance(instruction, Vector) and instruction.source is instruction.destination:
         depth = config.depth(instruction.source)
-        extent, outer = instruction.extent, outer_extent(instruction)
-        reads = nest(instruction.source_address, extent, instruction.source_stride, depth)
+        outer, reads = outer_extent(instruction), element_words(instruction, config)
         writes = nest(instruction.destination_address, outer, instruction.destination_stride, depth)
         first = np.full(depth, len(writes))
         np.minimum.at(first, writes, np.arange(len(writes)))

@@ -20,7 +20,7 @@ __all__ = [
 IDENTITY = 0x4456544C
 """Value of the ID register: "DVTL"."""
 
-VERSION = 1
+VERSION = 2
 """Value of the VERSION register: of this register map and instruction set."""
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .footprint import (
     block_bytes,
+    element_words,
     is_window,
     load_cells,
     nest,
@@ -61,7 +62,7 @@ def shift_right(values: NDArray[np.int32], shift: int) -> NDArray[np.int32]:
     return ((values.astype(np.int64) + (1 << shift >> 1)) >> shift).astype(np.int32)
 
 
-def low_bits(values: NDArray[np.int32], bits: int) -> NDArray[np.int64]:
+def low_bits(values: NDArray[np.signedinteger], bits: int) -> NDArray[np.int64]:
     """The low ``bits`` of each value as a signed number."""
     half = 1 << (bits - 1)
     return ((values.astype(np.int64) + half) & ((1 << bits) - 1)) - half
@@ -157,21 +158,23 @@ def fold(
         case Fold.MIN:
             return values.min(axis=1)
         case Fold.MAC:
-            products = low_bits(values, 16) * _multipliers(values, instruction, taps)
-            return products.sum(axis=1).astype(np.int32)
+            return _products(values, instruction, taps).sum(axis=1).astype(np.int32)
 
 
-def _multipliers(
+def _products(
     values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None
 ) -> NDArray[np.int64]:
+    m0, m1 = instruction.m0, instruction.m1
     if instruction.multiplier is Multiplier.TAP:
         assert taps is not None
-        return taps + low_bits(np.array(instruction.m0), 9)
+        return low_bits(values, 16) * (taps + low_bits(np.array(m0), 9))
     index = np.arange(values.shape[1])[:, None] % instruction.extent[0]
     if instruction.multiplier is Multiplier.IMMEDIATE:
-        return np.where(index == 0, instruction.m0, instruction.m1).astype(np.int64)
-    before = np.roll(low_bits(values, 24), 1, axis=1)
-    return np.where(index % 2 == 1, before, 0)
+        return low_bits(values, 16) * np.where(index == 0, m0, m1)
+    offsets = low_bits(np.array((m0, m1)), 9)[index % 2]
+    raised = values + offsets
+    before = np.roll(low_bits(raised, 24), 1, axis=1)
+    return np.where(index % 2 == 1, low_bits(raised, 16) * before, 0)
 
 
 def window_sums(
@@ -199,12 +202,9 @@ def vector(state: MachineState, instruction: Vector) -> None:
     """Read and fold every result, post-process all of them, write all of them in order."""
     config, outer = state.config, outer_extent(instruction)
     results = int(np.prod(outer))
-    memory = instruction.source
-    depth = config.depth(memory)
     extent = instruction.extent
-    addresses = nest(instruction.source_address, extent, instruction.source_stride, depth)
-    words = state.act if memory is Memory.ACT else state.acc
-    values = words[addresses].astype(np.int32)
+    words = state.act if instruction.source is Memory.ACT else state.acc
+    values = words[element_words(instruction, config)].astype(np.int32)
     if is_window(instruction):
         total = window_sums(values, instruction, state.tap[window_taps(instruction, config)])
     else:

@@ -152,11 +152,18 @@ class Vector(wiring.Component):
                 m.d.comb += getattr(walker, f"{name}_strides")[level].eq(stride)
         for name in ("source", "tap", "destination", "par"):
             m.d.comb += getattr(walker, f"{name}_base").eq(taken[f"{name}_address"])
+        # The second elements of pairs are where the walk of the taps is, which begins elsewhere.
+        with m.If(_is_pair(taken)):
+            m.d.comb += walker.tap_base.eq(taken.source_address + taken.source_stride0)
+        pairs = Signal(reset_less=True)
+        with m.If(self.control.start):
+            m.d.sync += pairs.eq(_is_pair(taken))
+        element = Mux(pairs & walker.index_odd, walker.tap, walker.source)
         m.d.comb += [
             self.act_read.enable.eq(walker.valid & ~current.source),
-            self.act_read.address.eq(walker.source),
+            self.act_read.address.eq(element),
             self.acc_read.enable.eq(walker.valid & current.source),
-            self.acc_read.address.eq(walker.source),
+            self.acc_read.address.eq(element),
             self.tap.enable.eq(walker.valid),
             self.tap.address.eq(walker.tap),
         ]
@@ -177,12 +184,14 @@ class Vector(wiring.Component):
         compares = (current.fold == Fold.MAX) | (current.fold == Fold.MIN)
         # Windows are handed on from the first element of a column to the next one's.
         column_goes_on = ~walker.index_zero[0]
+        raised = Mux(walker.index_odd, current.m1, current.m0)[:9].as_signed()
         arrival: dict[str, tuple[Value, int]] = {
             "from_acc": (current.source, cycles.arrived),
             "multiplier": (current.multiplier, cycles.chosen),
             "immediate": (Mux(walker.index_zero[0], current.m0, current.m1), cycles.chosen),
             "index_odd": (walker.index_odd, cycles.chosen),
             "offset": (current.m0[:9].as_signed(), cycles.chosen),
+            "raised": (Mux(_is_pair(current), raised, 0), cycles.chosen),
             "is_mac": (current.fold == Fold.MAC, cycles.multiplied - self._deep),
             "goes_on": (~begins, cycles.multiplied),
             "column_goes_on": (column_goes_on, cycles.multiplied),
@@ -273,3 +282,8 @@ class Vector(wiring.Component):
             small.append(looked_up)
             wide.append(kept)
         m.d.comb += [self.act_write.data.eq(Cat(*small)), self.acc_write.data.eq(Cat(*wide))]
+
+
+def _is_pair(instruction: Value) -> Value:
+    """Whether elements are multiplied in pairs."""
+    return (instruction.fold == Fold.MAC) & (instruction.multiplier == Multiplier.PAIR)

@@ -14,6 +14,9 @@ from .requantize import RESULT_BITS, Requantize, requantize_latency
 
 __all__ = ["LaneCycles", "VectorLane", "lane_cycles"]
 
+PAIR_BITS = 24
+"""Bits of an element that another one is multiplied with."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneCycles:
@@ -73,6 +76,8 @@ class VectorLane(wiring.Component):
         Taps for the sums of the next column and the one after it; cycle ``arrived``.
     offset : In(signed(9))
         What is added to all three taps; cycle ``chosen``.
+    raised : In(signed(9))
+        What is added to the element, where it is one of a pair; cycle ``chosen``.
     multiplier : In(2), immediate : In(signed(24)), index_odd : In(1)
         Where the multiplier comes from, the immediate one for this element, and whether the
         level-0 index is odd; cycle ``chosen``.
@@ -106,6 +111,7 @@ class VectorLane(wiring.Component):
     tap_before: In(signed(8))
     tap_second_before: In(signed(8))
     offset: In(signed(9))
+    raised: In(signed(9))
     multiplier: In(2)
     immediate: In(signed(24))
     index_odd: In(1)
@@ -152,6 +158,9 @@ class VectorLane(wiring.Component):
             element = delayed(m, element, "element1")
             taps = [delayed(m, tap, f"tap{k}") for k, tap in enumerate(taps)]
 
+        # Only the low bits of an element are multiplied with another.
+        low = (element[:PAIR_BITS].as_signed() + self.raised)[:PAIR_BITS]
+        element = Cat(low, element[PAIR_BITS:]).as_signed()
         # Choose the multiplier; the lane's element before this one is ``turns`` cycles back.
         earlier = delays(m, element, "element2", self._turns)
         chosen = Signal(signed(24))
@@ -161,7 +170,7 @@ class VectorLane(wiring.Component):
             with m.Case(Multiplier.IMMEDIATE):
                 m.d.comb += chosen.eq(self.immediate)
             with m.Default():
-                m.d.comb += chosen.eq(Mux(self.index_odd, earlier[-1][:24].as_signed(), 0))
+                m.d.comb += chosen.eq(Mux(self.index_odd, earlier[-1][:PAIR_BITS].as_signed(), 0))
         narrow = self.multiplier == Multiplier.WINDOW
         factor = delayed(m, chosen, "factor2")
         beside = [delayed(m, tap + self.offset, f"beside{k}") for k, tap in enumerate(taps[1:])]

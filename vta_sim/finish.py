@@ -25,9 +25,9 @@ __all__ = [
     "ends",
     "level_step",
     "low_bits",
+    "low_offset",
     "offset",
     "read_source",
-    "tap_offset",
     "write",
 ]
 
@@ -79,9 +79,9 @@ def low_bits(value: Lanes, bits: int) -> Lanes:
     return value << (32 - bits) >> (32 - bits)
 
 
-def tap_offset(row: Vector) -> int:
-    """What is added to every tap: the low 9 bits of ``m0``, as a signed number."""
-    return row.m0 << 55 >> 55
+def low_offset(factor: int) -> int:
+    """What is added to taps, or elements of pairs: the low 9 bits of ``m0`` or ``m1``, signed."""
+    return factor << 55 >> 55
 
 
 def write(row: Vector, m: Memories, target: int, par: int, value: Lanes) -> None:

@@ -2,7 +2,7 @@
 
 from dovetail.isa.instructions import Fold, Multiplier, Vector
 
-from .finish import begins, ends, level_step, low_bits, offset, read_source, tap_offset, write
+from .finish import begins, ends, level_step, low_bits, low_offset, offset, read_source, write
 from .memories import Memories
 from .native.language import Lanes, largest, load_word, smallest, splat
 from .window import windows
@@ -23,14 +23,17 @@ def vector(row: Vector, m: Memories) -> None:
     source_step, tap_step = row.source_stride[1], row.tap_stride[1]
     target_step = level_step(row.destination_stride, folded, 1)
     par_step = level_step(row.par_stride, folded, 1)
-    columns = row.extent[1]
+    columns, first_tap = row.extent[1], row.tap_address
+    if row.fold == Fold.MAC and row.multiplier == Multiplier.PAIR:
+        # The second elements of pairs are where the walk of the taps is.
+        first_tap = row.source_address + row.source_stride[0]
     total = splat(0)
     for i4 in range(row.extent[4]):
         for i3 in range(row.extent[3]):
             for i2 in range(row.extent[2]):
                 source = row.source_address + i2 * row.source_stride[2]
                 source += i3 * row.source_stride[3] + i4 * row.source_stride[4]
-                tap = row.tap_address + i2 * row.tap_stride[2]
+                tap = first_tap + i2 * row.tap_stride[2]
                 tap += i3 * row.tap_stride[3] + i4 * row.tap_stride[4]
                 target = row.destination_address
                 target += offset(row.destination_stride, folded, i2, i3, i4)
@@ -70,20 +73,29 @@ def _column(row: Vector, m: Memories, at: int, tap: int, first: bool, total: Lan
 
 def _multiply(row: Vector, m: Memories, at: int, tap: int, total: Lanes) -> Lanes:
     """``total`` plus the elements of one column, each times its multiplier."""
-    before = splat(0)
+    if row.multiplier == Multiplier.PAIR:
+        return _pairs(row, m, at, tap, total)
     for i0 in range(row.extent[0]):
-        value = read_source(row, m, at)
-        total += low_bits(value, 16) * _factor(row, m, i0, tap, before)
-        before = value
+        total += low_bits(read_source(row, m, at), 16) * _factor(row, m, i0, tap)
         at += row.source_stride[0]
         tap += row.tap_stride[0]
     return total
 
 
-def _factor(row: Vector, m: Memories, i0: int, tap: int, before: Lanes) -> Lanes:
-    """The multiplier of one element; ``before`` is the element before it."""
+def _factor(row: Vector, m: Memories, i0: int, tap: int) -> Lanes:
+    """The multiplier of one element, where it is no other element."""
     if row.multiplier == Multiplier.TAP:
-        return load_word(m.tap, tap & m.tap_wrap) + tap_offset(row)
-    if row.multiplier == Multiplier.IMMEDIATE:
-        return splat(row.m0 if i0 == 0 else row.m1)
-    return low_bits(before, 24) if i0 & 1 else splat(0)
+        return load_word(m.tap, tap & m.tap_wrap) + low_offset(row.m0)
+    return splat(row.m0 if i0 == 0 else row.m1)
+
+
+def _pairs(row: Vector, m: Memories, at: int, second: int, total: Lanes) -> Lanes:
+    """``total`` plus the products of each two elements of one column."""
+    for _pair in range(row.extent[0] >> 1):
+        second += row.tap_stride[0]
+        left = read_source(row, m, at) + low_offset(row.m0)
+        right = read_source(row, m, second) + low_offset(row.m1)
+        total += low_bits(right, 16) * low_bits(left, 24)
+        at += 2 * row.source_stride[0]
+        second += row.tap_stride[0]
+    return total

@@ -2,7 +2,7 @@
 
 from dovetail.isa.instructions import Vector
 
-from .finish import begins, ends, level_step, low_bits, offset, read_source, tap_offset, write
+from .finish import begins, ends, level_step, low_bits, low_offset, offset, read_source, write
 from .memories import Memories
 from .native.language import load_word, splat
 
@@ -16,7 +16,7 @@ def windows(row: Vector, m: Memories) -> None:
     the second for the next window, and with the first for the one after that. A run is all columns
     of the folded levels and of the one after them; nothing is before its first column.
     """
-    folded, elements, taps_offset = row.reduction_levels, row.extent[0], tap_offset(row)
+    folded, elements, taps_offset = row.reduction_levels, row.extent[0], low_offset(row.m0)
     source_step, tap_step = row.source_stride[1], row.tap_stride[1]
     target_step = level_step(row.destination_stride, folded, 1)
     par_step = level_step(row.par_stride, folded, 1)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.footprint import is_window, nest, outer_extent, results_written, window_taps
+from dovetail.isa.footprint import (
+    element_words,
+    is_window,
+    nest,
+    outer_extent,
+    results_written,
+    window_taps,
+)
 from dovetail.isa.instructions import Fold, Multiplier, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import fold, window_sums
@@ -66,9 +73,8 @@ def result_of(session: Session, finding: Finding, vector: Vector) -> Result | No
     number = int(np.flatnonzero(kept & (places == finding.address))[-1])
     session.position = finding.position - 1
     state = session.replayed_state
-    memory = vector.source
-    words = nest(vector.source_address, vector.extent, vector.source_stride, config.depth(memory))
-    held = state.act if memory is Memory.ACT else state.acc
+    words = element_words(vector, config)
+    held = state.act if vector.source is Memory.ACT else state.acc
     values = held[words].astype(np.int32)
     if is_window(vector):
         totals = window_sums(values, vector, state.tap[window_taps(vector, config)])

@@ -30,7 +30,7 @@ from ..targets.vta.layers.activation import plan_activations
 from ..targets.vta.layers.lower import lower
 from ..targets.vta.passes.fuse import fuse
 from ..targets.vta.place import NoRoomError
-from ..targets.vta.plan import Plan, Planner
+from ..targets.vta.plan import Ends, Plan, Planner
 from ..targets.vta.plan_record import PlanRecords, recorded_plan, to_plan_record
 from .problem import Candidate, Features, Measured
 
@@ -253,7 +253,8 @@ def accelerator_subject(model: ModelSource, config: HardwareConfig) -> Accelerat
     partition = fuse(graph)
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
-    planner = Planner(layers, activations[partition.source], config, options.overlap)
+    sources = tuple(activations[chain.last] for chain in partition.sources)
+    planner = Planner(layers, Ends(sources, partition.result_roots), config, options.overlap)
     plans: PlanRecords = {}
     compile_partition(graph, partition, config, time_program, overlap=options.overlap, plans=plans)
     ((key, record),) = plans.items()

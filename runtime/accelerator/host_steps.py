@@ -14,6 +14,7 @@ __all__ = [
     "HostStep",
     "Quantize",
     "Reshape",
+    "Select",
     "Shift128",
     "Softmax",
     "Transpose",
@@ -117,7 +118,28 @@ class Transpose:
         return np.ascontiguousarray(x.transpose(self.permutation))
 
 
-HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Some pixels of an image, ``size`` from ``start`` on, ``steps`` apart, and some channels."""
+
+    start: tuple[int, int]
+    steps: tuple[int, int]
+    size: tuple[int, int]
+    channels: tuple[int, ...]
+
+    def run(self, x: Array) -> Array:
+        """T[1, H, W, C] to T[1, ``size``, ``len(channels)``]."""
+        axes = zip(self.start, self.steps, self.size, strict=True)
+        rows, columns = ([first + step * n for n in range(count)] for first, step, count in axes)
+        try:
+            return np.ascontiguousarray(x[:, rows][:, :, columns][..., list(self.channels)])
+        except IndexError:
+            raise ModuleError(
+                f"an image of shape {list(x.shape)} has no part {self}; compile it again"
+            ) from None
+
+
+HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose | Select
 
 
 def _require_quantization(scale: float, zero_point: int) -> None:

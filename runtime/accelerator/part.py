@@ -228,8 +228,8 @@ class AcceleratorPart:
 
     @property
     def inputs(self) -> tuple[TensorSignature, ...]:
-        """Tensors it takes."""
-        return tuple(each.tensor for each in self.sources)
+        """Tensors it takes; one may have several places."""
+        return tuple(dict.fromkeys(each.tensor for each in self.sources))
 
     @property
     def outputs(self) -> tuple[TensorSignature, ...]:

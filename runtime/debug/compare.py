@@ -180,18 +180,20 @@ def _outside(session: Session, index: int, address: int, value: int, size: int) 
 
 def _result_difference(session: Session, expected: Expected) -> Finding | None:
     """What the host is going to read, were it not all written."""
-    place = session.part.results[0].address
     stores = [n for n, each in enumerate(session.program) if each.unit is Unit.STORE]
-    roots = (t for t in session.record.tensors if t.root == t.name and not t.addend)
-    layout = next((each for each in roots if each.address == place), None)
-    if layout is None or not stores:
-        return None
-    starts = place + np.arange(0, layout.dram_bytes, layout.lanes)
-    data = session.replayed_state.dram[starts[:, None] + np.arange(layout.lanes)].view(np.int8)
-    found = _compare(
-        session, expected, stores[-1], layout, layout.dram_place(starts), data, "dram", starts
-    )
-    return found if found.wrong else None
+    for result in session.part.results:
+        root = session.shadow.root_at(result.address)
+        if root is None or not stores:
+            continue
+        _, layout = root
+        starts = result.address + np.arange(0, result.layout.size, layout.lanes)
+        data = session.replayed_state.dram[starts[:, None] + np.arange(layout.lanes)].view(np.int8)
+        found = _compare(
+            session, expected, stores[-1], layout, layout.dram_place(starts), data, "dram", starts
+        )
+        if found.wrong:
+            return found
+    return None
 
 
 def _compare(

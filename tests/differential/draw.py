@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import nest, outer_extent, scratchpad_writes, with_bank_masks
+from dovetail.isa.footprint import (
+    element_words,
+    nest,
+    outer_extent,
+    scratchpad_writes,
+    with_bank_masks,
+)
 from dovetail.isa.instructions import (
     Finish,
     Fold,
@@ -228,7 +234,11 @@ class Draw:
     def vector(self) -> Vector:
         """Any fold, finish and look-up that reads no word after writing it."""
         while True:
-            fold = Fold(self.integer(0, len(Fold) - 1))
+            fold = Fold.MAC if self.rng.random() < 0.3 else Fold(self.integer(0, len(Fold) - 1))
+            multiplier = Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP
+            extent = self.extents(5)
+            if multiplier is Multiplier.PAIR and self.rng.random() < 0.5:
+                extent = (2, *extent[1:])
             source, destination = ((Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2))
             limits = sorted(self.integer(-128, 127) for _ in range(2))
             wide = self.rng.random() < 0.6
@@ -237,12 +247,12 @@ class Draw:
                 destination=destination,
                 source_address=self.address(source),
                 destination_address=self.address(destination),
-                extent=self.extents(5),
+                extent=extent,
                 source_stride=self.strides(5),
                 destination_stride=self.strides(4),
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
-                multiplier=Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP,
+                multiplier=multiplier,
                 finish=Finish(self.integer(0, len(Finish) - 1)),
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 zero_point=self.integer(-128, 127),
@@ -269,7 +279,7 @@ def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
     depth = config.depth(vector.source)
     outer = outer_extent(vector)
     writes = nest(vector.destination_address, outer, vector.destination_stride, depth)
-    reads = nest(vector.source_address, vector.extent, vector.source_stride, depth)
+    reads = element_words(vector, config)
     first = np.full(depth, len(writes))
     np.minimum.at(first, writes, np.arange(len(writes)))
     result = np.arange(len(reads)) // (len(reads) // len(writes))

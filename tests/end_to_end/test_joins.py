@@ -6,20 +6,11 @@ import numpy as np
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.errors import UnsupportedOperatorError
-from dovetail.compiler.front.onnx.source import SourceModel
-from dovetail.compiler.graph.passes.simplify import simplify
-from dovetail.compiler.targets.vta.layers.activation import plan_activations
-from dovetail.compiler.targets.vta.passes.fuse import fuse
-from dovetail.compiler.targets.vta.passes.own_parts import OwnParts
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
-
-LANES = 16
-"""Lanes of the widest configuration that is tried."""
 
 
 def _fire(net: Network, squeeze: int = 16, expand: int = 32) -> Tensor:
@@ -61,6 +52,11 @@ def _result(net: Network) -> Tensor:
     return net.concat(net.conv(x, 16, (1, 1)), net.conv(x, 20, (1, 1)))
 
 
+def _gaps(net: Network) -> Tensor:
+    x = net.conv(net.input(3, 5, 5), 16)
+    return net.concat(net.conv(x, 10, (1, 1)), net.conv(x, 6, (1, 1)))
+
+
 def _grown(net: Network) -> Tensor:
     """As in detectors: a small image grown and joined with a large one."""
     large = net.conv(net.input(3, 8, 6), 16, pads=(1, 1, 1, 1))
@@ -82,6 +78,7 @@ NETWORKS: dict[str, Callable[[Network], Tensor]] = {
     "nested": _nested,
     "parted": _parted,
     "result": _result,
+    "result with gaps": _gaps,
     "grown": _grown,
     "uneven": _uneven,
     "grown down": lambda net: net.conv(net.resize(net.conv(net.input(3, 5, 6), 16), 3, 1), 4),
@@ -124,12 +121,3 @@ def test_hardware_joins_as_the_simulator_does() -> None:
     for result in results:
         (output,) = result.outputs.values()
         assert np.array_equal(output, reference(model, inputs["x"]))
-
-
-def test_a_result_with_gaps_is_refused_by_name() -> None:
-    net = Network(np.random.default_rng(1))
-    x = net.conv(net.input(3, 5, 5), 16)
-    model = net.model(net.concat(net.conv(x, 10, (1, 1)), net.conv(x, 6, (1, 1))))
-    graph = OwnParts().run(simplify(SourceModel.of(model).to_integer_graph()))
-    with pytest.raises(UnsupportedOperatorError, match=r"the result .* not a multiple of 16"):
-        plan_activations(graph, fuse(graph), LANES)

@@ -64,10 +64,7 @@ def _vector_results(state: MachineState, vector: Vector) -> list[tuple[int, int,
     for high in nest(outer):
         indices = [tuple(a + b for a, b in zip(high, low, strict=True)) for low in nest(inner)]
         for lane in range(TINY.block):
-            elements = [
-                int(words[at(vector.source_address, i, vector.source_stride, depth)][lane])
-                for i in indices
-            ]
+            elements = [int(words[_element(vector, i, depth)][lane]) for i in indices]
             taps = [
                 int(state.tap[at(0, i, vector.tap_stride, TINY.tap_depth)][lane]) for i in indices
             ]
@@ -82,6 +79,15 @@ def _vector_results(state: MachineState, vector: Vector) -> list[tuple[int, int,
             )
             results.append((place, lane, value))
     return results
+
+
+def _element(vector: Vector, index: tuple[int, ...], depth: int) -> int:
+    """Word of the element at ``index``."""
+    pair = vector.fold is Fold.MAC and vector.multiplier is Multiplier.PAIR
+    if pair and index[0] % 2:
+        second = vector.source_address + vector.source_stride[0]
+        return at(second, index, vector.tap_stride, depth)
+    return at(vector.source_address, index, vector.source_stride, depth)
 
 
 def _fold(
@@ -104,6 +110,7 @@ def _fold(
             case Multiplier.IMMEDIATE:
                 factor = vector.m0 if index[0] == 0 else vector.m1
             case Multiplier.PAIR:
+                element += signed(vector.m1 if index[0] % 2 else vector.m0, 9)
                 factor = signed(before, 24) if index[0] % 2 else 0
         total += signed(element, 16) * factor
         before = element

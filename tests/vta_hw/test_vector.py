@@ -92,6 +92,33 @@ def _any_vector(rng: np.random.Generator, operation: Operation, most: int) -> Ve
     )
 
 
+def random_product(rng: np.random.Generator, first: int, second: int) -> Vector:
+    """Words times others, of which three stay while 4 x 5 move; what is added to both."""
+    operation = Operation(
+        (Memory.ACT, Memory.ACC)[rng.integers(0, 2)],
+        Memory.ACC,
+        False,
+        Fold.MAC,
+        Multiplier.PAIR,
+        Finish.NONE,
+    )
+    while True:
+        drawn = random_vector(rng, operation, most=1)
+        moved = replace(
+            drawn,
+            extent=(2, 4, 5, 3, 1),
+            reduction_levels=1,
+            source_stride=(drawn.source_stride[0], 1, 4, 20, 0),
+            tap_stride=(0, 0, 0, 1, 0),
+            destination_stride=(1, 4, 20, 0),
+            m0=first,
+            m1=second,
+        )
+        reads = touched_banks(scratchpad_reads(moved, CONFIG))
+        if not reads & touched_banks(scratchpad_writes(moved, CONFIG)):
+            return moved
+
+
 @cocotb.test()
 async def every_operation(dut: Any) -> None:
     """Each operation, in random order."""
@@ -115,7 +142,9 @@ async def single_elements(dut: Any) -> None:
 
 @cocotb.test()
 async def extreme_values(dut: Any) -> None:
-    """Shifts and limits at the ends of int32, and multipliers at the ends of 24 bits."""
+    """Shifts and limits at the ends of int32, multipliers at the ends of 24 bits, and products of
+    elements that are raised by as much as can be.
+    """
     rng, config = np.random.default_rng(parameters()["seed"]), BUILDS[parameters()["build"]]
     await start_clock(dut)
     words = np.array([-(1 << 31), -(1 << 31) + 1, (1 << 31) - 1, -1, 0, 1, -(1 << 23), 1 << 23])
@@ -131,6 +160,7 @@ async def extreme_values(dut: Any) -> None:
         )
         nest = replace(nest, m0=multiplier or 0, m1=multiplier or 0)
         program.append(replace(nest, source_stride=(1, 1, 0, 0, 0), shift=shift))
+    program += [random_product(rng, *offsets) for offsets in product((-256, -1, 0, 255), repeat=2)]
     await run_units(dut, rng, vector=program, acc=edges, config=config)
 
 

@@ -35,6 +35,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     integer_windows.Upsample2d,
     values.Add,
     values.Lookup,
+    values.Multiply,
     values.Requantize,
     values.Softmax,
     conversions.Dequantize,

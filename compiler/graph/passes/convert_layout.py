@@ -4,7 +4,7 @@
     Transpose(x) that moves no element ->  Reshape(x)
     Reshape(Reshape(x))                ->  Reshape(x)
     Reshape(x) to x's own shape        ->  x
-    f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup
+    f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup of one table
     Add(Transpose(x), Transpose(y))    ->  Transpose(Add(x, y)), of one permutation
 
 The first four remove a node.  The others move a transpose one node nearer to the outputs, where two
@@ -78,7 +78,7 @@ def _sink_below_lookup(rewriter: Rewriter, node: Node) -> str | None:
     before = rewriter.producer(node.inputs[0])
     if not isinstance(node.operator, Lookup) or before is None:
         return None
-    if not isinstance(before.operator, Transpose):
+    if not isinstance(before.operator, Transpose) or rewriter.graph.types[node.inputs[1]].rank > 1:
         return None
     inputs = (before.inputs[0], node.inputs[1])
     inner = rewriter.builder.node(node.operator, inputs, f"{node.output}/table", node.origin)

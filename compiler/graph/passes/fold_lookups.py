@@ -4,7 +4,8 @@
     Lookup(x, identity)                      ->  x
     Lookup(Requantize(x), clip) | Add, alike ->  Requantize(x) with narrower limits
 
-Every rewrite removes a Lookup and none is made besides, so the pass ends.
+Tables are those for all channels alike.  Every rewrite removes a Lookup and none is made besides,
+so the pass ends.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +33,8 @@ class FoldLookups:
 def _table(rewriter: Rewriter, node: Node) -> Array | None:
     if not isinstance(node.operator, Lookup):
         return None
-    return rewriter.graph.constants.get(node.inputs[1])
+    table = rewriter.graph.constants.get(node.inputs[1])
+    return table if table is not None and table.ndim == 1 else None
 
 
 def _drop_identity(rewriter: Rewriter, node: Node) -> str | None:

@@ -3,6 +3,7 @@
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Load, Store
+from dovetail.runtime.accelerator.host_steps import Reshape, Select
 from dovetail.runtime.accelerator.part import (
     AcceleratorPart,
     Blocks,
@@ -15,7 +16,6 @@ from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import Timeline, TimelineEntry
 from dovetail.runtime.tensors import TensorSignature
 
-from ...errors import ModelError
 from ...graph.ir import Graph
 from ...graph.partition import Refusal
 from ...graph.passes.eliminate_dead import EliminateDead
@@ -26,10 +26,10 @@ from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
-from .capabilities import refusal
+from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
-from .layers.activation import Activation
+from .passes.channel_tables import ChannelTables
 from .passes.dense_to_conv import DenseToConv
 from .passes.fuse import Partition, fuse
 from .passes.own_parts import OwnParts
@@ -48,9 +48,10 @@ def compile_accelerated(
     trace: Trace,
     timing: Timing,
 ) -> AcceleratorPart:
-    """Compile a graph of integer operators all of which the accelerator runs, but for a chain of
-    host steps at both ends.
+    """Compile a graph of integer operators all of which the accelerator runs, but for chains of
+    host steps from its inputs to what layers read, and from what they make to its outputs.
 
+    Several chains may begin with one input, or with what one layer makes.
     timing: tells when instructions start and end.
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
     """
@@ -68,7 +69,7 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    own = (ChannelTables(lanes), DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
     graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
     return graph
@@ -105,14 +106,15 @@ def refuse(layers: Graph, lanes: int) -> Refusal | None:
     """Why an accelerator with blocks of ``lanes`` does not run a graph of integer operators; None
     if it does.
     """
-    return refusal(prepare_graph(layers, Trace(CompileOptions()), lanes))
+    cut = cut_graph(prepare_graph(layers, Trace(CompileOptions()), lanes))
+    return cut if isinstance(cut, Refusal) else None
 
 
 def _partition_text(partition: Partition) -> str:
     """What runs where, one line a node of the host or a layer of the accelerator."""
     host = [
-        [f"host {node.origin}: {node.operator}" for node in nodes]
-        for nodes in (partition.prefix, partition.suffix)
+        [f"host {node.origin}: {node.operator}" for chain in chains for node in chain.nodes]
+        for chains in (partition.sources, partition.results)
     ]
     layers = [
         f"layer {number} {layer.name}: {' + '.join(type(n.operator).__name__ for n in layer.nodes)}"
@@ -128,33 +130,14 @@ def _signature(graph: Graph, name: str) -> TensorSignature:
 def _part(
     graph: Graph, partition: Partition, program: CompiledProgram, config: HardwareConfig
 ) -> AcceleratorPart:
-    result = program.result
-    last = [n for n in partition.suffix if n.inputs[0] in partition.aliases]
-    if last:
-        raise ModelError(f"node {last[0].origin!r} reads a tensor that is an alias")
     return AcceleratorPart(
         configuration=config,
         fingerprint=config.fingerprint,
         dram=program.image,
         program_address=program.program_address,
         program_bytes=len(program.instructions) * INSTRUCTION_BYTES,
-        sources=(
-            PartInput(
-                _signature(graph, graph.inputs[0]),
-                host_steps(partition.prefix, graph.inputs[0]),
-                program.input_address,
-                _source_layout(program.source, config),
-            ),
-        ),
-        results=(
-            PartOutput(
-                _signature(graph, graph.outputs[0]),
-                program.output_address,
-                Blocks(result.blocks, result.height, result.width, config.block),
-                graph.types[partition.result].shape,
-                host_steps(partition.suffix, partition.result),
-            ),
-        ),
+        sources=tuple(_input(graph, chain, program, config) for chain in partition.sources),
+        results=tuple(_output(graph, partition, chain, program) for chain in partition.results),
         layers=_layers(partition, program, config),
         layer_of=program.layer_of,
         expected_cycles=program.expected_cycles,
@@ -162,11 +145,49 @@ def _part(
     )
 
 
-def _source_layout(source: Activation, config: HardwareConfig) -> Blocks | Rows:
-    """How the host puts the input into DRAM."""
+def _input(
+    graph: Graph, chain: Chain, program: CompiledProgram, config: HardwareConfig
+) -> PartInput:
+    """How the host makes a source of an input, and puts it into DRAM."""
+    source, shape = program.activations[chain.last], graph.types[chain.last].shape
+    layout: Blocks | Rows
     if source.image is None:
-        return Blocks(source.blocks, source.height, source.width, config.block)
-    return Rows(source.image.rows, source.image.pitch, source.image.transposed)
+        layout = Blocks(source.blocks, source.height, source.width, config.block)
+    else:
+        layout = Rows(source.image.rows, source.image.pitch, source.image.transposed)
+    steps = host_steps(chain.nodes)
+    if _image_shape(shape) != shape:
+        steps = (*steps, Reshape(_image_shape(shape)))
+    return PartInput(_signature(graph, chain.first), steps, program.addresses[chain.last], layout)
+
+
+def _output(
+    graph: Graph, partition: Partition, chain: Chain, program: CompiledProgram
+) -> PartOutput:
+    """Where a result, or what it is part of, lies in DRAM, and how the host makes an output of it.
+
+    Of what it is part of, the blocks that it lies in.
+    """
+    view, shape = partition.view(chain.first), graph.types[chain.first].shape
+    whole, image = program.activations[view.whole], _image_shape(shape)
+    _, height, width, channels = (1, 1, *image) if len(image) == 2 else image
+    places = whole.channel_places[view.channel : view.channel + channels]
+    first, last = int(places[0]) // whole.lanes, int(places[-1]) // whole.lanes
+    layout = Blocks(last + 1 - first, *whole.full_size, whole.lanes)
+    lanes = tuple(int(place) - first * whole.lanes for place in places)
+    steps = host_steps(chain.nodes)
+    if image != shape:
+        steps = (Reshape(shape), *steps)
+    if (height, width) != whole.full_size or lanes != tuple(range(channels)):
+        image = (1, *whole.full_size, layout.blocks * whole.lanes)
+        steps = (Select(view.start, view.steps, (height, width), lanes), *steps)
+    address = program.addresses[whole.name] + first * layout.size // layout.blocks
+    return PartOutput(_signature(graph, chain.last), address, layout, image, steps)
+
+
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``shape`` of an image as [1, H, W, C] or [1, C]."""
+    return shape if len(shape) in (2, 4) else (1, shape[-1])
 
 
 def _layers(

@@ -1,18 +1,26 @@
 """What the accelerator runs of a graph of integer operators, and why not, node by node."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ...dtypes import DType
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.products import Conv2d
 from ...graph.operators.integer.values import Add, Lookup, Requantize, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ...graph.operators.movement import Reshape, Transpose
+from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 
-__all__ = ["ON_ACCELERATOR", "ON_HOST", "image_size", "keeps_places", "layer_range", "refusal"]
+__all__ = [
+    "ON_ACCELERATOR",
+    "ON_HOST",
+    "RUNS_ON_HOST",
+    "image_size",
+    "is_alias",
+    "node_refusals",
+]
 
 ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 """Operators that layers are made of."""
@@ -20,44 +28,119 @@ ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d,
 ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 """Operators that the host runs before the first layer and after the last."""
 
+RUNS_ON_HOST = "runs on the host"
+"""The reason given for a node with one of these."""
 
-def refusal(graph: Graph) -> Refusal | None:
-    """Why the accelerator does not run a graph that ``prepare_graph`` made; None if it does.
+JOINS = (Add, Assemble, Concatenate)
+"""Operators whose operands are all activations."""
 
-    It runs a chain of host operators, layers, and a chain again, from one input to one output.
+
+def node_refusals(graph: Graph) -> Mapping[int, Refusal]:
+    """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
+    in its memory already; by the node's number in a graph that ``prepare_graph`` made.
+
+    Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     """
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        return Refusal(
-            f"the model has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; "
-            "the accelerator runs models with one of each"
-        )
-    places = layer_range(graph)
-    if not places:
-        return Refusal("no node of the model runs on the accelerator")
-    before, layers = graph.nodes[: places.start], graph.nodes[places.start : places.stop]
-    after = graph.nodes[places.stop :]
-    source = next(name for name in layers[0].inputs if name not in graph.constants)
+    makers = {name: node for node in graph.nodes for name in node.outputs}
+    readers: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            readers.setdefault(name, []).append(node)
+    found = ((n, _reason(graph, node, makers, readers)) for n, node in enumerate(graph.nodes))
+    return {n: Refusal(reason, graph.nodes[n].origin) for n, reason in found if reason}
+
+
+def _reason(
+    graph: Graph,
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, Sequence[Node]],
+) -> str | None:
+    """Why the accelerator does not run ``node``; None if it does."""
+    operator = node.operator
+    if _is_between(graph, node, makers, readers):
+        return None
+    if isinstance(operator, Conv2d) and not _requantizes(node.output, graph, readers):
+        return f"node {node.origin!r}: its int32 result must be requantised, by one node"
+    if isinstance(operator, Requantize) and not _sums(node, makers):
+        return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
+    if not _is_for_accelerator(graph, node):
+        if isinstance(operator, ON_HOST):
+            return RUNS_ON_HOST
+        return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
+    if isinstance(operator, JOINS):
+        for name in node.inputs:
+            if name in graph.constants:
+                return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
+    for name in (*node.inputs[:1], node.output):
+        kind = graph.types[name]
+        if image_size(kind.shape) is None:
+            return (
+                f"node {node.origin!r}: tensor {name!r} is {kind}; required int8[1, H, W, C] or "
+                "int8[1, C]: the accelerator runs one image at a time"
+            )
+    return None
+
+
+def _is_between(
+    graph: Graph, node: Node, makers: Mapping[str, Node], readers: Mapping[str, Sequence[Node]]
+) -> bool:
+    """Whether ``node`` reshapes sums of a convolution on their way to be requantised."""
+    if not isinstance(node.operator, Reshape) or not _keeps_places(graph, node):
+        return False
+    maker = makers.get(node.inputs[0])
     return (
-        next((found for node in layers if (found := _node_refusal(graph, node))), None)
-        or _beside(graph, layers, source)
-        or _chain(before, graph.inputs[0])
-        or _chain(after, layers[-1].output)
+        maker is not None
+        and isinstance(maker.operator, Conv2d)
+        and _requantizes(node.inputs[0], graph, readers)
     )
 
 
-def layer_range(graph: Graph) -> range:
-    """From the first to the last node that is for the accelerator."""
-    places = [
-        place
-        for place, node in enumerate(graph.nodes)
-        if isinstance(node.operator, (*ON_ACCELERATOR, Assemble))
-        or is_channel_concatenation(node, graph.types[node.output])
-    ]
-    return range(places[0], places[-1] + 1) if places else range(0)
+def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]]) -> bool:
+    """Whether one node alone reads ``sums`` and requantises them, perhaps after a Reshape."""
+    for _ in range(2):
+        if sums in graph.outputs or len(readers.get(sums, ())) != 1:
+            return False
+        (reader,) = readers[sums]
+        if not isinstance(reader.operator, Reshape):
+            return isinstance(reader.operator, Requantize)
+        sums = reader.output
+    return False
 
 
-def keeps_places(graph: Graph, node: Node) -> bool:
-    """Whether every element keeps its row, column and channel: only 1s are added or dropped."""
+def _sums(node: Node, makers: Mapping[str, Node]) -> bool:
+    """Whether a convolution makes what ``node`` reads, perhaps with a Reshape between."""
+    maker = makers.get(node.inputs[0])
+    if maker is not None and isinstance(maker.operator, Reshape):
+        maker = makers.get(maker.inputs[0])
+    return maker is not None and isinstance(maker.operator, Conv2d)
+
+
+def _is_for_accelerator(graph: Graph, node: Node) -> bool:
+    """Whether ``node`` is of a kind that the accelerator has."""
+    before, after = graph.types[node.inputs[0]], graph.types[node.output]
+    if isinstance(node.operator, (Conv2d, Requantize)):
+        return True
+    if {before.dtype, after.dtype} != {DType.INT8}:
+        return False
+    return (
+        isinstance(node.operator, (*ON_ACCELERATOR, Assemble))
+        or is_alias(graph, node)
+        or is_channel_concatenation(node, after)
+        or is_channel_slice(node, before)
+    )
+
+
+def is_alias(graph: Graph, node: Node) -> bool:
+    """Whether every byte keeps its row, column and channel: only 1s are added or dropped."""
+    return (
+        isinstance(node.operator, Reshape)
+        and graph.types[node.output].dtype is DType.INT8
+        and _keeps_places(graph, node)
+    )
+
+
+def _keeps_places(graph: Graph, node: Node) -> bool:
     before, after = (image_size(graph.types[name].shape) for name in (node.inputs[0], node.output))
     return before is not None and before == after
 
@@ -69,66 +152,4 @@ def image_size(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
             return height, width, channels
         case (*ones, channels) if all(size == 1 for size in ones):
             return 1, 1, channels
-    return None
-
-
-def _node_refusal(graph: Graph, node: Node) -> Refusal | None:
-    """The refusal of a node between the first layer and the last."""
-    operator = node.operator
-    if isinstance(operator, Conv2d) and not _is_requantized(graph, node):
-        return Refusal(
-            f"node {node.origin!r}: its int32 result must be requantised, by one node", node.origin
-        )
-    view = (
-        isinstance(operator, (*ON_ACCELERATOR, Assemble))
-        or (isinstance(operator, Reshape) and keeps_places(graph, node))
-        or is_channel_concatenation(node, graph.types[node.output])
-        or is_channel_slice(node, graph.types[node.inputs[0]])
-    )
-    if view:
-        return None
-    return Refusal(
-        f"node {node.origin!r}: {type(operator).__name__} between layers cannot run on the "
-        "accelerator; only the first and last nodes of a model run on the host",
-        node.origin,
-    )
-
-
-def _is_requantized(graph: Graph, node: Node) -> bool:
-    """Whether one node requantises a sum, perhaps after a Reshape."""
-    readers = graph.consumers(node.output)
-    if len(readers) == 1 and isinstance(readers[0].operator, Reshape):
-        readers = graph.consumers(readers[0].output)
-    return len(readers) == 1 and isinstance(readers[0].operator, Requantize)
-
-
-def _beside(graph: Graph, layers: Sequence[Node], source: str) -> Refusal | None:
-    """The refusal of a layer that reads another tensor of the host's than ``source``."""
-    computed = {source, *graph.constants}
-    for node in layers:
-        for name in node.inputs:
-            if name not in computed:
-                return Refusal(
-                    f"node {node.origin!r} reads {name!r}, which the host computes beside "
-                    f"{source!r}",
-                    node.origin,
-                )
-        computed.update(node.outputs)
-    return None
-
-
-def _chain(nodes: Sequence[Node], first: str) -> Refusal | None:
-    """The refusal of host nodes that are not a chain from ``first`` on, or that the host lacks."""
-    current = first
-    for node in nodes:
-        if node.inputs[0] != current:
-            return Refusal(
-                f"node {node.origin!r}: the host runs one chain of nodes; this one reads "
-                f"{node.inputs[0]!r}",
-                node.origin,
-            )
-        if not isinstance(node.operator, ON_HOST):
-            name = type(node.operator).__name__
-            return Refusal(f"node {node.origin!r}: {name} has no host step", node.origin)
-        current = node.output
     return None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
     distinct,
+    element_words,
     results_written,
     scratchpad_reads,
     scratchpad_writes,
@@ -82,7 +83,7 @@ def _reads_own_result(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a result lands on a word that a later result of the same instruction is made from."""
     if vector.source is not vector.destination:
         return False
-    read = scratchpad_reads(vector, config)[0].addresses
+    read = element_words(vector, config)
     results = np.flatnonzero(results_written(vector))
     count = len(results_written(vector))
     last_read = np.full(config.depth(vector.source), -1)

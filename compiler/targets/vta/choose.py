@@ -118,13 +118,16 @@ class Chooser:
         self,
         layers: Sequence[LoweredLayer],
         items: Sequence[Item],
+        results: frozenset[str],
         config: HardwareConfig,
         overlap: Overlap,
         *,
         edges: bool,
         sizes: SizeCache,
     ) -> None:
-        """``edges``: count the time between two layers in which one waits for the other's data.
+        """``results``: names of the activations that are stored in any case.
+
+        edges: count the time between two layers in which one waits for the other's data.
 
         sizes: of cascades tried, for all choosers of the same layers.
         """
@@ -134,7 +137,7 @@ class Chooser:
         self._stripes = [stripes_of(layer, config) for layer in layers]
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
-        self._result = layers[-1].output.name
+        self._results = results
         self._late = [
             _late(layers, number) if edges else frozenset() for number in range(len(layers))
         ]
@@ -319,7 +322,9 @@ class Chooser:
     def _sized(
         self, first: int, last: int, group: Sequence[Stripes], gone: frozenset[str]
     ) -> list[Sized]:
-        stored = frozenset(name for name in gone if self._last[name] > last or name == self._result)
+        stored = frozenset(
+            name for name in gone if self._last[name] > last or name in self._results
+        )
         key = first, last, gone, stored
         if key not in self._sizes:
             streamed = {name: name in stored for name in gone}

@@ -32,7 +32,7 @@ from .operations import Builder
 from .order import Ordered, order
 from .passes.fuse import Partition
 from .place import NoRoomError
-from .plan import Plan, Planner
+from .plan import Ends, Plan, Planner
 from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
 from .postpone import postponed
 from .record import record
@@ -64,18 +64,16 @@ MOST_ROUNDS, ROUND_OPERATIONS = 40, 30_000
 class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 
-    image: constants and program; the input's and result's places are zeros.  layer_of: for each
-    instruction, the number of its layer.  expected: its first and last cycle.
-    memories: where instructions put what.
+    image: constants and program; the places of inputs and results are zeros.  addresses: of the
+    activations that are in DRAM.  layer_of: for each instruction, the number of its layer.
+    expected: its first and last cycle.  memories: where instructions put what.
     """
 
     instructions: tuple[Instruction, ...]
     image: bytes
     program_address: int
-    input_address: int
-    source: Activation
-    output_address: int
-    result: Activation
+    activations: Mapping[str, Activation]
+    addresses: Mapping[str, int]
     layers: tuple[LoweredLayer, ...]
     schedules: tuple[Schedule, ...]
     layer_of: tuple[int, ...]
@@ -111,15 +109,14 @@ def compile_partition(
     if checked:
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
-    source, result = activations[partition.source], activations[partition.result]
-    planner = Planner(layers, source, config, overlap)
-    key = "" if plans is None else plan_key(layers, config, overlap)
+    sources = tuple(activations[chain.last] for chain in partition.sources)
+    planner = Planner(layers, Ends(sources, partition.result_roots), config, overlap)
+    key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:
-        names = partition.source, partition.result
         plan = recorded_plan(planner, plans[key])
-        draft = _draft(planner, plan, activations, names, overlap, timing)
+        draft = _draft(planner, plan, activations, overlap, timing)
     else:
-        draft = _fastest(planner, activations, partition, overlap, timing)
+        draft = _fastest(planner, activations, overlap, timing)
     if overlap is Overlap.LAYERS:
         draft = _with_loads_postponed(draft, config, timing)
     if plans is not None and key not in plans:
@@ -143,10 +140,8 @@ def compile_partition(
         program,
         image.ljust(dram.size, b"\0"),
         draft.program_address,
-        addresses[source.name],
-        source,
-        addresses[result.name],
-        result,
+        activations,
+        addresses,
         layers,
         schedules,
         layer_of,
@@ -194,7 +189,6 @@ def _whole(expected: Iterable[tuple[int, int]]) -> int:
 def _fastest(
     planner: Planner,
     activations: Mapping[str, Activation],
-    partition: Partition,
     overlap: Overlap,
     timing: Timing,
 ) -> _Draft:
@@ -203,8 +197,7 @@ def _fastest(
     They differ in what the planner counts: perhaps the waits between layers, and, where DRAM is
     busy, what is moved.
     """
-    names = partition.source, partition.result
-    best = _draft(planner, planner.best(), activations, names, overlap, timing)
+    best = _draft(planner, planner.best(), activations, overlap, timing)
     count = len(best.builder.operations)
     if overlap is not Overlap.LAYERS:
         return best
@@ -217,7 +210,7 @@ def _fastest(
     for plan in plans:
         if all(plan.places != other.places or plan.choices != other.choices for other in seen):
             seen.append(plan)
-            other = _draft(planner, plan, activations, names, overlap, timing)
+            other = _draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
     return _refined(best, planner, activations, names, timing)
 
@@ -278,35 +271,19 @@ def _draft(
     planner: Planner,
     plan: Plan,
     activations: Mapping[str, Activation],
-    names: tuple[str, str],
     overlap: Overlap,
     timing: Timing,
 ) -> _Draft:
-    """names: of the network's input and result."""
-    config, layers = planner.config, planner.layers
+    config, ends = planner.config, planner.ends
     require_size(plan.layers, config)
-    source, result = (activations[name] for name in names)
     dram = DramMap(config)
+    given = [x.name for x in ends.sources]
     addresses = {
         name: _reserve(dram, activations[name], config)
-        for name in (source.name, result.name, *sorted(plan.streamed - {source.name, result.name}))
+        for name in dict.fromkeys((*given, *sorted(ends.results), *sorted(plan.streamed)))
     }
     builder = Builder(config, plan, dram, addresses, planner.schedules)
-    if source.name not in plan.streamed:
-        builder.load_input(source, addresses[source.name])
-    number = 0
-    while number < len(layers):
-        if number in plan.cascades:
-            builder.add_cascade(plan.cascades[number], layers)
-            number += len(plan.cascades[number].layers)
-        elif number in plan.blockwise:
-            builder.add_blockwise(plan.blockwise[number], layers)
-            number += GROUP
-        else:
-            builder.add_layer(number, layers[number])
-            number += 1
-    if result.name not in plan.streamed:
-        builder.store_output(result, addresses[result.name], len(layers) - 1)
+    _add_layers(builder, planner, activations)
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
     ordered = _ordered(operations, masked, builder.in_order, config, overlap)
@@ -320,6 +297,33 @@ def _draft(
     code = program_to_bytes(program)
     expected = expected_cycles(timing, code, config, address)
     return _Draft(plan, addresses, builder, places, before, plain, program, address, code, expected)
+
+
+def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Activation]) -> None:
+    """Append the operations of all layers, what is loaded before and stored after each included."""
+    plan, layers, ends = builder.plan, planner.layers, planner.ends
+    begins = {item.activation.name: item.first + 1 for item in planner.items}
+    loaded = [x for x in ends.sources if x.name in begins.keys() - plan.streamed]
+    makers = {layer.output.name: number for number, layer in enumerate(layers)}
+    stored = sorted(makers.keys() & ends.results - plan.streamed, key=makers.__getitem__)
+    number = 0
+    while number < len(layers):
+        cascade = plan.cascades.get(number)
+        count = len(cascade.layers) if cascade else GROUP if number in plan.blockwise else 1
+        members = range(number, number + count)
+        for source in loaded:
+            if begins[source.name] in members:
+                builder.load_input(source, begins[source.name])
+        if cascade:
+            builder.add_cascade(cascade, layers)
+        elif number in plan.blockwise:
+            builder.add_blockwise(plan.blockwise[number], layers)
+        else:
+            builder.add_layer(number, layers[number])
+        for name in stored:
+            if makers[name] in members:
+                builder.store_output(activations[name], makers[name])
+        number += count
 
 
 def _with_loads_postponed(draft: _Draft, config: HardwareConfig, timing: Timing) -> _Draft:

@@ -14,21 +14,12 @@ from ...graph.operators.movement import Reshape, Transpose
 __all__ = ["host_steps"]
 
 
-def host_steps(nodes: Sequence[Node], first: str) -> tuple[HostStep, ...]:
-    """The steps of a chain of nodes that begins with tensor ``first``.
+def host_steps(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
+    """The steps of a chain of nodes.
 
-    Raises UnsupportedOperatorError when the nodes are no chain, or one has no step.
+    Raises UnsupportedOperatorError when one has no step.
     """
-    found, current = [], first
-    for node in nodes:
-        if node.inputs[0] != current:
-            raise UnsupportedOperatorError(
-                f"node {node.origin!r}: the host runs one chain of nodes; "
-                f"this one reads {node.inputs[0]!r}"
-            )
-        found.append(_step(node))
-        current = node.output
-    return tuple(found)
+    return tuple(_step(node) for node in nodes)
 
 
 def _step(node: Node) -> HostStep:

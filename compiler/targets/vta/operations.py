@@ -56,13 +56,14 @@ class Builder:
         self._loader = ConstantLoader(config, dram)
         self._tiles = 0
 
-    def load_input(self, source: Activation, address: int) -> None:
-        """Append what loads the model's input from ``address`` in DRAM."""
-        self._add_all(input_loads(source, self.plan.places[source.name], address, self.config), 0)
+    def load_input(self, source: Activation, layer: int) -> None:
+        """Append what loads an input, which ``layer`` is the first to read."""
+        place, address = self.plan.places[source.name], self.dram_places[source.name]
+        self._add_all(input_loads(source, place, address, self.config), layer)
 
-    def store_output(self, result: Activation, address: int, layer: int) -> None:
-        """Append what stores the model's result to ``address`` in DRAM."""
-        place = self.plan.places[result.name]
+    def store_output(self, result: Activation, layer: int) -> None:
+        """Append what stores a result, which ``layer`` is the last to write."""
+        place, address = self.plan.places[result.name], self.dram_places[result.name]
         self._add(result_store(result, place, address, self.config), layer)
 
     def add_layer(self, number: int, layer: LoweredLayer) -> None:

@@ -69,8 +69,10 @@ class _Place:
         return set(range(self.start // size, (self.end - 1) // size + 1))
 
 
-def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list[Item]:
-    """Every activation, living from the layer that makes it to the last that reads it."""
+def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activation]) -> list[Item]:
+    """Every activation, living from the layer that makes it to the last that reads it; of
+    ``sources``, those that layers read, from the layer before the first that does.
+    """
     readers: dict[str, set[tuple[int, Unit]]] = {}
     for number, layer in enumerate(layers):
         for activation in layer.inputs:
@@ -81,7 +83,9 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
             }
             entry = readers.setdefault(activation.name, set())
             entry |= {(number, unit) for unit in units or {Unit.VECTOR}}
-    made: list[tuple[Activation, int]] = [(source, -1)]
+    given = [each for each in sources if each.name in readers]
+    begins = {each.name: min(n for n, _ in readers[each.name]) - 1 for each in given}
+    made = [(each, begins[each.name]) for each in given]
     for number, layer in enumerate(layers):
         # Of the layers that make parts of an activation, the first counts.
         if all(other.name != layer.output.name for other, _ in made):
@@ -97,7 +101,7 @@ def activation_items(layers: Sequence[LoweredLayer], source: Activation) -> list
             ends.get(activation.name, first),
             frozenset(readers.get(activation.name, ())),
             activation.words,
-            frozenset({(first, Unit.LOAD if first < 0 else Unit.VECTOR)}),
+            frozenset({(first, Unit.LOAD if activation.name in begins else Unit.VECTOR)}),
         )
         for activation, first in made
     ]

@@ -19,10 +19,21 @@ from .place import Item, NoRoomError, activation_items, place
 from .schedules import Schedules
 from .stream import StreamedLayer, Tile
 
-__all__ = ["Plan", "Planner", "plan_layers"]
+__all__ = ["Ends", "Plan", "Planner", "plan_layers"]
 
 SMALL = 32
 """Activations of less than this part of ACT stay there unless they do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What a program begins and ends with.
+
+    sources: activations that are in DRAM before it.  results: names of those that are after it.
+    """
+
+    sources: tuple[Activation, ...]
+    results: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,7 @@ class Plan:
 
 def plan_layers(
     layers: Sequence[LoweredLayer],
-    source: Activation,
+    ends: Ends,
     config: HardwareConfig,
     overlap: Overlap = Overlap.LAYERS,
 ) -> Plan:
@@ -82,7 +93,7 @@ def plan_layers(
 
     Raises DoesNotFitError, naming the layer, when one does not fit even so.
     """
-    return Planner(layers, source, config, overlap).best()
+    return Planner(layers, ends, config, overlap).best()
 
 
 def _with_largest(
@@ -107,16 +118,18 @@ class Planner:
     def __init__(
         self,
         layers: Sequence[LoweredLayer],
-        source: Activation,
+        ends: Ends,
         config: HardwareConfig,
         overlap: Overlap = Overlap.LAYERS,
     ) -> None:
-        self.items = activation_items(layers, source)
-        self.layers, self.config, self.overlap = layers, config, overlap
+        self.items = activation_items(layers, ends.sources)
+        self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
         sizes: SizeCache = {}
         self.choosers = {
-            edges: Chooser(layers, self.items, config, overlap, edges=edges, sizes=sizes)
+            edges: Chooser(
+                layers, self.items, ends.results, config, overlap, edges=edges, sizes=sizes
+            )
             for edges in (False, True)
         }
         self.chooser = self.choosers[False]

@@ -21,7 +21,7 @@ from ...options import Overlap
 from .choose import Choice
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
-from .plan import Plan, Planner
+from .plan import Ends, Plan, Planner
 from .schedules import COARSE
 from .stream import Tile
 from .strips import Sized
@@ -33,9 +33,12 @@ PlanRecords = MutableMapping[str, PlanRecord]
 """By ``plan_key``."""
 
 
-def plan_key(layers: Sequence[LoweredLayer], config: HardwareConfig, overlap: Overlap) -> str:
-    """The same for the same layers on the same configuration."""
-    digest = hashlib.sha256(f"{config!r} {overlap.value}".encode())
+def plan_key(
+    layers: Sequence[LoweredLayer], ends: Ends, config: HardwareConfig, overlap: Overlap
+) -> str:
+    """The same for the same layers and results on the same configuration."""
+    results = ",".join(sorted(ends.results))
+    digest = hashlib.sha256(f"{config!r} {overlap.value} {results}".encode())
     for layer in layers:
         digest.update(to_text(layer.function).encode())
     return digest.hexdigest()[:32]

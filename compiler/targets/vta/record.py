@@ -59,8 +59,7 @@ def record(
         for number, layer in enumerate(partition.layers)
         for addend in (False, True)
     }
-    names = (partition.source, *partition.views, *(layer.output for layer in partition.layers))
-    held = {name: name for name in dict.fromkeys((*names, *(partition.root(n) for n in names)))}
+    held = {name: name for name in activations}
     held |= {made[n, True]: made[n, False] for n in range(len(partition.layers))}
     tensors = {
         name: _place(name, graph.types[name].shape, name != whole, activations[whole], addresses)

@@ -7,6 +7,8 @@ a node only moves, pools or joins have one scale: they form a group.
 from dataclasses import dataclass
 from enum import Enum, auto
 
+import numpy as np
+
 from ..node import OnnxNode
 from .model import FloatModel
 
@@ -22,6 +24,8 @@ class Role(Enum):
     """Products summed in int32 and requantised."""
     SUM = auto()
     """Residual sum of two tensors."""
+    PRODUCT = auto()
+    """Product of two tensors, one perhaps repeated to the shape of the other."""
     AVERAGE = auto()
     """Average over windows."""
     FUNCTION = auto()
@@ -120,6 +124,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             return None, "its right side is not a constant matrix"
         case "Add" if any(constant) or shapes[node.inputs[0]] != shapes[node.inputs[1]]:
             return None, "required two tensors of equal shape"
+        case "Mul" if any(constant) or not _repeats(*(shapes[name] for name in node.inputs)):
+            return None, "required two tensors, one of which is repeated to the other's shape"
         case "Clip" | "Pad" | "Reshape" | "Resize" | "Slice" | "Squeeze" | "Unsqueeze" if not all(
             constant[1:]
         ):
@@ -144,6 +150,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             return Role.SOFTMAX, ""
         case "Add":
             return Role.SUM, ""
+        case "Mul":
+            return Role.PRODUCT, ""
         case kind if kind in CONTRACTIONS:
             return Role.CONTRACTION, ""
         case kind if kind in AVERAGES:
@@ -153,6 +161,10 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
         case kind if kind in PASSES:
             return Role.PASS, ""
     return None, "there is no integer operator for it"
+
+
+def _repeats(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return len(a) == len(b) and np.broadcast_shapes(a, b) in (a, b)
 
 
 def _axes(model: FloatModel, node: OnnxNode) -> tuple[int, ...]:
@@ -171,7 +183,7 @@ def _clips(model: FloatModel, roles: dict[str, Role]) -> dict[str, OnnxNode]:
     for node in model.nodes:
         out = node.outputs[0]
         reader = model.only_reader(out)
-        summed = roles.get(out) in (Role.CONTRACTION, Role.SUM)
+        summed = roles.get(out) in (Role.CONTRACTION, Role.SUM, Role.PRODUCT)
         if summed and reader is not None and reader.kind in CLIPS and reader.outputs[0] in roles:
             found[out] = reader
     return found

@@ -1,4 +1,4 @@
-"""Element by element on integers: requantisation, residual sums, tables; and softmax of rows."""
+"""Element by element on integers: requantisation, sums, products, tables; and softmax of rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ...types import TensorType
 from ..protocol import Array, Fusion, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes, require_exactly
 
-__all__ = ["Add", "Lookup", "Requantize", "Softmax"]
+__all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,60 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiply:
+    """``clip(rint(float32(float32((a - za) * (b - zb)) * ratio) + zero_point), low, high)``.
+
+    a: int8, b: int8 of as many dimensions, each that of ``a`` or 1.  The sum with the zero point is
+    rounded to float32 before ``rint``.  unsigned: as of ``Add``.
+    Source: ONNX Runtime's QLinearMul on x86-64; equal on all 65,536 pairs for each of 350 sets of
+    random parameters, 143 of them chosen so that other orders of rounding differ.
+    """
+
+    ratio: float
+    a_zero_point: int
+    b_zero_point: int
+    zero_point: int
+    low: int
+    high: int
+    unsigned: bool = False
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        check(self, isfinite(self.ratio) and self.ratio > 0, "a finite ratio above 0")
+        for zero_point in (self.a_zero_point, self.b_zero_point, self.zero_point):
+            check(self, is_int8(zero_point), "zero points in -128..127")
+        check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError when the second operand is not repeated to the shape of the first."""
+        require_inputs(self, inputs, 2)
+        x, other = inputs
+        require_bytes(self, x)
+        require_bytes(self, other)
+        fits = x.rank == other.rank and all(
+            size in (1, whole) for size, whole in zip(other.shape, x.shape, strict=True)
+        )
+        require(self, fits, other, f"{x}, or 1 in the place of some of its sizes")
+        return (x,)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The product is exact; each further step is in float32."""
+        a, b = (
+            each.astype(np.int32) - zero_point
+            for each, zero_point in zip(inputs, (self.a_zero_point, self.b_zero_point), strict=True)
+        )
+        shift = 128 if self.unsigned else 0
+        total = (a * b).astype(F32) * F32(self.ratio) + F32(self.zero_point + shift)
+        return (np.clip(np.rint(total) - shift, self.low, self.high).astype(np.int8),)
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
-    """``table[x + 128]``: x int8, table int8[256] to int8."""
+    """``table[x + 128]``: x int8, table int8[256] to int8.
+
+    With a table int8[C, 256] the channels of x, int8[..., C], have a row each.
+    """
 
     fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
@@ -109,13 +161,15 @@ class Lookup:
         require_inputs(self, inputs, 2)
         x, table = inputs
         require_bytes(self, x)
-        require_exactly(self, table, TensorType((256,), DType.INT8))
+        rows = x.shape[-1:] if table.rank == 2 else ()
+        require_exactly(self, table, TensorType((*rows, 256), DType.INT8))
         return (x,)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """By indexing the table."""
         x, table = inputs
-        return (table[x.astype(np.int16) + 128],)
+        places = x.astype(np.int16) + 128
+        return (table[places] if table.ndim == 1 else table[np.arange(len(table)), places],)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....dtypes import DType
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
 from .contractions import with_bias
+from .functions import is_common, recognise_function
 from .layouts import model_shape
-from .quantize import code_points
 from .state import State, UnrecognisedError
 from .values import (
     Accumulated,
-    Array,
     Foreign,
-    Function,
+    Integer,
+    Multiplied,
     Real,
     RealConstant,
     Sum,
@@ -28,6 +27,10 @@ from .windows import divided
 __all__ = ["recognise_elementwise"]
 
 
+Clipped = Accumulated | Sum | Multiplied
+"""What is clipped before it is quantised."""
+
+
 def recognise_elementwise(state: State, node: Node) -> Value:
     """Any element-wise operator, as far as one of the forms above is what it computes."""
     values = [state.values.get(name) for name in node.inputs]
@@ -38,20 +41,24 @@ def recognise_elementwise(state: State, node: Node) -> Value:
     for value in values:
         if isinstance(value, Foreign):
             raise UnrecognisedError(value.reason)
-    return _function(state, node)
+    return recognise_function(state, node)
 
 
 def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
-    """A sum, a clip or a mean; None for all else."""
+    """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
     a, b = state.values.get(left), state.values.get(right)
     if isinstance(a, Real) and isinstance(b, Real) and function is BinaryFunction.ADD:
-        return _sum(state, a, b)
+        return None if is_common(state, a.tensor, b.tensor) else _sum(state, a, b)
+    if function is BinaryFunction.MUL:
+        found = _product(state, node, a, b)
+        if found is not None:
+            return found
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):
         return divided(state, a, state.constant(right, "the number of elements"), node.origin)
-    if isinstance(b, Accumulated | Sum):
+    if isinstance(b, Clipped):
         a, b, left, right = b, a, right, left
-    if not isinstance(a, Accumulated | Sum):
+    if not isinstance(a, Clipped):
         return None
     if function in (BinaryFunction.MAX, BinaryFunction.MIN):
         limit = state.array(right)
@@ -65,11 +72,11 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         f"{function.value} of the result of node {a.origin!r} and another; required that it is "
         "quantised first"
         if isinstance(a, Accumulated)
-        else f"{function.value} of a sum; required that it is quantised first"
+        else f"{function.value} of a sum or product; required that it is quantised first"
     )
 
 
-def _clipped(value: Accumulated | Sum, function: BinaryFunction, limit: float) -> Accumulated | Sum:
+def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:
     """The later of two limits holds where they contradict each other."""
     pick = max if function is BinaryFunction.MAX else min
     return replace(value, low=pick(value.low, limit), high=pick(value.high, limit))
@@ -84,34 +91,43 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
     return Sum(a, b)
 
 
-def _function(state: State, node: Node) -> Function:
-    """What the operator gives for each of the 256 values of the one tensor it reads."""
-    real: Real | None = None
-    operands: list[Array] = []
-    for name in node.inputs:
-        constant = state.array(name)
-        if constant is not None:
-            if constant.size != 1:
-                raise UnrecognisedError(
-                    f"{name!r} is a constant of shape {list(constant.shape)}; required one number"
-                )
-            operands.append(constant.reshape(()))
-            continue
-        value = state.value(name)
-        own = Function(value, code_points(value)) if isinstance(value, Real) else value
-        if not isinstance(own, Function):
-            raise UnrecognisedError(
-                f"its input {name!r} is not quantised; required a convolution, a matrix product, "
-                "a sum, or QuantizeLinear and DequantizeLinear in front of it"
-            )
-        if real is not None and own.real != real:
-            raise UnrecognisedError("required functions of one dequantised int8 tensor")
-        real = own.real
-        operands.append(own.values)
-    assert real is not None
-    if state.source.types[node.output].shape != model_shape(state.builder, real.tensor):
-        raise UnrecognisedError("a constant of more dimensions than the tensor; required at most")
-    (values,) = node.operator.evaluate(operands)
-    if values.dtype not in (DType.FLOAT32.numpy, np.bool_):
-        raise UnrecognisedError(f"gives {values.dtype}; required float32")
-    return Function(real, values)
+def _product(state: State, node: Node, a: Value | None, b: Value | None) -> Multiplied | None:
+    """The product of a tensor with another, or with a constant of several numbers; None for else.
+
+    The smaller one is repeated to the shape of the other.
+    """
+    if isinstance(a, RealConstant):
+        a, b = b, a
+    if not isinstance(a, Real):
+        return None
+    if isinstance(b, RealConstant) and b.values.size > 1 and b.scales.size == 1:
+        b = _stored(state, node, b, a.tensor)
+    if not isinstance(b, Real) or is_common(state, a.tensor, b.tensor):
+        return None
+    shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
+    if np.prod(shapes[0]) < np.prod(shapes[1]):
+        a, b, shapes = b, a, shapes[::-1]
+    whole, part = shapes
+    if len(whole) != len(part) or any(
+        size not in (1, of) for size, of in zip(part, whole, strict=True)
+    ):
+        raise UnrecognisedError(
+            f"multiplies shapes {list(whole)} and {list(part)}; required one that is repeated to "
+            "the other"
+        )
+    return Multiplied(a, b)
+
+
+def _stored(state: State, node: Node, constant: RealConstant, beside: Integer) -> Real:
+    """A constant as a tensor of the new graph, in the order of dimensions of ``beside``."""
+    values, zero_point = constant.values, int(constant.zero_points[0])
+    unsigned = values.dtype == np.uint8
+    if unsigned:
+        values, zero_point = (values ^ np.uint8(128)).view(np.int8), zero_point - 128
+    rank = len(beside.permutation)
+    if values.dtype != np.int8 or values.ndim > rank:
+        raise UnrecognisedError(f"a factor of {values.dtype}{list(values.shape)}; required bytes")
+    values = values.reshape((1,) * (rank - values.ndim) + values.shape)
+    stored = np.ascontiguousarray(values.transpose(beside.permutation))
+    name = state.builder.constant(f"{node.output}/factor", stored)
+    return Real(Integer(name, beside.permutation, unsigned), constant.scales[0], zero_point)

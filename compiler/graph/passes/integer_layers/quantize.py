@@ -7,26 +7,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.runtime import host
-
 from ...ir import GraphBuilder
 from ...operators.integer.conversions import Quantize
 from ...operators.integer.rules import Pair
-from ...operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
 from ...operators.movement import Reshape
 from .average_within import average_within
+from .functions import code_points, table_of
 from .layouts import join_tensors, permuted, to_model_order
 from .state import State, UnrecognisedError
 from .values import (
     F32,
     Accumulated,
-    Array,
     Averaged,
     Floating,
     Function,
     Integer,
     Joined,
+    Multiplied,
     Real,
     Softmaxed,
     Sum,
@@ -34,12 +33,7 @@ from .values import (
     identity_order,
 )
 
-__all__ = ["code_points", "quantize"]
-
-
-def code_points(real: Real) -> Array:
-    """What each of the 256 int8 values stands for: float32[256]."""
-    return host.dequantize(np.arange(-128, 128), float(real.scale), real.zero_point)
+__all__ = ["quantize"]
 
 
 def quantize(
@@ -58,6 +52,8 @@ def quantize(
             return _requantize(state, value, scale, zero_point, stem, origin)
         case Sum():
             return _add(graph, value, scale, zero_point, stem, origin)
+        case Multiplied():
+            return _multiply(graph, value, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
         case Joined(parts=parts, axis=axis):
@@ -73,9 +69,10 @@ def quantize(
         case Real(tensor=tensor):
             if value.scale == scale and value.zero_point == zero_point:
                 return tensor
-            return _lookup(graph, value, code_points(value), scale, zero_point, stem, origin)
-        case Function(real=real, values=values) if values.dtype == F32:
-            return _lookup(graph, real, values, scale, zero_point, stem, origin)
+            same = Function(tensor, code_points(value))
+            return _lookup(state, same, scale, zero_point, stem, origin)
+        case Function():
+            return _lookup(state, value, scale, zero_point, stem, origin)
         case _:
             raise UnrecognisedError(
                 f"cannot quantise a {type(value).__name__}; required the result of a supported "
@@ -133,6 +130,30 @@ def _add(
     return Integer(name, a.tensor.permutation)
 
 
+def _multiply(
+    graph: GraphBuilder,
+    value: Multiplied,
+    scale: np.float32,
+    zero_point: int,
+    stem: str,
+    origin: str,
+) -> Integer:
+    a, b = value.a, value.b
+    low, high = _limits(value, scale, zero_point)
+    operator = Multiply(
+        ratio=float(F32(a.scale * b.scale) / scale),
+        a_zero_point=a.zero_point,
+        b_zero_point=b.zero_point,
+        zero_point=zero_point,
+        low=low,
+        high=high,
+        unsigned=a.tensor.unsigned and b.tensor.unsigned,
+    )
+    right = permuted(graph, b.tensor, a.tensor.permutation, origin)
+    name = graph.node(operator, (a.tensor.name, right), stem, origin)
+    return replace(a.tensor, name=name, unsigned=operator.unsigned)
+
+
 def _average(
     graph: GraphBuilder, value: Averaged, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
@@ -165,21 +186,23 @@ def _average(
 
 
 def _lookup(
-    graph: GraphBuilder,
-    real: Real,
-    values: Array,
-    scale: np.float32,
-    zero_point: int,
-    stem: str,
-    origin: str,
+    state: State, function: Function, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    table = host.quantize(values, float(scale), zero_point)
+    graph, tensor, axis = state.builder, function.tensor, function.axis
+    table = table_of(function, scale, zero_point)
+    if axis is not None and tensor.permutation[-1] != axis:
+        order = (*(each for each in range(len(tensor.permutation)) if each != axis), axis)
+        name = permuted(graph, tensor, order, origin)
+        tensor = replace(tensor, name=name, permutation=order)
     constant = graph.constant(f"{stem}/table", table)
-    name = graph.node(Lookup(), (real.tensor.name, constant), stem, origin)
-    return replace(real.tensor, name=name)
+    name = graph.node(Lookup(), (tensor.name, constant), stem, origin)
+    state.tables[name] = tensor.name, table, axis
+    return replace(tensor, name=name)
 
 
-def _limits(value: Accumulated | Sum, scale: np.float32, zero_point: int) -> tuple[int, int]:
+def _limits(
+    value: Accumulated | Sum | Multiplied, scale: np.float32, zero_point: int
+) -> tuple[int, int]:
     """The int8 limits that a clip in real units comes to; rounding keeps order."""
     low, high = -128, 127
     if value.low > -np.inf:

@@ -30,6 +30,8 @@ class State:
 
     values: what the source's tensors are; arrays: the constant ones.
     sums: sums of products that the new graph has, by what determines them.
+    tables: the tensor that one is a function of, the function's table, int8[256] or int8[C, 256],
+    and the dimension of its channels, by its name.
     """
 
     source: Graph
@@ -37,6 +39,7 @@ class State:
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     values: dict[str, Value] = field(default_factory=dict)
     sums: dict[tuple[object, ...], str] = field(default_factory=dict)
+    tables: dict[str, tuple[str, Array, int | None]] = field(default_factory=dict)
 
     def array(self, name: str) -> Array | None:
         """The value of a constant tensor, dequantised if need be; None of others."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...operators.elementwise import BinaryFunction
 from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
 from ...operators.integer.rules import Pads, Pair
 from ...operators.windows import WindowReduce
@@ -21,11 +22,14 @@ __all__ = [
     "Accumulated",
     "Array",
     "Averaged",
+    "Codes",
+    "Combination",
     "Floating",
     "Foreign",
     "Function",
     "Integer",
     "Joined",
+    "Multiplied",
     "Real",
     "RealConstant",
     "Softmaxed",
@@ -135,6 +139,16 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiplied:
+    """Product of two dequantised tensors, then a clip; ``b`` is repeated to the shape of ``a``."""
+
+    a: Real
+    b: Real
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSums:
     """Sums of windows of a dequantised image, not divided yet."""
 
@@ -186,11 +200,41 @@ class Softmaxed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function:
-    """A function of each element of a dequantised tensor: its 256 results, by the int8 value."""
+class Codes:
+    """``(values - zero_point) * scale`` by the int8 value of a tensor, as those of ``Function``."""
 
-    real: Real
     values: Array
+    scale: np.float32
+    zero_point: int
+    unsigned: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combination:
+    """The sum or product of two operands that are functions of one tensor, then a clip.
+
+    ONNX Runtime has an operator of its own for these, which rounds in another way than floats do.
+    """
+
+    function: BinaryFunction
+    a: Codes
+    b: Codes
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of each element of a stored tensor: its results by the int8 value, float32[256].
+
+    axis: the model's dimension of channels that have functions of their own; then values are
+    float32[C, 256].  combination: the same, where its quantisation is not that of ``values``.
+    """
+
+    tensor: Integer
+    values: Array
+    axis: int | None = None
+    combination: Combination | None = None
 
 
 Value = (
@@ -201,6 +245,7 @@ Value = (
     | RealConstant
     | Accumulated
     | Sum
+    | Multiplied
     | WindowSums
     | Totals
     | Averaged

@@ -20,13 +20,14 @@ from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.elementwise import (
+    Binary,
     BinaryFunction,
     MultiplyAdd,
 )
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ....graph.operators.integer.products import Conv2d, Dense
-from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
@@ -118,7 +119,15 @@ class _Expanding:
             case MaxPool2d() | AveragePool2d() | Pad() | Upsample2d():
                 x, count = self.image(node.inputs[0]), self.graph.types[node.output].shape[1:3]
                 self.images[node.output] = window(self.new, x, operator, count)
-            case Requantize() | Add() | Lookup() | Shift128() | Quantize() | Dequantize():
+            case (
+                Requantize()
+                | Add()
+                | Multiply()
+                | Lookup()
+                | Shift128()
+                | Quantize()
+                | Dequantize()
+            ):
                 self.elementwise(node, operator)
             case Dense():
                 weights, bias = self.weights_of(node)
@@ -150,7 +159,9 @@ class _Expanding:
         return weights, bias
 
     def elementwise(
-        self, node: Node, operator: Requantize | Add | Lookup | Shift128 | Quantize | Dequantize
+        self,
+        node: Node,
+        operator: Requantize | Add | Multiply | Lookup | Shift128 | Quantize | Dequantize,
     ) -> None:
         """An operator that takes its operands in either order."""
         x, is_image = self.any_order(node.inputs[0])
@@ -158,11 +169,11 @@ class _Expanding:
             case Requantize():
                 result = self.requantize(x, node, is_image, operator)
             case Add():
-                y = self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
-                result = self.add(x, y, operator)
+                result = self.add(x, self.beside(node, is_image), operator)
+            case Multiply():
+                result = self.multiply(x, self.beside(node, is_image), operator)
             case Lookup():
-                place = self.new.cast(x, DType.INT64)
-                result = self.new.emit(Gather(0), self.tensor(node.inputs[1]), place)
+                result = self.lookup(x, node.inputs[1], is_image)
             case Shift128():
                 result = x
             case Quantize(scale=scale, zero_point=zero_point):
@@ -174,6 +185,20 @@ class _Expanding:
             case _:
                 assert_never(operator)
         (self.images if is_image else self.plain)[node.output] = result
+
+    def beside(self, node: Node, is_image: bool) -> str:
+        """The second operand, in the order of the first."""
+        return self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
+
+    def lookup(self, x: str, table: str, is_image: bool) -> str:
+        """Rows of the table, where channels have their own, follow each other."""
+        place, values = self.new.cast(x, DType.INT64), self.tensor(table)
+        if len(shape := self.graph.types[table].shape) == 2:
+            values = self.new.emit(Reshape((shape[0] * 256,)), values)
+            rows = np.arange(shape[0]) * 256
+            first = self.new.constant(rows.reshape(-1, 1, 1) if is_image else rows)
+            place = self.new.emit(Binary(BinaryFunction.ADD), place, first)
+        return self.new.emit(Gather(0), values, place)
 
     def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
         """Scales belong to the channels.  What is only added to is not made bytes before."""
@@ -202,6 +227,17 @@ class _Expanding:
         total = self.new.emit(
             MultiplyAdd(), self.shifted(a, shift), self.new.constant(np.asarray(ra)), inner
         )
+        return self.new.saturated(total, -shift, operator.low, operator.high, bound)
+
+    def multiply(self, a: str, b: str, operator: Multiply) -> str:
+        """An exact product, scaled, then moved, each rounded."""
+        left = self.new.centred(a, operator.a_zero_point, DType.FLOAT32)
+        right = self.new.centred(b, operator.b_zero_point, DType.FLOAT32)
+        product = self.new.binary(BinaryFunction.MUL, left, right)
+        scaled = self.new.binary(BinaryFunction.MUL, product, F32(operator.ratio))
+        shift = 128 if operator.unsigned else 0
+        total = self.new.moved(scaled, operator.zero_point + shift)
+        bound = (1 << 16) * operator.ratio + 256
         return self.new.saturated(total, -shift, operator.low, operator.high, bound)
 
     def shifted(self, x: str, shift: int) -> str:

@@ -135,13 +135,15 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
     Raises UnsupportedOperatorError when two readers need different halo values, or a tensor is of
     more than one image.
     """
-    names = (partition.source, *(layer.output for layer in partition.layers), *partition.views)
+    names = [chain.last for chain in partition.sources]
+    names += [name for layer in partition.layers for name in (*layer.inputs, layer.output)]
     roots = dict.fromkeys(partition.root(name) for name in names)
     activations = {name: _plain(graph, name, lanes) for name in roots}
     _spread_parts(graph, partition, activations)
-    first = _image(graph, partition, lanes)
-    if first:
-        activations[first.name] = first
+    for chain in partition.sources:
+        image = _image(graph, partition, chain.last, lanes)
+        if image:
+            activations[image.name] = image
     needs: dict[str, tuple[int, str]] = {}
     for layer in partition.layers:
         operator = layer.nodes[0].operator
@@ -161,7 +163,9 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
         activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
     _align_operands(partition, activations)
     parts = {
-        name: _part(graph, partition, activations, name) for name in names if name not in roots
+        name: _part(graph, partition, activations, name)
+        for name in dict.fromkeys(names)
+        if name not in roots
     }
     return activations | parts
 
@@ -231,19 +235,14 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
         whole_inputs = all(partition.root(name) == name for name in layer.inputs)
         if spread <= {None} or not whole_inputs:
             continue
-        if len(spread) > 1 or layer.output not in activations or layer.output == partition.result:
+        if len(spread) > 1 or layer.output not in activations:
             raise UnsupportedOperatorError(
                 f"node {layer.name!r}: the channels of its operands or its result do not lie "
                 "alike: some are parts, of sizes that are not a multiple of "
-                f"{activations[partition.source].lanes}"
+                f"{activations[partition.root(layer.output)].lanes}"
             )
         (places_,) = spread
         activations[layer.output] = replace(activations[layer.output], places=places_)
-    if activations[partition.root(partition.result)].places:
-        raise UnsupportedOperatorError(
-            f"the result {partition.result!r} has parts of sizes that are not a multiple of "
-            f"{activations[partition.source].lanes}"
-        )
 
 
 def _depthwise(graph: Graph, layer: Layer) -> bool:
@@ -253,12 +252,11 @@ def _depthwise(graph: Graph, layer: Layer) -> bool:
     return isinstance(operator, Conv2d) and is_depthwise(operator, shape)
 
 
-def _image(graph: Graph, partition: Partition, lanes: int) -> Activation | None:
-    """The source as windows of rows, if its only reader is a convolution that this makes faster."""
-    name = partition.source
+def _image(graph: Graph, partition: Partition, name: str, lanes: int) -> Activation | None:
+    """A source as windows of rows, if its only reader is a convolution that this makes faster."""
     readers = [layer for layer in partition.layers if name in layer.inputs]
     viewed = name in {view.whole for view in partition.views.values()}
-    if len(readers) != 1 or name == partition.result or viewed:
+    if len(readers) != 1 or name in partition.result_roots or viewed:
         return None
     node = readers[0].nodes[0]
     conv, shape = node.operator, graph.types[name].shape

@@ -11,6 +11,7 @@ from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Add, Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
+from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Function, Stmt, block, loops
 from ..passes.fuse import Layer
@@ -68,7 +69,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     if addition is not None:
         addend = Buffer(ADDEND, _inner_shape(output), DType.INT8, Scope.ACT)
         operands: tuple[Buffer | Activation, ...] = (addend, inputs[1])
-        if addition.inputs[0] == inputs[1].name:
+        if not _is_own(graph, layer, addition.inputs[0]):
             operands = operands[::-1]
         assert isinstance(addition.operator, Add)
         added = _sum(addition.operator, operands, output)
@@ -96,6 +97,13 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         (before or definition).macs,
         pairs,
     )
+
+
+def _is_own(graph: Graph, layer: Layer, name: str) -> bool:
+    """Whether ``name`` is, perhaps by another name, what a node of the layer makes."""
+    while (maker := graph.producer(name)) is not None and isinstance(maker.operator, Reshape):
+        (name,) = maker.inputs
+    return maker in layer.nodes
 
 
 def _inner_shape(output: Activation) -> tuple[int, ...]:
@@ -155,8 +163,12 @@ def _sum(add: Add, operands: tuple[Buffer | Activation, ...], output: Activation
 
 
 def _looked_up(definition: Definition, table: Array, lanes: int) -> Definition:
-    """With an element of ``table``, int8[256], in the place of each result."""
-    columns = np.repeat(table.reshape(256, 1), lanes, axis=1)
+    """With an element of ``table``, int8[256], or int8[C, 256] of at most ``lanes`` channels, in
+    the place of each result.
+    """
+    columns = np.repeat(table.reshape(-1, 256)[:1].T, lanes, axis=1)
+    if table.ndim == 2:
+        columns[:, : len(table)] = table.T
     buffer = constant_buffer("table", columns)
 
     def finish(value: Expr, place: Place) -> Expr:

@@ -19,7 +19,8 @@ from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Reshape, Slice
-from ..capabilities import keeps_places, layer_range, refusal
+from ....graph.partition import Refusal
+from ..cut import Chain, cut_graph
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -57,18 +58,22 @@ class Layer:
 class Partition:
     """A graph cut in three: host nodes before, layers on the accelerator, host nodes after.
 
-    source, result: the tensors that go to the accelerator and come back; int8, NHWC or [1, C].
+    sources: host nodes from inputs to the tensors that go to the accelerator.  results: from the
+    tensors that come back to outputs.  All these tensors are int8, NHWC or [1, C].
     aliases: name of a tensor to the name of the one with the same elements.
     views: name of a tensor to the part of another that it is.
     """
 
-    prefix: tuple[Node, ...]
+    sources: tuple[Chain, ...]
     layers: tuple[Layer, ...]
-    suffix: tuple[Node, ...]
-    source: str
-    result: str
+    results: tuple[Chain, ...]
     aliases: dict[str, str]
     views: Mapping[str, View] = field(default_factory=dict)
+
+    @property
+    def result_roots(self) -> frozenset[str]:
+        """Tensors that are in DRAM at the end, since results are part of them."""
+        return frozenset(self.root(chain.first) for chain in self.results)
 
     def root(self, name: str) -> str:
         """The tensor that ``name`` is part of, perhaps itself."""
@@ -94,22 +99,19 @@ class Partition:
 def fuse(graph: Graph) -> Partition:
     """Cut ``graph`` and group its layers.
 
-    Raises UnsupportedOperatorError, as ``refusal`` says.
+    Raises UnsupportedOperatorError, as ``cut_graph`` says.
     """
-    refused = refusal(graph)
-    if refused is not None:
-        raise UnsupportedOperatorError(refused.reason)
-    places = layer_range(graph)
-    prefix, middle = graph.nodes[: places.start], graph.nodes[places.start : places.stop]
-    suffix = graph.nodes[places.stop :]
+    cut = cut_graph(graph)
+    if isinstance(cut, Refusal):
+        raise UnsupportedOperatorError(cut.reason)
     aliases: dict[str, str] = {}
     views: dict[str, View] = {}
     layers: list[Layer] = []
     used: set[str] = set()
-    for node in middle:
+    for node in cut.nodes:
         if node.output in used:
             continue
-        if isinstance(node.operator, Reshape) and keeps_places(graph, node):
+        if isinstance(node.operator, Reshape):
             aliases[node.output] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if is_channel_concatenation(node, graph.types[node.output]):
@@ -121,7 +123,8 @@ def fuse(graph: Graph) -> Partition:
         if is_channel_slice(node, graph.types[node.inputs[0]]):
             operator = node.operator
             assert isinstance(operator, Slice)
-            views[node.output] = View(node.inputs[0], operator.starts[3])
+            whole = aliases.get(node.inputs[0], node.inputs[0])
+            views[node.output] = View(whole, operator.starts[3])
             continue
         if isinstance(node.operator, Assemble):
             for name, begin in zip(node.inputs, node.operator.starts, strict=True):
@@ -134,12 +137,7 @@ def fuse(graph: Graph) -> Partition:
         )
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
-    source = layers[0].inputs[0]
-    result = layers[-1].output
-    joined = is_channel_concatenation(middle[-1], graph.types[middle[-1].output])
-    if joined or isinstance(middle[-1].operator, Assemble):
-        result = middle[-1].output
-    return Partition(prefix, tuple(layers), suffix, source, result, aliases, views)
+    return Partition(cut.sources, tuple(layers), cut.results, aliases, views)
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:

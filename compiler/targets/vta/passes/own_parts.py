@@ -72,7 +72,7 @@ class OwnParts:
 
 def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
     producer = graph.producer(name)
-    if producer is None or name in graph.outputs or uses.count(name) > 1:
+    if producer is None or uses.count(name) > 1:
         return True
     if not isinstance(producer.operator, MADE):
         return True

@@ -52,10 +52,11 @@ RUNS = 2
 
 @dataclass(frozen=True)
 class Subject:
-    """A compiled network whose program is mutated."""
+    """A compiled network whose program is mutated; ``source``: what it reads."""
 
     name: str
     program: CompiledProgram
+    source: str
     config: HardwareConfig
 
     @staticmethod
@@ -63,7 +64,9 @@ class Subject:
         """Compile ``model``."""
         layers = SourceModel.of(model).to_integer_graph()
         graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
-        return Subject(name, compile_partition(graph, fuse(graph), config, time_program), config)
+        partition = fuse(graph)
+        program = compile_partition(graph, partition, config, time_program)
+        return Subject(name, program, partition.sources[0].last, config)
 
     @cached_property
     def results(self) -> list[bytes]:
@@ -100,11 +103,11 @@ class Subject:
         self, instructions: Sequence[Instruction], seed: int
     ) -> tuple[MachineState, int, int, tuple[int, int]]:
         """Memory with a random input, address and length of the program, and the window."""
-        program, source = self.program, self.program.source
+        program, source = self.program, self.program.activations[self.source]
         dram = np.frombuffer(program.image, np.uint8).copy()
         size = source.blocks * source.height * source.width * source.lanes
         values = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
-        dram[program.input_address :][:size] = values
+        dram[program.addresses[self.source] :][:size] = values
         code = b"".join(encode(each) for each in instructions)
         dram[program.program_address :][: len(code)] = np.frombuffer(code, np.uint8)
         state = MachineState.zeros(self.config, dram)

@@ -39,7 +39,7 @@ def chain(sizes: list[int], reads: list[list[int]]) -> tuple[list[LoweredLayer],
 
 def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[str, int]:
     """Places by name."""
-    items = activation_items(layers, source)
+    items = activation_items(layers, [source])
     starts = place(items, [layer.name for layer in layers], TINY)
     return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
 

@@ -21,7 +21,7 @@ from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.layers.lower import lower
 from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
-from dovetail.compiler.targets.vta.plan import Plan, plan_layers
+from dovetail.compiler.targets.vta.plan import Ends, Plan, plan_layers
 from dovetail.compiler.targets.vta.stream import stream_schedule
 from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
@@ -39,18 +39,18 @@ CRAMPED = replace(TINY, name="cramped", act_depth=256, act_banks=4)
 """So little ACT that most activations stay in DRAM."""
 
 
-def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Activation]:
+def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Ends]:
     layers = SourceModel.of(model).to_integer_graph()
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     activations = plan_activations(graph, partition, LANES)
     layers = [lower(graph, layer, activations) for layer in partition.layers]
-    return layers, activations[partition.source]
+    sources = tuple(activations[chain.last] for chain in partition.sources)
+    return layers, Ends(sources, partition.result_roots)
 
 
 def plan_of(model: onnx.ModelProto, config: HardwareConfig) -> Plan:
-    layers, source = lowered(model)
-    return plan_layers(layers, source, config)
+    return plan_layers(*lowered(model), config)
 
 
 def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> None:
@@ -63,17 +63,18 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     x = np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
     values = run(graph, {graph.inputs[0]: x})
     state = MachineState.zeros(config, np.frombuffer(program.image, np.uint8).copy())
-    source, image = values[partition.source], program.source.image
-    placed = pack_rows(source, image.pitch, image.transposed) if image else pack(source, LANES)
+    (source,), (result,) = partition.sources, partition.results
+    image, x = program.activations[source.last].image, values[source.last]
+    placed = pack_rows(x, image.pitch, image.transposed) if image else pack(x, LANES)
     packed = placed.reshape(-1).view(np.uint8)
-    state.dram[program.input_address : program.input_address + packed.size] = packed
+    state.dram[program.addresses[source.last] :][: packed.size] = packed
     for instruction in program.instructions:
         execute(state, instruction)
-    result = program.result
-    blocked = (result.blocks, result.height, result.width, LANES)
-    raw = state.dram[program.output_address :][: int(np.prod(blocked))].view(np.int8)
-    found = unpack(raw.reshape(blocked), graph.types[partition.result].shape)
-    assert np.array_equal(found, values[partition.result])
+    y = program.activations[result.first]
+    blocked = (y.blocks, y.height, y.width, LANES)
+    raw = state.dram[program.addresses[result.first] :][: int(np.prod(blocked))].view(np.int8)
+    found = unpack(raw.reshape(blocked), graph.types[result.first].shape)
+    assert np.array_equal(found, values[result.first])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -124,14 +125,14 @@ def test_sums_in_the_layer_of_a_convolution_stay_exact(act_depth: int) -> None:
 
 
 def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
-    layers, source = lowered(
+    layers, ends = lowered(
         (net := Network(np.random.default_rng(1))).model(net.conv(net.input(20, 9, 9), 4))
     )
     with pytest.raises(
         DoesNotFitError,
         match=r"act scratchpad: 90 words required for the smallest tile, 89 available",
     ):
-        stream_schedule(layers[0], {source.name: source}, TINY, 89)
+        stream_schedule(layers[0], {x.name: x for x in ends.sources}, TINY, 89)
 
 
 def window() -> Window:

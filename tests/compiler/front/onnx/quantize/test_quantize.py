@@ -19,6 +19,7 @@ CONSTANTS = {
     "b1": random((8,), 2, 0.1),
     "w2": random((6, 8, 1, 1), 3, 0.3),
     "zero": np.float32(0),
+    "rows": random((8, 8), 4),
     "six": np.float32(6),
     "half": np.float32(0.5),
     "three": np.float32(3),
@@ -68,6 +69,13 @@ RESIDUAL = [
     helper.make_node("Relu", ["a"], ["d"]),
 ]
 
+CHANNEL_SCALES = [
+    helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+    helper.make_node("HardSigmoid", ["p"], ["s"]),
+    helper.make_node("Mul", ["s", "c"], ["m"]),
+    helper.make_node("Relu", ["m"], ["d"]),
+]
+
 INTEGER = {
     "relu": node("Relu"),
     "relu6": node("Clip", "zero", "six"),
@@ -80,6 +88,8 @@ INTEGER = {
     "elu": node("Elu"),
     "swish": SWISH,
     "residual sum": RESIDUAL,
+    "channel scales": CHANNEL_SCALES,
+    "square": node("Mul", "c"),
     "max pool": node("MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
     "average of all": node("GlobalAveragePool"),
     "mean of all": node("ReduceMean", axes=[2, 3]),
@@ -123,7 +133,7 @@ def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
     [
         (node("Exp"), "Exp", "no integer operator"),
         (node("Softmax", axis=1), "Softmax", "last dimension"),
-        (node("Mul", "c"), "Mul", "no integer operator"),
+        (node("Mul", "rows"), "Mul", "required two tensors"),
         (node("Pad", "sides", mode="edge"), "Pad", "border of zeros"),
         (node("Resize", "", "scales", mode="linear"), "Resize", "nearest"),
     ],

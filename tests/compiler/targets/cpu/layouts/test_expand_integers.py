@@ -12,7 +12,13 @@ from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
-from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from dovetail.compiler.graph.operators.integer.values import (
+    Add,
+    Lookup,
+    Multiply,
+    Requantize,
+    Softmax,
+)
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
 from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.operators.protocol import TensorOperator
@@ -77,6 +83,18 @@ def test_an_operator_keeps_its_bytes(operator: TensorOperator, kinds: tuple[str,
     builder = GraphBuilder()
     names = [builder.input(f"x{n}", TensorType(IMAGE, kind)) for n, kind in enumerate(kinds)]
     check(builder.build((builder.node(operator, tuple(names), "y", "n"),)))
+
+
+@pytest.mark.parametrize("shape", [IMAGE, (1, 1, 1, IMAGE[3]), (1, 1, 1, 1)])
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_products_keep_their_bytes(shape: tuple[int, ...], unsigned: bool) -> None:
+    builder = GraphBuilder()
+    names = [builder.input(f"x{n}", TensorType(s, "int8")) for n, s in enumerate((IMAGE, shape))]
+    pool = builder.node(MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0)), (names[0],), "pool", "pool")
+    for operand in (names[0], pool):
+        operator = Multiply(0.017, 3, -128, 5, -100, 120, unsigned)
+        names.append(builder.node(operator, (operand, names[1]), f"y {operand}", "n"))
+    check(builder.build(tuple(names[2:])))
 
 
 def test_a_table_keeps_its_bytes() -> None:

@@ -1,0 +1,112 @@
+"""Cutting a graph: chains of host nodes from its inputs, what the accelerator runs, and chains of
+host nodes to its outputs.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...graph.ir import Graph, Node
+from ...graph.operators.assembly import Assemble
+from ...graph.partition import Refusal
+from .capabilities import ON_ACCELERATOR, RUNS_ON_HOST, is_alias, node_refusals
+
+__all__ = ["Chain", "Cut", "cut_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Host nodes that make the tensor ``last`` of the tensor ``first``; none where it is that."""
+
+    first: str
+    nodes: tuple[Node, ...]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """sources: from inputs to the tensors that the accelerator reads, in that order.
+
+    nodes: the accelerator's, and aliases.  results: to the outputs, from tensors that it makes or
+    that are part of what it reads.
+    """
+
+    sources: tuple[Chain, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[Chain, ...]
+
+
+def cut_graph(graph: Graph) -> Cut | Refusal:
+    """The cut of a graph that ``prepare_graph`` made, or why the accelerator does not run it.
+
+    From each input host nodes lead to tensors that layers read, and from what layers make host
+    nodes lead to each output; there is none between two layers.
+    """
+    refused = node_refusals(graph)
+    aliases = {number for number, node in enumerate(graph.nodes) if is_alias(graph, node)}
+    own = set(range(len(graph.nodes))) - refused.keys() - aliases
+    makers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
+    between = _behind(graph, makers, own) & _before(graph, makers, own)
+    for number, refusal in refused.items():
+        if refusal.reason != RUNS_ON_HOST:
+            return refusal
+        if number in between:
+            node = graph.nodes[number]
+            return Refusal(
+                f"node {node.origin!r}: {type(node.operator).__name__} between layers cannot run "
+                "on the accelerator; only the first and last nodes of a model run on the host",
+                node.origin,
+            )
+    if not any(isinstance(graph.nodes[n].operator, (*ON_ACCELERATOR, Assemble)) for n in own):
+        return Refusal("no node of the model runs on the accelerator")
+    on_host = {name: graph.nodes[n] for name, n in makers.items() if n in refused}
+    renamed = {name: graph.nodes[n] for name, n in makers.items() if n in aliases}
+    sources = {}
+    for number in sorted(own):
+        for name in _read(graph, graph.nodes[number], renamed):
+            if name not in makers or name in on_host:
+                sources[name] = _chain(name, on_host | renamed)
+    results = [_chain(name, on_host | renamed) for name in dict.fromkeys(graph.outputs)]
+    for chain in results:
+        if chain.first not in makers:
+            return Refusal(
+                f"output {chain.last!r} is made of {chain.first!r} without the accelerator; leave "
+                "it to another part of the model"
+            )
+    nodes = tuple(graph.nodes[number] for number in sorted(own | aliases))
+    return Cut(tuple(sources.values()), nodes, tuple(results))
+
+
+def _behind(graph: Graph, makers: Mapping[str, int], own: set[int]) -> set[int]:
+    """Nodes that read, perhaps through others, what nodes ``own`` make; and these."""
+    found = set(own)
+    for number, node in enumerate(graph.nodes):
+        if any(makers.get(name) in found for name in node.inputs):
+            found.add(number)
+    return found
+
+
+def _before(graph: Graph, makers: Mapping[str, int], own: set[int]) -> set[int]:
+    """Nodes that nodes ``own`` read, perhaps through others; and these."""
+    found = set(own)
+    for number in reversed(range(len(graph.nodes))):
+        if number in found:
+            found |= {makers[name] for name in graph.nodes[number].inputs if name in makers}
+    return found
+
+
+def _read(graph: Graph, node: Node, aliases: Mapping[str, Node]) -> Iterator[str]:
+    """The activations that ``node`` reads, by their first names."""
+    for name in node.inputs:
+        while name in aliases:
+            (name,) = aliases[name].inputs
+        if name not in graph.constants:
+            yield name
+
+
+def _chain(last: str, makers: Mapping[str, Node]) -> Chain:
+    """The nodes of ``makers`` that lead to ``last``, and what they begin with."""
+    first, nodes = last, list[Node]()
+    while first in makers:
+        nodes.insert(0, makers[first])
+        first = makers[first].inputs[0]
+    return Chain(first, tuple(nodes), last)

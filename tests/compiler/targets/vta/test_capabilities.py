@@ -1,0 +1,120 @@
+"""What the accelerator runs of a graph, node by node."""
+
+import numpy as np
+
+from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Add, Requantize
+from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.targets.vta.capabilities import RUNS_ON_HOST, node_refusals
+
+SUM = Add(1.0, 1.0, 0, 0, 0, -128, 127)
+
+
+class _Drawing:
+    """A graph from one float input, and names of its nodes."""
+
+    def __init__(self, *shape: int) -> None:
+        self.builder = GraphBuilder()
+        self.x = self.builder.input("x", TensorType(shape, "float32"))
+
+    def add(self, operator: object, *inputs: str) -> str:
+        number = len(self.builder.nodes)
+        return self.builder.node(operator, inputs, f"t{number}", f"n{number}")  # type: ignore[arg-type]
+
+    def quantized(self) -> str:
+        return self.add(Quantize(0.1, 0), self.x)
+
+    def sums(self, x: str) -> str:
+        channels = self.builder.types[x].shape[3]
+        weights = self.builder.constant("w", np.ones((4, 1, 1, channels), np.int8))
+        bias = self.builder.constant("b", np.zeros(4, np.int32))
+        return self.add(Conv2d((1, 1), (0, 0, 0, 0), 1, 0), x, weights, bias)
+
+    def requantized(self, sums: str) -> str:
+        return self.add(Requantize(0, -128, 127), sums, self.scale)
+
+    @property
+    def scale(self) -> str:
+        return self.builder.constant("s", np.ones(4, np.float32))
+
+    def refused(self, *outputs: str) -> dict[str, str]:
+        """The reasons, by the name of the node's output."""
+        graph: Graph = self.builder.build(outputs)
+        return {graph.nodes[n].output: each.reason for n, each in node_refusals(graph).items()}
+
+
+def test_layers_views_and_aliases_run_and_host_operators_are_told() -> None:
+    graph = _Drawing(1, 2, 2, 4)
+    x = graph.quantized()
+    flat = graph.add(Reshape((1, 16)), graph.requantized(graph.sums(x)))
+    part = graph.add(Slice((0, 0, 0, 0), (1, 1, 1, 1), (1, 2, 2, 2)), x)
+    joined = graph.add(Concatenate(3), x, part)
+    added = graph.add(SUM, joined, joined)
+    turned = graph.add(Transpose((0, 3, 1, 2)), added)
+    real = graph.add(Dequantize(0.1, 0), turned)
+    same = graph.add(Reshape((1, 2, 6, 2)), real)
+    expected = dict.fromkeys((x, flat, turned, real, same), RUNS_ON_HOST)
+    assert graph.refused(flat, same) == expected
+
+
+def test_a_flat_pixel_is_an_alias() -> None:
+    graph = _Drawing(1, 1, 1, 4)
+    x = graph.quantized()
+    between = graph.add(Reshape((1, 4)), graph.sums(x))
+    flat = graph.add(Reshape((1, 4)), x)
+    assert graph.refused(graph.requantized(between), flat) == {x: RUNS_ON_HOST}
+
+
+def test_a_sum_that_is_read_twice_is_refused() -> None:
+    graph = _Drawing(1, 1, 1, 4)
+    x = graph.quantized()
+    sums = graph.sums(x)
+    found = graph.refused(graph.requantized(sums), graph.requantized(sums))
+    assert found == {
+        x: RUNS_ON_HOST,
+        sums: "node 'n1': its int32 result must be requantised, by one node",
+    }
+
+
+def test_sums_of_nothing_are_refused() -> None:
+    graph = _Drawing(1, 1, 1, 4)
+    given = graph.builder.input("sums", TensorType((1, 4), "int32"))
+    y = graph.requantized(given)
+    assert graph.refused(y) == {
+        y: "node 'n0' requantises what no convolution or dense layer sums up"
+    }
+
+
+def test_a_constant_operand_is_refused() -> None:
+    graph = _Drawing(1, 1, 1, 4)
+    x = graph.quantized()
+    constant = graph.builder.constant("c", np.ones((1, 1, 1, 4), np.int8))
+    y = graph.add(SUM, x, constant)
+    assert graph.refused(y) == {
+        x: RUNS_ON_HOST,
+        y: f"node 'n1' reads {constant!r}, a constant; required what is computed",
+    }
+
+
+def test_two_images_are_refused() -> None:
+    graph = _Drawing(2, 1, 1, 4)
+    x = graph.quantized()
+    y = graph.add(SUM, x, x)
+    assert graph.refused(y) == {
+        x: RUNS_ON_HOST,
+        y: "node 'n1': tensor 't0' is int8[2, 1, 1, 4]; required int8[1, H, W, C] or int8[1, C]: "
+        "the accelerator runs one image at a time",
+    }
+
+
+def test_a_slice_of_rows_is_refused() -> None:
+    graph = _Drawing(1, 2, 1, 4)
+    x = graph.quantized()
+    y = graph.add(Slice((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 4)), x)
+    assert graph.refused(y) == {
+        x: RUNS_ON_HOST,
+        y: "node 'n1': the accelerator has no Slice like this",
+    }

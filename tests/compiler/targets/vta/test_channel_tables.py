@@ -1,0 +1,66 @@
+"""Tables of channels: as products where these are exact, else by blocks."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Lookup
+from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.graph.verify import verify
+from dovetail.compiler.targets.vta.passes.affine import find_affine
+from dovetail.compiler.targets.vta.passes.channel_tables import ChannelTables
+
+RNG = np.random.default_rng(1)
+X = np.arange(-128, 128)
+
+
+def _tables(count: int, low: int = -128) -> np.ndarray:
+    """Slopes and offsets as normalisations have them, each result clipped at ``low``."""
+    slopes, offsets = RNG.normal(size=(count, 1)), RNG.normal(size=(count, 1)) * 40
+    return np.clip(np.rint(slopes * X + offsets), low, 127).astype(np.int8)
+
+
+def _graph(table: np.ndarray, shape: tuple[int, ...]) -> Graph:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType(shape, "int8"))
+    y = builder.node(Lookup(), (x, builder.constant("table", table)), "y", "y")
+    return builder.build((y,))
+
+
+@pytest.mark.parametrize("low", [-128, -60])
+def test_a_form_gives_all_results_of_all_channels(low: int) -> None:
+    table = _tables(60, low)
+    form = find_affine(table)
+    assert form is not None
+    total = (form.taps[:, None] * X + form.biases[:, None]).astype(np.float32)
+    found = np.clip(np.rint(total * form.scales[:, None]), form.low, form.high)
+    np.testing.assert_array_equal(found, table)
+
+
+def test_halves_round_to_even() -> None:
+    """Slopes that are powers of two: every second result lies half way."""
+    table = np.stack([np.rint(X / 2), np.rint(X / 2 + 7), np.rint(-X / 4 + 2)]).astype(np.int8)
+    assert find_affine(table) is not None
+    table[0, 9] += 1
+    assert find_affine(table) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2, 10), (1, 10)])
+@pytest.mark.parametrize("bent", [False, True])
+def test_the_graph_computes_the_same(bent: bool, shape: tuple[int, ...]) -> None:
+    table = _tables(10)
+    if bent:
+        table[4, :100] = 7
+    graph = _graph(table, shape)
+    found = ChannelTables(4).run(graph)
+    verify(found)
+    products = [node for node in found.nodes if isinstance(node.operator, Conv2d)]
+    assert len(products) == (2 if bent else 1), "blocks of 4, one of them no product"
+    tables = [
+        found.constants[node.inputs[1]] for node in found.nodes if isinstance(node.operator, Lookup)
+    ]
+    assert [len(each) for each in tables] == ([4] if bent else [])
+    x = {"x": RNG.integers(-128, 128, shape).astype(np.int8)}
+    np.testing.assert_array_equal(run(found, x)["y"], run(graph, x)["y"])
