@@ -182,7 +182,7 @@ class Chooser:
         return found
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
-        """All of ``choices`` as fine as each may be; layers of which all stays on chip one by one."""
+        """All of ``choices`` as fine as may be; layers that are all on chip one by one."""
         for grain in GRAINS:
             found = []
             for choice in choices:

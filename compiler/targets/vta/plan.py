@@ -16,6 +16,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError, activation_items, place
+from .roof import roof_of
 from .schedules import Schedules
 from .stream import StreamedLayer, Tile
 
@@ -125,6 +126,7 @@ class Planner:
         self.items = activation_items(layers, ends.sources)
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
+        self.roof = roof_of(layers, ends.sources, ends.results, config)
         sizes: SizeCache = {}
         self.choosers = {
             edges: Chooser(
