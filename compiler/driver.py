@@ -10,6 +10,7 @@ from dovetail.runtime.tensors import TensorSignature
 from .front.table import open_model
 from .graph.text import to_text
 from .options import CompileOptions
+from .pipeline.limits import Budget, Watch
 from .pipeline.trace import Trace
 from .targets.table import HOST, find_target
 from .targets.target import Target
@@ -30,11 +31,12 @@ def compile_model(
     target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or a target of one's
     own.  dims: sizes of symbolic dimensions, for targets that have open ones.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
-    DoesNotFitError.
+    DoesNotFitError, CompileLimitError.
     """
     chosen, dims = find_target(target), dims or {}
     options = options or CompileOptions.from_environment()
-    trace, source = Trace(options), open_model(model)
+    watch = Watch(options.limits)
+    trace, source = Trace(options, watch), open_model(model, Budget(watch))
     imported = chosen.load(source, dims)
     if imported is None:
         part = chosen.compile_open(source, dims, options)

@@ -5,6 +5,7 @@ from dovetail.runtime.errors import WorkLimitError as RunLimitError
 
 __all__ = [
     "CalibrationError",
+    "CompileLimitError",
     "CompilerError",
     "DoesNotFitError",
     "ExploreError",
@@ -25,6 +26,10 @@ class CompilerError(DovetailError):
 
 class ModelError(CompilerError):
     """The model file is broken, or not of a kind this compiler takes."""
+
+
+class CompileLimitError(CompilerError):
+    """Compiling the model takes more work, time or memory than the user allows."""
 
 
 class CalibrationError(CompilerError):

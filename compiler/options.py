@@ -1,10 +1,12 @@
 """What the user may ask of the compiler beside model and target."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .pipeline.limits import Limits
 
 if TYPE_CHECKING:
     from .graph.ir import Graph
@@ -60,6 +62,7 @@ class CompileOptions:
     cpu: what code for CPUs is made for.
     records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
     ones the last file's.
+    limits: what compiling may take.
     """
 
     dump: Path | None = None
@@ -70,12 +73,14 @@ class CompileOptions:
     passes: "tuple[Pass[Graph], ...]" = ()
     cpu: CpuOptions = CpuOptions()
     records: tuple[Path, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":
         """``DOVETAIL_DUMP=<folder>``, ``DOVETAIL_VERIFY=1``, ``DOVETAIL_TIME=1``,
         ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``, ``DOVETAIL_MOST_WORK=<number>``,
-        ``DOVETAIL_WINOGRAD=0``.
+        ``DOVETAIL_WINOGRAD=0``, ``DOVETAIL_MOST_COMPILE_SECONDS=<number>``,
+        ``DOVETAIL_MOST_MEMORY=<bytes>``.
         """
         folder = os.environ.get("DOVETAIL_DUMP")
         return cls(
@@ -86,5 +91,9 @@ class CompileOptions:
             cpu=CpuOptions(
                 most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
                 winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
+            ),
+            limits=Limits().within(
+                float(os.environ.get("DOVETAIL_MOST_COMPILE_SECONDS") or 0),
+                float(os.environ.get("DOVETAIL_MOST_MEMORY") or 0),
             ),
         )

@@ -17,7 +17,7 @@ __all__ = ["export", "file_name"]
 
 SEED = 1
 BATCH = 8
-OPSET = 18
+OPSET, OLDER_OPSET = 18, 14
 
 
 def file_name(name: str, size: int) -> str:
@@ -26,19 +26,23 @@ def file_name(name: str, size: int) -> str:
 
 
 def export(chosen: Architecture, size: int, path: Path) -> None:
-    """Write the network for one image float32[1, 3, size, size]."""
+    """Write the network for one image float32[1, 3, size, size].
+
+    Those of timm by the older exporter, whose graphs differ from the newer one's: both are in use.
+    """
     torch.manual_seed(SEED)
     network = _network(chosen, size)
     images = _images(BATCH, size)
     _enliven(network, images)
     network.eval()
+    newer = chosen.source is not Source.TIMM
     torch.onnx.export(
         network,
         (images[:1],),
         path,
         input_names=["image"],
-        opset_version=OPSET,
-        dynamo=True,
+        opset_version=OPSET if newer else OLDER_OPSET,
+        dynamo=newer,
         external_data=False,
         verbose=False,
     )

@@ -36,6 +36,10 @@ __all__ = ["compile_command"]
     help="File of plans (vta): known ones are used again, new ones added.",
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
+@click.option(
+    "--most-compile-seconds", type=float, metavar="NUMBER", help="Time that compiling may take."
+)
+@click.option("--most-memory", type=float, metavar="BYTES", help="Memory that compiling may take.")
 @records_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -50,6 +54,8 @@ def compile_command(
     most_work: float | None,
     plans: Path | None,
     no_winograd: bool,
+    most_compile_seconds: float | None,
+    most_memory: float | None,
     records: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -67,7 +73,8 @@ def compile_command(
         cpu = replace(options.cpu, threads=threads, level=cpu_level)
         cpu = replace(cpu, most_work=int(most_work)) if most_work else cpu
         options = replace(options, cpu=replace(cpu, winograd=False) if no_winograd else cpu)
-        options = replace(options, dump=dump) if dump else options
+        limits = options.limits.within(most_compile_seconds, most_memory)
+        options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
         options = replace(options, records=record_paths(records))
         module = compile_model(model, target, options, read_dimensions(dims))

@@ -4,20 +4,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..pipeline.limits import Budget
 from .source import Source
 
 __all__ = ["FRONTS", "open_model"]
 
 DEFAULT = ".onnx"
 FRONTS = {DEFAULT: ("onnx.source", "SourceModel")}
-"""Module and class; the class has ``of``, which takes a path or the format's own object."""
+"""Module and class; the class has ``of``, which takes a path or the format's own object, and
+a budget."""
 
 
-def open_model(model: object) -> Source:
+def open_model(model: object, budget: Budget | None = None) -> Source:
     """A model that a front end has read: ``model`` itself, or from its file, or from its format's
     own object.
 
-    A file of an unknown suffix is taken for ONNX.
+    A file of an unknown suffix is taken for ONNX.  budget: what importing it may take.
     Raises ModelError when it cannot be read.
     """
     if isinstance(model, Source):
@@ -25,5 +27,5 @@ def open_model(model: object) -> Source:
     suffix = Path(model).suffix.lower() if isinstance(model, str | Path) else DEFAULT
     module, name = FRONTS.get(suffix, FRONTS[DEFAULT])
     front: Any = getattr(import_module(f".{module}", __package__), name)
-    found: Source = front.of(model)
+    found: Source = front.of(model, budget)
     return found

@@ -1,25 +1,16 @@
 """Adding operators to a graph one by one; what is known of them is computed at once."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from .folding import is_worth_folding
 from .ir import Array, GraphBuilder
 from .narrow import Narrow
 from .operators.protocol import TensorOperator
 from .types import TensorType
 
-__all__ = ["Emitter", "Tensor", "is_worth_folding"]
-
-FOLDED_ELEMENTS = 1 << 16
-"""A constant result of more elements is only kept when it is no larger than what it is made of."""
-
-
-def is_worth_folding(results: Sequence[TensorType], given: Sequence[TensorType]) -> bool:
-    """Whether results computed from constants are small enough to be constants themselves."""
-    most = max(FOLDED_ELEMENTS, sum(each.elements for each in given))
-    return all(each.elements <= most for each in results)
+__all__ = ["Emitter", "Tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class Emitter:
         """As ``emit``, for operators with any number of results."""
         if all(self.known(each) for each in inputs):
             given = [each.type for each in inputs]
-            if is_worth_folding(operator.result(tuple(given)), given):
+            if is_worth_folding(operator, operator.result(tuple(given)), given):
                 arrays = operator.evaluate([self.value(each) for each in inputs])
                 return tuple(self.constant(array) for array in arrays)
         names = tuple(each.name for each in inputs)

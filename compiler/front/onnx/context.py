@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 
 from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.emitter import Emitter, Tensor, is_worth_folding
+from ...graph.emitter import Emitter, Tensor
+from ...graph.folding import evaluation_work, is_worth_folding
 from ...graph.ir import Array
 from ...graph.narrow import Narrow
 from ...graph.operators.elementwise import Where
@@ -16,6 +17,7 @@ from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
 from ...graph.operators.quantization import DequantizeLinear
 from ...graph.types import TensorType
+from ...pipeline.limits import Budget
 from ..source import NeedsValueError
 from .node import OnnxNode
 
@@ -81,12 +83,14 @@ class ImportContext(Emitter):
     Constants that are dequantised stay nodes of the graph, and so does what is computed of them
     alone: passes tell integer layers by them.  Their values are known nevertheless.
 
+    budget: what the import may take, of all contexts of a model together.
     opset: of the node's domain.
     origin: the name of the model's node, for error messages and the graph's nodes.
     resolve: computes a tensor's value, given its name; None when a model is compiled without data.
     """
 
     resolve: Callable[[str], Array] | None = None
+    budget: Budget = field(default_factory=Budget)
     opset: int = 0
     body: Body | None = None
     nested: "Nested | None" = None
@@ -121,14 +125,15 @@ class ImportContext(Emitter):
     ) -> tuple[Tensor, ...]:
         given = [each.type for each in inputs]
         known = fold and all(self.known(each) for each in inputs)
-        known = known and is_worth_folding(operator.result(tuple(given)), given)
+        known = known and is_worth_folding(operator, operator.result(tuple(given)), given)
         stays = isinstance(operator, DequantizeLinear) or any(
             each.name in self._computed for each in inputs
         )
         if known and not stays:
-            arrays = operator.evaluate([self.value(each) for each in inputs])
+            arrays = self.computed(operator, [self.value(each) for each in inputs])
             return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
         used = tuple(self._resolved.get(each.name, each).name for each in inputs)
+        self.budget.add(self.where)
         names = self.builder.node_outputs(operator, used, self.origin, self.origin)
         for number, name in enumerate(names):
             self._require_small(self.builder.types[name])
@@ -138,11 +143,35 @@ class ImportContext(Emitter):
 
     def _require_small(self, kind: TensorType) -> None:
         if kind.elements * kind.dtype.bytes > LARGEST_TENSOR:
-            raise ModelError(f"node {self.origin!r}: a tensor of {kind}; required at most 64 GiB")
+            raise ModelError(f"{self.where}: a tensor of {kind}; required at most 64 GiB")
+
+    @property
+    def where(self) -> str:
+        """The node that is being converted, for messages."""
+        return f"node {self.origin!r}" if self.origin else "constants of the model"
+
+    def computed(self, operator: TensorOperator, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The operator's results, taken from the budget.
+
+        Raises CompileLimitError when it takes too much.
+        """
+        given = [TensorType(each.shape, str(each.dtype)) for each in inputs]
+        results = operator.result(tuple(given))
+        self.budget.require_room(self.where, sum(each.elements for each in results))
+        self.budget.compute(self.where, evaluation_work(operator, results, given))
+        return operator.evaluate(inputs)
+
+    def require_room(self, *sizes: int) -> None:
+        """Raise CompileLimitError unless a constant of ``sizes`` may be made."""
+        self.budget.require_room(self.where, *sizes)
 
     def constant(self, array: object, dtype: object = None) -> Tensor:
-        """A constant; small ones that are equal are one tensor."""
+        """A constant; small ones that are equal are one tensor.
+
+        Raises CompileLimitError when all of the model's together are too large.
+        """
         value: Array = np.asarray(array, dtype)  # type: ignore[call-overload]
+        self.budget.make(self.where, value.size)
         narrow = narrow_of(value)
         if narrow is not None:
             return with_narrow(Emitter.constant(self, value.view(np.uint8)), narrow)
@@ -180,7 +209,7 @@ class ImportContext(Emitter):
         if not self.known(tensor):
             if self.resolve is None:
                 raise NeedsValueError(
-                    f"node {self.origin!r}: a shape depends on the value of {tensor.name!r}, "
+                    f"{self.where}: a shape depends on the value of {tensor.name!r}, "
                     "which is known only when the model runs"
                 )
             self._resolved[tensor.name] = self.constant(self.resolve(tensor.name))
@@ -189,7 +218,8 @@ class ImportContext(Emitter):
     def _computed_value(self, name: str) -> Array:
         if name not in self._values:
             operator, inputs, number = self._computed[name]
-            value = operator.evaluate([self.value(each) for each in inputs])[number]
+            value = self.computed(operator, [self.value(each) for each in inputs])[number]
+            self.budget.make(self.where, value.size)
             value.setflags(write=False)
             self._values[name] = value
         return self._values[name]

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from ...errors import GraphError, ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
+from ...pipeline.limits import Budget
 from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
@@ -19,6 +20,7 @@ from .functions import bind_attributes, function_of
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
 from .table import CONVERTERS
+from .wellformed import require_wellformed
 
 __all__ = ["ImportRecord", "import_model"]
 
@@ -39,21 +41,24 @@ def import_model(
     builder: GraphBuilder,
     resolve: Callable[[str], Array] | None = None,
     record: ImportRecord | None = None,
+    budget: Budget | None = None,
 ) -> tuple[tuple[str, Value], ...]:
     """Add the model's nodes to ``builder``; its outputs by name, in the model's order.
 
     inputs: the model's inputs as tensors of ``builder``, sequences or optionals of them.
     resolve: computes the value of a tensor that a shape depends on.  record: to be filled.
+    budget: what the import may take.
     Raises ModelError for a malformed model, UnsupportedOperatorError for an operator or a type
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
-    names the node.
+    names the node.  Raises CompileLimitError when it takes more than ``budget`` has.
     """
-    context = ImportContext(builder, resolve=resolve)
+    require_wellformed(model)
+    context = ImportContext(builder, resolve=resolve, budget=budget or Budget())
+    context.budget.grant(model.ByteSize())
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
     context.body, context.nested = walker.body, walker.nested
-    _require_text(model.graph)
     required = [each.name for each in model.graph.input]
     constants = {each.name for each in model.graph.initializer}
     constants |= {each.values.name for each in model.graph.sparse_initializer}
@@ -125,6 +130,7 @@ class _Walker:
             if tensor.name not in scope:
                 scope[tensor.name] = self.context.constant(_array(tensor))
         for sparse in graph.sparse_initializer:
+            self.context.require_room(*sparse.dims)
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
         for position, proto in enumerate(graph.node):
             try:
@@ -149,6 +155,7 @@ class _Walker:
         context = self.context
         outer = context.origin, context.opset
         context.origin = node.name
+        context.budget.step(str(node))
         domain = proto.domain or "ai.onnx"
         context.opset = self.opsets.get(domain, 0)
         inputs = tuple(self.lookup(name, str(node)) if name else None for name in proto.input)
@@ -213,15 +220,6 @@ class _Walker:
             inner.node(each, position)
         self.context.body, self.context.nested = outer
         return tuple(arguments.get(name) for name in function.output)
-
-
-def _require_text(graph: onnx.GraphProto) -> None:
-    """Protobuf gives names that are no UTF-8 as bytes."""
-    names = [*(each.name for each in graph.input), *(each.name for each in graph.output)]
-    names += [name for node in graph.node for name in (*node.input, *node.output)]
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise ModelError(f"name {wrong[0]!r} is no UTF-8 text")
 
 
 def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:

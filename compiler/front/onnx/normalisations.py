@@ -173,6 +173,7 @@ def convert_hardmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> I
     size = x.shape[axis]
     shape = [1] * x.rank
     shape[axis] = size
+    context.require_room(size)
     places = x.constant(np.arange(size).reshape(shape), DType.INT64)
     hit = x.equal(x.max(axis, keep=True))
     first = -hit.where(-places, -size, DType.INT64).max(axis, keep=True)

@@ -45,6 +45,7 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
             region = (float(roi[place]), float(roi[place + len(axes)]))
         if size == x.shape[axis] and scale == 1 and roi is None:
             continue
+        context.require_room(size)
         at = _coordinates(mode, size, x.shape[axis], float(scale), region)
         result = _along(result, axis, *_taps(context, node, at, x.shape[axis], float(scale)))
         beyond = (at < 0) | (at > x.shape[axis] - 1)
@@ -143,6 +144,7 @@ def _taps(
         raise UnsupportedOperatorError(f"{node}: mode {mode!r}")
     first = np.floor(at).astype(np.int64) - int(np.ceil(reach)) + 1
     count = 2 * int(np.ceil(reach))
+    context.require_room(count, at.size)
     indices = first + np.arange(count)[:, None]
     weights = weigh(indices - at)
     inside = (indices >= 0) & (indices < length)
@@ -196,6 +198,7 @@ def convert_upsample(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
         size = int(np.floor(x.shape[axis] * scale))
         if scale == 1:
             continue
+        context.require_room(size)
         at = np.arange(size) / scale
         low = np.floor(at).astype(np.int64)
         if node.text("mode", "nearest") == "nearest":

@@ -6,12 +6,13 @@ iteration), or states change their types.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 
 from ...dtypes import DType
+from ...graph.folding import FOLDED_WORK, evaluation_work
 from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.operators.movement import Reshape
 from ...graph.operators.repetition import Repeat
@@ -25,9 +26,6 @@ __all__ = ["FOREVER", "VaryingValueError", "roll_if", "roll_loop", "roll_scan"]
 
 FOREVER = 1 << 62
 """Iterations of a loop that only a condition ends."""
-
-FOLDED_NODES = 50_000
-"""A loop of known values is run while the model is imported if it comes to so many nodes."""
 
 Values = tuple[Value | None, ...]
 
@@ -132,7 +130,9 @@ class _Body:
         initial = tuple(each for each in carried if isinstance(each, Tensor))
         if len(initial) < len(carried) or ctx.nested is None:
             return None
-        inner = ImportContext(GraphBuilder(), opset=ctx.opset, origin=ctx.origin, outer=ctx)
+        inner = ImportContext(
+            GraphBuilder(), budget=ctx.budget, opset=ctx.opset, origin=ctx.origin, outer=ctx
+        )
 
         def resolve(name: str) -> Array:
             for outer, captured in inner.captured.values():
@@ -198,9 +198,8 @@ class _Body:
             collected_backward = (False,) * (len(self.outputs) - len(self.states))
         conditional = condition is not None
         operator = Repeat(graph, count, len(self.states), backward, collected_backward, conditional)
-        fold = not conditional and count * len(graph.nodes) <= FOLDED_NODES
         given = (*self.initial, *sources, *captured)
-        results = self.ctx.emit_plain(operator, given, fold)
+        results = self.ctx.emit_plain(operator, given, not conditional)
         return tuple(
             with_narrow(each, inner.narrow)
             for each, inner in zip(results, self.outputs, strict=False)
@@ -225,9 +224,11 @@ class _Body:
         graph, given = self._counting(condition)
         if not all(map(self.ctx.known, given)):
             return None
-        tried = min(most, FOLDED_NODES // max(1, len(graph.nodes)) + 1)
-        operator = Repeat(graph, tried, len(graph.outputs) - 1, conditional=True)
-        found = int(operator.evaluate([self.ctx.value(each) for each in given])[-1])
+        once = Repeat(graph, 1, len(graph.outputs) - 1, conditional=True)
+        work = evaluation_work(once, (), [each.type for each in given])
+        tried = min(most, FOLDED_WORK // work + 1)
+        values = [self.ctx.value(each) for each in given]
+        found = int(self.ctx.computed(replace(once, count=tried), values)[-1])
         return None if found == tried < most else found
 
     def count(self, condition: Tensor, most: int) -> int:

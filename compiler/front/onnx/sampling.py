@@ -114,7 +114,7 @@ def convert_roi_align(context: ImportContext, node: OnnxNode, inputs: Inputs) ->
     old = "half_pixel" if context.opset >= 16 else "output_half_pixel"
     mode = node.text("coordinate_transformation_mode", old)
     if ratio > 0:
-        return (_aligned(node, mode, x, rois, batch, ratio, ratio).tensor,)
+        return (_aligned(context, node, mode, x, rois, batch, ratio, ratio).tensor,)
     scale = node.real("spatial_scale", 1.0)
     rows, columns = node.integer("output_height", 1), node.integer("output_width", 1)
     results = []
@@ -124,7 +124,7 @@ def convert_roi_align(context: ImportContext, node: OnnxNode, inputs: Inputs) ->
             height, width = max(height, 1), max(width, 1)
         counts = (max(int(np.ceil(height / rows)), 1), max(int(np.ceil(width / columns)), 1))
         one = (rois.slice(0, i, i + 1), batch.slice(0, i, i + 1))
-        results.append(_aligned(node, mode, x, *one, *counts))
+        results.append(_aligned(context, node, mode, x, *one, *counts))
     if not results:
         shape = (0, x.shape[1], rows, columns)
         return (context.constant(np.zeros(shape, x.dtype.numpy)),)
@@ -132,6 +132,7 @@ def convert_roi_align(context: ImportContext, node: OnnxNode, inputs: Inputs) ->
 
 
 def _aligned(
+    context: ImportContext,
     node: OnnxNode,
     mode: str,
     x: Term,
@@ -151,6 +152,7 @@ def _aligned(
     ):
         start, stop = (corners.slice(1, which + k, which + k + 1) for k in (0, 2))
         extent = stop - start if half else (stop - start).maximum(1.0)
+        context.require_room(bins, samples)
         steps = (np.arange(bins * samples) + 0.5) / (bins * samples)
         at = start + extent * steps[None]
         size = x.shape[3 - which]
@@ -192,6 +194,7 @@ def convert_deform_conv(context: ImportContext, node: OnnxNode, inputs: Inputs) 
     batch, channels = x.shape[0], x.shape[1]
     moved = offsets.reshape(batch * fields, taps, rank, *places)
     coordinates: list[Taps] = []
+    context.require_room(*kernel, *places)
     for i in range(rank):
         line = np.arange(places[i]) * strides[i] - pads[i]
         tap = np.arange(kernel[i]) * dilations[i]

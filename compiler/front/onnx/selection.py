@@ -99,6 +99,7 @@ def convert_unique(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
     first = gather(ctx, ranked, begins, 0)
     count = begins.type.elements
     line = sub(ctx, ctx.emit(Cumulative(ReduceFunction.SUM, 0), cast(ctx, starts, DType.INT64)), 1)
+    ctx.require_room(size)
     empty = ctx.constant(np.zeros(size, np.int64))
     scatter = ScatterElements(0, ScatterFunction.REPLACE)
     inverse = ctx.emit(scatter, empty, ranked, line)
@@ -176,6 +177,7 @@ def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
     pool, starts = node.integers("pool_int64s", ()), node.integers("ngram_counts", ())
     places = node.integers("ngram_indexes", ())
     width = max(places) + 1
+    ctx.require_room(width)
     totals = broadcast(ctx, scalar(ctx, 0, DType.FLOAT32), (rows.type.shape[0], width))
     taken = 0
     for length, start in enumerate(starts, 1):
@@ -191,6 +193,7 @@ def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
         for skip in skips:
             found = _occurrences(ctx, rows, grams, skip + 1)
             if found is not None:
+                ctx.require_room(len(grams), width)
                 spread = np.zeros((len(grams), width), np.float32)
                 spread[np.arange(len(grams)), own] = 1
                 terms = mul(ctx, reshape(ctx, found, (*found.type.shape, 1)), ctx.constant(spread))

@@ -68,6 +68,10 @@ def convert_insert(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values
     added = inputs[1]
     if added is None:
         raise ValueError("input 1 is left out")
+    if len(elements) == MOST_ELEMENTS:
+        raise UnsupportedOperatorError(
+            f"{node}: a sequence of more than {MOST_ELEMENTS} elements; required at most as many"
+        )
     elements.insert(_position(ctx, inputs, 2, len(elements)), added)
     return (TensorSequence(tuple(elements)),)
 

@@ -5,6 +5,7 @@ import onnx
 
 from ...dtypes import DType
 from ...errors import ModelError
+from ...graph.folding import NODE_WORK
 from ...graph.formulas import Term, einsum
 from .context import Converter, ImportContext
 from .contractions import accumulator
@@ -72,6 +73,7 @@ def convert_dft(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Input
         raise ModelError(f"{node}: {x.shape} along dimension {axis}")
     size = x.shape[axis] if not (inverse and onesided) else 2 * (x.shape[axis] - 1)
     length = int(_known(context, inputs, 1, size))
+    context.require_room(length, x.shape[-1], length if inverse or not onesided else length // 2, 2)
     y = _transform(x.move_axis(axis, -2), length, inverse, onesided)
     return (y.move_axis(-2, axis).cast(x.dtype).tensor,)
 
@@ -87,6 +89,7 @@ def convert_stft(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inpu
     if length < 1 or step < 1 or length > x.shape[1]:
         raise ModelError(f"{node}: frames of {length} every {step} of {x.shape[1]}")
     frames = (x.shape[1] - length) // step + 1
+    context.require_room(max(frames, 4 * length), length)
     places = np.arange(frames)[:, None] * step + np.arange(length)
     pieces = x.take(places, 1)
     if window is not None:
@@ -106,6 +109,7 @@ def convert_window(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
         "HammingWindow": (25 / 46, -21 / 46, 0.0),
         "BlackmanWindow": (0.42, -0.5, 0.08),
     }[node.kind]
+    context.require_room(size)
     period = size if node.integer("periodic", 1) else size - 1
     angle = 2 * np.pi * np.arange(size) / max(period, 1)
     values = sum(weight * np.cos(k * angle) for k, weight in enumerate(weights))
@@ -121,6 +125,8 @@ def convert_mel_weights(context: ImportContext, node: OnnxNode, inputs: Inputs) 
         return float(2595 * np.log10(1 + frequency / 700))
 
     count, spectrum = int(bins), int(length) // 2 + 1
+    context.require_room(spectrum, count)
+    context.budget.compute(context.where, NODE_WORK * count)
     edges = mel(low) + np.arange(count + 2) * (mel(high) - mel(low)) / (count + 2)
     places = ((int(length) + 1) * 700 * (10 ** (edges / 2595) - 1) // rate).astype(np.int64)
     matrix = np.zeros((spectrum, count))
@@ -128,10 +134,10 @@ def convert_mel_weights(context: ImportContext, node: OnnxNode, inputs: Inputs) 
         lower, centre, upper = (int(place) for place in places[i : i + 3])
         if centre == lower:
             matrix[centre, i] = 1
-        for j in range(lower, centre + 1 if centre > lower else lower):
-            matrix[j, i] = (j - lower) / (centre - lower)
-        for j in range(centre, upper if upper > centre else centre):
-            matrix[j, i] = (upper - j) / (upper - centre)
+        if centre > lower:
+            matrix[lower : centre + 1, i] = np.arange(centre + 1 - lower) / (centre - lower)
+        if upper > centre:
+            matrix[centre:upper, i] = np.arange(upper - centre, 0, -1) / (upper - centre)
     dtype = FLOATS[node.integer("output_datatype", onnx.TensorProto.FLOAT)]
     return (context.constant(matrix.astype(dtype.numpy)),)
 

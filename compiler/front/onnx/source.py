@@ -1,7 +1,7 @@
 """Model files: what the rest of the compiler knows of ONNX."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
+from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature, NeedsValueError
 from .context import Value
 from .element_types import ELEMENT_TYPES, type_name
@@ -27,12 +28,16 @@ __all__ = ["ModelSource", "SourceModel"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceModel:
-    """A model as it is in a file."""
+    """A model as it is in a file.
+
+    budget: what importing it may take, every time together; None for a new one each time.
+    """
 
     proto: onnx.ModelProto
+    budget: Budget | None = None
 
     @classmethod
-    def load(cls, path: Path) -> "SourceModel":
+    def load(cls, path: Path, budget: Budget | None = None) -> "SourceModel":
         """Read a model file.
 
         Raises ModelError when there is none or it is not ONNX.
@@ -46,16 +51,16 @@ class SourceModel:
             raise ModelError(f"{path} is not an ONNX model: {error}") from None
         if not model.graph.node:
             raise ModelError(f"{path} is not an ONNX model, or it has no nodes")
-        return cls(model)
+        return cls(model, budget)
 
     @classmethod
-    def of(cls, model: "ModelSource") -> "SourceModel":
+    def of(cls, model: "ModelSource", budget: Budget | None = None) -> "SourceModel":
         """A model given as a file's path, as ONNX's own object, or as what this is."""
         if isinstance(model, SourceModel):
             return model
         if isinstance(model, str | Path):
-            return cls.load(Path(model))
-        return cls(model)
+            return cls.load(Path(model), budget)
+        return cls(model, budget)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "SourceModel":
@@ -107,7 +112,7 @@ class SourceModel:
 
     def bind(self, dims: Mapping[str, int]) -> "SourceModel":
         """The model with symbolic dimensions fixed.  Raises as ``bind_dimensions``."""
-        return SourceModel(bind_dimensions(self.proto, dims)) if dims else self
+        return replace(self, proto=bind_dimensions(self.proto, dims)) if dims else self
 
     def dimensions(self, inputs: Mapping[str, Array]) -> dict[str, int]:
         """The sizes of symbolic dimensions, by those of ``inputs``."""
@@ -136,7 +141,7 @@ class SourceModel:
         self, inputs: Mapping[str, Value], builder: GraphBuilder, resolve: Callable[[str], Array]
     ) -> tuple[tuple[str, Value], ...]:
         """Add the model to a graph, as ``import_model``."""
-        return import_model(self.proto, inputs, builder, resolve)
+        return import_model(self.proto, inputs, builder, resolve, budget=self.budget)
 
     def to_integer_graph(self) -> Graph:
         """The graph of a model that consists of integer layers; its open batch is 1.
@@ -157,7 +162,7 @@ class SourceModel:
                 if error.output in roots:
                     raise
                 roots.add(error.output)
-                early = SourceModel(early_model(self.proto, roots))
+                early = replace(self, proto=early_model(self.proto, roots))
                 if not early.proto.graph.output:
                     raise
         outputs = tuple(value.name for value in self.proto.graph.output)
@@ -191,7 +196,7 @@ class SourceModel:
             kind = TensorType(tuple(size or 0 for size in shape), each.dtype)
             values[each.name] = Tensor(builder.input(each.name, kind), kind)
         record = ImportRecord()
-        outputs = import_model(self.proto, values, builder, record=record)
+        outputs = import_model(self.proto, values, builder, None, record, self.budget)
         builder.rename(record.tensors)
         return Imported(_graph(builder, outputs, record.tensors), record.kinds)
 

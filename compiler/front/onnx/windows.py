@@ -56,6 +56,7 @@ def convert_max_pool(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
     if node.integer("storage_order", 0):
         indices = _column_major(indices, x.shape[2:])
     planes, size = x.shape[0] * x.shape[1], int(np.prod(x.shape[2:]))
+    context.require_room(planes)
     starts = np.arange(planes, dtype=np.int64) * size
     starts = starts.reshape(*x.shape[:2], *(1 for _ in axes))
     return values, (indices + starts).tensor
@@ -72,6 +73,7 @@ def _column_major(indices: Term, sizes: tuple[int, ...]) -> Term:
 
 
 def average_pool(
+    context: ImportContext,
     x: Term,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
@@ -83,18 +85,30 @@ def average_pool(
     axes = tuple(range(2, x.rank))
     operator = WindowReduce(axes, kernel, strides, dilations, pads, WindowFunction.ADD)
     sums = Term(x.context, x.context.emit(operator, x.tensor))
-    ones = np.ones([size + sum(own) for size, own in zip(x.shape[2:], counted, strict=True)])
-    rest = tuple(
-        (first - own_first, last - own_last)
-        for (first, last), (own_first, own_last) in zip(pads, counted, strict=True)
-    )
-    counter = WindowReduce(
-        tuple(range(len(kernel))), kernel, strides, dilations, rest, WindowFunction.ADD
-    )
-    (counts,) = counter.evaluate([ones])
-    if counts.min() == counts.max():
+    context.require_room(*sums.shape[2:])
+    counts = np.ones(())
+    for axis, own in enumerate(zip(kernel, strides, dilations, pads, counted, strict=True)):
+        line = _counts(x.shape[2 + axis], sums.shape[2 + axis], *own)
+        counts = np.multiply.outer(counts, line)
+    if counts.size and counts.min() == counts.max():
         return sums / float(counts.flat[0])
     return sums / np.maximum(counts, 1)
+
+
+def _counts(
+    size: int,
+    windows: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    pads: tuple[int, int],
+    counted: tuple[int, int],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many elements of a dimension, and of the pads that count, each window has."""
+    start = np.arange(windows) * stride - pads[0]
+    first = np.maximum(-((start + counted[0]) // dilation), 0)
+    last = np.minimum((size + counted[1] - 1 - start) // dilation, kernel - 1)
+    return np.maximum(last - first + 1, 0)
 
 
 def convert_average_pool(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
@@ -106,7 +120,9 @@ def convert_average_pool(context: ImportContext, node: OnnxNode, inputs: Inputs)
     if node.integer("count_include_pad", 0):
         counted = same_pads(node, x.shape[2:], kernel, strides, dilations)
     wide = x.cast(DType.FLOAT32) if x.dtype in (DType.FLOAT16, DType.BFLOAT16) else x
-    return (average_pool(wide, kernel, strides, dilations, pads, counted).cast(x.dtype).tensor,)
+    return (
+        average_pool(context, wide, kernel, strides, dilations, pads, counted).cast(x.dtype).tensor,
+    )
 
 
 def convert_lp_pool(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
@@ -191,6 +207,7 @@ def convert_col2im(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
     blocks = tuple(
         (padded[i] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(rank)
     )
+    context.require_room(*kernel, *blocks)
     lines = [
         (np.arange(kernel[i]) * dilations[i])[:, None] + np.arange(blocks[i]) * strides[i]
         for i in range(rank)

@@ -2,6 +2,9 @@
 
     y = f(constant, ...)  ->  constant
 
+All results together have at most ``FOLDED_IN_ALL`` elements and ``MORE`` times those of the
+constants before.
+
 Every folding removes a node and none is added, so the pass ends.
 """
 
@@ -10,10 +13,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..emitter import is_worth_folding
+from ..folding import is_worth_folding
 from ..ir import Graph
 
 __all__ = ["FoldConstants"]
+
+FOLDED_IN_ALL, MORE = 1 << 26, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,17 @@ class FoldConstants:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when no node is constant."""
         constants, nodes = dict(graph.constants), []
+        room = FOLDED_IN_ALL + MORE * sum(each.size for each in constants.values())
         for node in graph.nodes:
             given = [graph.types[name] for name in node.inputs]
-            kept = is_worth_folding([graph.types[name] for name in node.outputs], given)
-            if not kept or not all(name in constants for name in node.inputs):
+            made = [graph.types[name] for name in node.outputs]
+            kept = all(name in constants for name in node.inputs)
+            kept = kept and is_worth_folding(node.operator, made, given)
+            size = sum(each.elements for each in made)
+            if not kept or size > room:
                 nodes.append(node)
                 continue
+            room -= size
             results = node.operator.evaluate([constants[name] for name in node.inputs])
             for name, result in zip(node.outputs, results, strict=True):
                 value = np.array(result)

@@ -2,7 +2,7 @@
 
     Lookup(Lookup(x, a), b)                  ->  Lookup(x, b[a])
     Lookup(x, identity)                      ->  x
-    Lookup(Requantize(x), clip) | Add, alike ->  Requantize(x) with narrower limits
+    Lookup(Requantize(x), clip) | Add | Multiply ->  Requantize(x) with narrower limits
 
 Tables are those for all channels alike.  Every rewrite removes a Lookup and none is made besides,
 so the pass ends.
@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir import Array, Graph, Node
-from ..operators.integer.values import Add, Lookup, Requantize
+from ..operators.integer.values import Add, Lookup, Multiply, Requantize
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["FoldLookups"]
+
+LIMITED = (Requantize, Add, Multiply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def _merge_tables(rewriter: Rewriter, node: Node) -> str | None:
 def _fold_clip(rewriter: Rewriter, node: Node) -> str | None:
     table = _table(rewriter, node)
     before = rewriter.producer(node.inputs[0])
-    if table is None or before is None or not isinstance(before.operator, Requantize | Add):
+    if table is None or before is None or not isinstance(before.operator, LIMITED):
         return None
     low, high = before.operator.low, before.operator.high
     reached = np.arange(low, high + 1)

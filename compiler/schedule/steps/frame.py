@@ -92,7 +92,7 @@ def spans(stmt: Stmt) -> tuple[Store, Spans] | None:
             return None
         if any(form.coefficient(name) != 1 for name in names):
             return None
-        size = extents[names[0]] if names else 1
+        size = extents.pop(names[0]) if names else 1
         found.append((form.constant, form.constant + size))
     return store, tuple(found)
 

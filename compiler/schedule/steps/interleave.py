@@ -23,7 +23,7 @@ from ...loops.ir import (
 )
 from ...loops.legality import carried, describe
 from ...loops.rewrite import substitute
-from ...loops.traverse import loads
+from ...loops.traverse import loads, variables, walk
 from .lanes import constant_extent
 from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
 
@@ -62,6 +62,9 @@ class Interleave:
         lanes = _lanes(intrinsics.get(self.intrinsic), width, target.dtype, what)
         if store.indices[-2:] != places or extent < lanes:
             raise ScheduleError(f"{what}: required {lanes} rows of {target.name} or more")
+        own = {self.loop, inner.variable, *_names(body)}
+        if any(own & variables(each) for each in store.indices[:-2]):
+            raise ScheduleError(f"{what}: rows of {target.name} do not lie side by side")
         if any(load.buffer.name == target.name for load in loads(body)):
             raise ScheduleError(f"{what}: {target.name} is read, but some rows are written twice")
         for each in (loop, inner):
@@ -119,6 +122,10 @@ def _store(body: Stmt, what: str) -> Store:
     if not isinstance(body, Store):
         raise ScheduleError(f"{what}: required one store of each element")
     return body
+
+
+def _names(body: Stmt) -> set[str]:
+    return {each.variable.name for each in walk(body) if isinstance(each, Let)}
 
 
 def _stored_to(column: Buffer, place: Expr, body: Stmt) -> Stmt:

@@ -103,14 +103,16 @@ def in_lanes(body: Stmt, loop: str, first: Expr | None, lane: str, lanes: int, w
         if not any(isinstance(each, For | Allocate) for each in walk(stmt)):
             wide = substitute(stmt, {loop: start})
             return loops(((lane, lanes),), wide, LoopKind.VECTOR) if lanes > 1 else wide
-        if any(loop in variables(each) for each in own_expressions(stmt)):
+        if any({loop, lane} & variables(each) for each in own_expressions(stmt)):
             raise ScheduleError(f"{what}: loops inside depend on it; required the same ones")
         match stmt:
             case Block(statements=statements):
                 return block(*map(widened, statements))
             case Allocate(buffer=buffer, body=inner):
                 wider = replace(buffer, shape=(*buffer.shape, lanes))
-                inner = redirect(inner, buffer.name, wider, lambda indices: (*indices, own))
+                inner = redirect(
+                    inner, buffer.name, wider, lambda at: (*at, own), lambda shape: (*shape, 1)
+                )
                 return Allocate(wider, widened(inner))
             case For(body=inner):
                 check_extents((stmt,), inner, what)

@@ -22,9 +22,11 @@ from ...loops.ir import (
     block,
     loops,
 )
+from ...loops.legality import carried, describe
 from ...loops.rewrite import substitute, substitute_expr
 from ...loops.traverse import variables
 from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
+from .tile import band
 
 __all__ = ["LANES", "PACKED", "Bytes", "PackStores", "find_bytes", "is_packable", "pack"]
 
@@ -96,6 +98,7 @@ class PackStores:
 
     loop: the outermost of unrolled loops around one over 16 lanes, whose body ends in the only
     store: of an int32 as a byte, limits at 0 and 255 before it, which are left to the instruction.
+    No two iterations meet in memory.
     One of the unrolled loops moves along one dimension by single steps; what is left over of fours
     of it is stored as it was.
     """
@@ -111,6 +114,13 @@ class PackStores:
                 f"pack stores of {self.loop}: required unrolled loops around {LANES} lanes that "
                 f"store an int32 as a byte in rows side by side, at least {PACKED} of them"
             )
+        for each in band(loop):
+            conflict = carried(each, site.bounds, intrinsics=intrinsics)
+            if conflict is not None:
+                raise ScheduleError(
+                    f"pack stores of {self.loop}: iterations share an element of "
+                    f"{describe(conflict)}"
+                )
         taken = set(loop_names(function.body)) - set(loop_names(loop))
         packed = _packed(rows, buffer_names(function))
         return site.replaced(rename_loops(packed, taken))

@@ -9,6 +9,7 @@ from ...loops.affine import linear
 from ...loops.expressions import Buffer, Constant, Scope
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Let, LoopKind, Stmt, block
+from ...loops.traverse import loads, written
 from .pack_stores import LANES, PACKED, Bytes, find_bytes, pack
 from .site import buffer_names, find_loop, fresh
 
@@ -25,8 +26,8 @@ class PackTile:
                invoke pack_uint8_16(near0[...], ..., near3[...], y[0 : 4, 0 : 16]);  ...
 
     loop: over 16 lanes, with nothing in it but names and stores, each of an int32 as a byte; limits
-    at 0 and 255 before it are left to the instruction.  Every four stores are side by side in one
-    dimension.
+    at 0 and 255 before it are left to the instruction, and nothing is read that is stored.
+    Every four stores are side by side in one dimension.
     """
 
     loop: str
@@ -76,6 +77,8 @@ def _stores(loop: For) -> list[Bytes] | None:
         body = body.body
     stores = [find_bytes(each, loop.variable) for each in _statements(body)]
     found = [each for each in stores if each is not None]
+    if {load.buffer.name for load in loads(loop)} & written(loop):
+        return None
     if len(found) < len(stores) or len(found) % PACKED:
         return None
     rows = [found[n : n + PACKED] for n in range(0, len(found), PACKED)]

@@ -13,6 +13,7 @@ from ...loops.ir import (
     Block,
     For,
     Function,
+    Invoke,
     Let,
     LoopKind,
     Stmt,
@@ -110,6 +111,7 @@ class PartialLanes:
         updates = [each for each in order if isinstance(each, Update) and self._is(each.buffer)]
         reads = [each for each in order for own in own_expressions(each) for load in loads(own)
                  if self._is(load.buffer)]  # fmt: skip
+        calls = (each for each in order if isinstance(each, Invoke))
         functions = {each.function for each in updates}
         first, last = places[id(loop)], places[id(inside[-1])]
         if (
@@ -119,6 +121,7 @@ class PartialLanes:
             or not {id(each) for each in updates} <= {id(each) for each in inside}
             or places[id(stores[0])] > first
             or any(places[id(each)] <= last for each in reads)
+            or any(self._is(region.buffer) for each in calls for region in each.operands)
         ):
             raise ScheduleError(
                 f"{what}: required one store before the loop, updates by one function in it, and "

@@ -19,7 +19,7 @@ from ...loops.ir import (
     loops,
 )
 from ...loops.rewrite import map_expr
-from ...loops.traverse import loads, variables
+from ...loops.traverse import loads, variables, written
 from .guards import at_least_zero, conjuncts, guard, together
 from .lanes import constant_extent
 from .rfactor import identity
@@ -45,9 +45,10 @@ class Separate:
 
     ``loop`` is the outermost loop that the rows are for, ``last`` is j and ``tap`` is m, the
     innermost loop of the window.  Both are in the indices of what is read only together, by the
-    same steps everywhere.  The reduction begins with what changes no result; where ``tap`` is
-    guarded, a row has that.  The loops over rows are called ``j.row`` and, where the row has what
-    changes no result, ``j.edge``.  The order of float additions changes.
+    same steps everywhere, and nothing in the loop changes it.  The reduction begins with what
+    changes no result; where ``tap`` is guarded, a row has that.  The loops over rows are called
+    ``j.row`` and, where the row has what changes no result, ``j.edge``.  The order of float
+    additions changes.
     """
 
     loop: str
@@ -65,6 +66,9 @@ class Separate:
         if found is None or found.taps[-1].variable != self.tap:
             raise ScheduleError(f"{what}: it is not the innermost loop of one reduction")
         first, taps, update = found.first, found.taps, found.update
+        read = {load.buffer.name for load in loads(found.taps[0])}
+        if found.accumulator.shape or read & written(outer):
+            raise ScheduleError(f"{what}: what it reads changes, or its result has dimensions")
         tests = conjuncts(guard(update))
         value = update.value.chosen if isinstance(update.value, Select) and tests else update.value
         row = Row.of(value, self.last, self.tap, what)
@@ -82,7 +86,7 @@ class Separate:
         along, at = Variable(f"{self.last}.row"), tuple(Variable(name) for name, _ in inner)
         place = along + low
         moved = map_expr(value, lambda node: row.moved(node, place))
-        if row.names & variables(moved):
+        if row.names & variables(moved) or any(row.names & variables(x.extent) for x in taps):
             raise ScheduleError(f"{what}: what is read depends on it by itself")
         condition = together(kept)
         if condition is not None:

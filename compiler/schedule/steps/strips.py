@@ -24,7 +24,7 @@ from ...loops.traverse import bodies, loads, walk, written
 from .guards import decided
 from .lanes import constant_extent
 from .redirect import redirect
-from .site import Site, buffer_names, find_loop, fresh, loop_names
+from .site import Site, buffer_names, check_extents, find_loop, fresh, loop_names
 from .tile import band
 
 __all__ = ["Cut", "Strips"]
@@ -41,11 +41,12 @@ class Strips:
                                          for j in 10: y[10 * i.s + j] = v[j] }
             alloc v.last[10]: { the same from 30 on }
 
-    ``loops`` are i and j, one in each nest.  Their extents are multiples of the least of them, of
-    which a strip has ``rows``; the last strip, which may be smaller, comes by itself, or with
-    ``joined`` in the same loop, under a condition.  A buffer's dimension is cut that these loops
-    move in, each through all of it in order.  Beside those buffers, no nest reads what one of them
-    writes.  Guards that always hold in a strip, or never, vanish there.
+    ``loops`` are i and j, one in each nest, each loop directly in the one before it.  Their extents
+    are multiples of the least of them, of which a strip has ``rows``; the last strip, which may be
+    smaller, comes by itself, or with ``joined`` in the same loop, under a condition.  A buffer's
+    dimension is cut that these loops move in, each through all of it in order.  Beside those
+    buffers, no nest touches what another one writes, or reads what it writes.  Guards that always
+    hold in a strip, or never, vanish there.
     """
 
     loops: tuple[str, ...]
@@ -130,6 +131,7 @@ class Cut:
         if loop is None or not 0 < self.at < extent:
             raise ScheduleError(f"{what}: required a loop in it, of more than {self.at} iterations")
         bounds = site.bounds
+        check_extents(nest[: nest.index(loop)], outer.body, what)
         for each in nest[: nest.index(loop) + 1]:
             conflict = carried(each, bounds, intrinsics=intrinsics)
             if conflict is not None:
@@ -167,12 +169,15 @@ class _Nests:
     def check(self, buffers: Sequence[Buffer]) -> None:
         """Raise ScheduleError where the order of iterations counts."""
         own = {each.name for each in buffers}
-        read = {load.buffer.name for load in loads(self.block)}
-        if (written(self.block) - own) & read - self.private(own):
-            raise ScheduleError(f"{self.what}: a nest reads what another one writes")
+        outputs = [written(stmt) - own - self.private(own) for stmt in self.block.statements]
+        several = {name for name in set().union(*outputs) if sum(name in x for x in outputs) > 1}
+        if several or set().union(*outputs) & {load.buffer.name for load in loads(self.block)}:
+            raise ScheduleError(f"{self.what}: a nest reads or writes what another one writes")
         for stmt, loop in zip(self.block.statements, self.loops, strict=True):
-            bounds = self.bounds
-            for each in band(stmt) if isinstance(stmt, For) else []:
+            bounds, nest = self.bounds, band(stmt) if isinstance(stmt, For) else []
+            if loop not in nest:
+                raise ScheduleError(f"{self.what}: {loop.variable} is not alone in its nest")
+            for each in nest:
                 conflict = carried(each, bounds, intrinsics=self.intrinsics)
                 if conflict is not None:
                     raise ScheduleError(

@@ -41,7 +41,8 @@ class Tile:
         site, outer = find_loop(function, self.nest)
         nest = band(outer)
         extents = {loop.variable: constant_extent(loop, what) for loop in nest}
-        if nest[-1].variable != self.columns or self.rows not in extents or self.size < 1:
+        rows = extents.keys() - {self.columns}
+        if nest[-1].variable != self.columns or self.rows not in rows or self.size < 1:
             raise ScheduleError(f"{what}: they are not two loops of a nest, the second innermost")
         for loop in nest:
             conflict = carried(loop, site.bounds, intrinsics=intrinsics)

@@ -10,10 +10,10 @@ from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variabl
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from ...loops.rewrite import substitute
-from ...loops.traverse import variables
+from ...loops.traverse import loads, variables, written
 from .guards import at_least_zero, conjuncts, guard, unguarded
 from .lanes import constant_extent
-from .site import find_loop
+from .site import find_loop, loop_names
 
 __all__ = ["Clip", "Drop"]
 
@@ -28,7 +28,8 @@ class Clip:
         ->  for k in min(i + 2, N) - max(i - 1, 0): a[] max= x[max(i - 1, 0) + k]
 
     One statement is all there is in the loop and in the loops in it.  Its guard is an ``if``, or a
-    selection between what is reduced and what changes no result.
+    selection between what is reduced and what changes no result; the parts of it that mention the
+    loop know nothing of what is inside.
     """
 
     loop: str
@@ -38,17 +39,19 @@ class Clip:
         what = f"clip of {self.loop}"
         site, loop = find_loop(function, self.loop)
         extent = constant_extent(loop, what)
+        unknown, changed = set(loop_names(loop)), written(loop.body)
         lows, highs, kept = list[Linear](), list[Linear](), list[Expr]()
         for condition in conjuncts(guard(loop.body)):
-            form = at_least_zero(condition)
-            factor = form.coefficient(self.loop) if form is not None else 0
             if self.loop not in variables(condition):
                 kept.append(condition)
-            elif form is None or factor not in (1, -1):
+                continue
+            form = at_least_zero(condition) or Linear(0, {})
+            factor = form.coefficient(self.loop)
+            rest = form if not factor else form - Linear(0, {Variable(self.loop): factor})
+            changes = any(load.buffer.name in changed for load in loads(condition))
+            if abs(factor) != 1 or unknown & variables(rest.to_expr()) or changes:
                 raise ScheduleError(f"{what}: a guard does not say where the loop begins or ends")
-            else:
-                rest = form - Linear(0, {Variable(self.loop): factor})
-                (lows if factor == 1 else highs).append(rest)
+            (lows if factor == 1 else highs).append(rest)
         if len(lows) > 1 or len(highs) > 1 or not (lows or highs):
             raise ScheduleError(
                 f"{what}: found {len(lows)} guards of its begin and {len(highs)} of its end; "

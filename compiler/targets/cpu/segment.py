@@ -1,6 +1,6 @@
 """A graph as machine code: groups of nodes → loop programs → one program of calls → LLVM."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...graph.ir import Graph
+from ...graph.ir import Graph, Node
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
@@ -16,7 +16,7 @@ from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...pipeline.passes import Pass, Pipeline
 from ...program.build import build_program
-from ...program.functions import Lowering
+from ...program.functions import Kernel, Lowering
 from ...program.ir import Program
 from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
@@ -38,6 +38,7 @@ from .recorded import tuned_kernel
 
 __all__ = [
     "EXACT_PASSES",
+    "MIXED_PASSES",
     "Segment",
     "compile_segment",
     "float_passes",
@@ -59,26 +60,38 @@ EXACT_PASSES: Pipeline[Graph] = Pipeline(
 """As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 
 
+GENERAL: tuple[Pass[Graph], ...] = (
+    FoldConstants(),
+    ExactProducts(),
+    FoldConstants(),
+    ByteProducts(),
+    ExpandQuantization(),
+    EliminateDead(),
+    MergeCommon(),
+    FoldScales(),
+)
+"""What general operators go through before activations are blocked."""
+
+
 def float_passes(winograd: bool, records: Records = NO_RECORDS) -> Pipeline[Graph]:
     """What a graph goes through before it becomes groups.
 
     winograd: whether convolutions may be computed by Winograd's tiles.  records: that say by which.
     """
     passes: tuple[Pass[Graph], ...] = (
-        FoldConstants(),
-        ExactProducts(),
-        FoldConstants(),
-        ByteProducts(),
-        ExpandQuantization(),
-        EliminateDead(),
-        MergeCommon(),
-        FoldScales(),
+        *GENERAL,
         BlockChannels(winograd=winograd, tiles=records.tiles),
         ExpandConvolutions(),
         PackWeights(),
         TransposeOperands(),
     )
     return Pipeline((*passes, InBodies((*passes, BlockRows())), BlockRows()))
+
+
+MIXED_PASSES: Pipeline[Graph] = Pipeline(
+    (*GENERAL, InBodies(float_passes(winograd=False).passes), *EXACT_PASSES.passes)
+)
+"""For a graph of integer operators and others: no result of the first changes by a bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +139,12 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
     Raises as ``compile_segment``.
     """
     machine = CpuTarget.at_level(options.level).machine(options.threads)
-    lower = partial(tuned_kernel, machine=machine, records=options.records, known={})
+    tuned = partial(tuned_kernel, machine=machine, records=options.records, known={})
+
+    def lower(graph: Graph, nodes: Sequence[Node]) -> Kernel:
+        options.check(f"lower, node {nodes[-1].origin!r}")
+        return tuned(graph, nodes)
+
     program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
     if options.verify:
         verify(program, INTRINSICS)

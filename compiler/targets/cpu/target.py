@@ -1,7 +1,7 @@
 """The target ``cpu``: machine code for all of a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.parts import Part
@@ -43,7 +43,8 @@ class Cpu:
     ) -> Part:
         """As ``Target``."""
         imported = Imported(piece.graph, kinds)
-        return compile_imported(imported, trace, _llvm_options(options), options.passes)
+        own = replace(_llvm_options(options), check=trace.check)
+        return compile_imported(imported, trace, own, options.passes)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""

@@ -7,7 +7,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.products import Conv2d
-from ...graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ...graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
@@ -22,7 +22,7 @@ __all__ = [
     "node_refusals",
 ]
 
-ON_ACCELERATOR = (Conv2d, Requantize, Add, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+ON_ACCELERATOR = (Conv2d, Requantize, Add, Multiply, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
 """Operators that layers are made of."""
 
 ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
@@ -31,7 +31,7 @@ ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 RUNS_ON_HOST = "runs on the host"
 """The reason given for a node with one of these."""
 
-JOINS = (Add, Assemble, Concatenate)
+JOINS = (Add, Multiply, Assemble, Concatenate)
 """Operators whose operands are all activations."""
 
 
@@ -72,6 +72,8 @@ def _reason(
         for name in node.inputs:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
+    if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
+        return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
         if image_size(kind.shape) is None:
@@ -80,6 +82,17 @@ def _reason(
                 "int8[1, C]: the accelerator runs one image at a time"
             )
     return None
+
+
+def _factor_problem(graph: Graph, node: Node) -> str | None:
+    """Why the accelerator does not multiply these tensors; None if it does."""
+    channels = [graph.types[name].shape[-1] for name in node.inputs]
+    if channels[0] == channels[1]:
+        return None
+    return (
+        f"node {node.origin!r} multiplies {channels[0]} channels by {channels[1]}; required as "
+        "many: a word holds a block of channels"
+    )
 
 
 def _is_between(

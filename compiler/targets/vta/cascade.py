@@ -166,6 +166,6 @@ def sized(
 
 def _deep(ring: RowRing, depth: int) -> RowRing:
     """``ring`` of at least ``depth`` rows: whole strips of its readers, or all rows."""
-    step = max((reader.step for reader in ring.readers), default=1)
+    step = max((reader.step for reader in ring.readers), default=0) or 1
     depth = min(-(-depth // step) * step, ring.activation.rows)
     return replace(ring, depth=depth, mirror=mirror_rows(ring.readers, depth))

@@ -1,6 +1,6 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -124,16 +124,18 @@ class Chooser:
         *,
         edges: bool,
         sizes: SizeCache,
+        look: Callable[[str], None] = lambda where: None,
     ) -> None:
         """``results``: names of the activations that are stored in any case.
 
         edges: count the time between two layers in which one waits for the other's data.
 
-        sizes: of cascades tried, for all choosers of the same layers.
+        sizes: of cascades tried, for all choosers of the same layers.  look: called at each layer.
         """
         self._layers, self._items, self._config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
         self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
+        self._look = look
         self._stripes = [stripes_of(layer, config) for layer in layers]
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
@@ -160,6 +162,7 @@ class Chooser:
         for first in range(count):
             if costs[first] >= NEVER:
                 continue
+            self._look(f"plan, layer {self._layers[first].name!r}")
             problem: TileError | None = None
             try:
                 options = [self._single(first, kept, gone, price)]

@@ -114,6 +114,7 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
     stored = sorted(makers.keys() & ends.results - plan.streamed, key=makers.__getitem__)
     number = 0
     while number < len(layers):
+        planner.look(f"operations, layer {layers[number].name!r}")
         cascade = plan.cascades.get(number)
         count = len(cascade.layers) if cascade else GROUP if number in plan.blockwise else 1
         members = range(number, number + count)

@@ -67,12 +67,14 @@ def compile_partition(
     overlap: Overlap = Overlap.LAYERS,
     checked: bool = False,
     plans: PlanRecords | None = None,
+    look: Callable[[str], None] = lambda where: None,
 ) -> CompiledProgram:
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
     timing: tells when instructions start and end; of several programs the fastest is taken.
     observe: called after each step, with its name and what prints its result.  checked: every loop
     program is verified.  plans: those that are known, by their keys; a new one is added.
+    look: called now and then with words for where this is; may raise CompileLimitError.
     Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
     suit the layers, or CheckError (a fault of this backend).
     """
@@ -82,7 +84,7 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     sources = tuple(activations[chain.last] for chain in partition.sources)
-    planner = Planner(layers, Ends(sources, partition.result_roots), config, overlap)
+    planner = Planner(layers, Ends(sources, partition.result_roots), config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:
         plan = recorded_plan(planner, plans[key])

@@ -84,17 +84,20 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     scaled = _vector_program("vector.taps", _wide(source) * _wide(taps), source, taps)
     total = _wide(source) * FIRST + _wide(other) * SECOND
     pair = _vector_program("vector.pair", total, source, other)
+    raised = (_wide(source) + FIRST) * (_wide(other) + SECOND)
+    product = _vector_program("vector.product", raised, source, other)
     return (
         Intrinsic(tile, Unit.GEMM, {}, folds[1:2], False, GEMM_LEVELS, _emit_gemm),
         Intrinsic(copy, Unit.VECTOR, moved, folds, *vector),
         Intrinsic(scaled, Unit.VECTOR, multiplied, folds[:2], *vector),
         Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
+        Intrinsic(product, Unit.VECTOR, multiplied, folds[:1], *vector),
     )
 
 
 LANE = Variable("l")
 FIRST, SECOND = 3, 5
-"""Factors of a sum of two, in the place of any."""
+"""Factors of a sum of two, and what is added to those of a product, in the place of any."""
 
 
 def _wide(buffer: Buffer) -> Expr:
@@ -154,6 +157,12 @@ def _emit_vector(tile: Tile) -> Vector:
     return _emit_plain(tile)
 
 
+def _apart(first: Operand, second: Operand) -> int:
+    """Words from one to the other, as a stride; addresses wrap."""
+    half = (ADDRESS_MASK + 1) // 2
+    return ((second.address - first.address + half) & ADDRESS_MASK) - half
+
+
 def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     """``windowed``: what makes the taps of ``tile`` windows of columns, if they are."""
     source, target = tile.operands["source"], tile.operands["target"]
@@ -165,7 +174,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         extents, lead = (1, *extents), 1
     if isinstance(tile.nest.value, Total):
         total, other = tile.nest.value, tile.operands["other"]
-        extents, first_stride = (2, *extents[1:]), other.address - source.address
+        extents, first_stride = (2, *extents[1:]), _apart(source, other)
         fold = IsaFold.MAC
         fields |= {"multiplier": Multiplier.IMMEDIATE}
         fields |= {"m0": total.left.factor, "m1": total.right.factor}
@@ -173,6 +182,12 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     def strides(operand: Operand, first: int = 0) -> tuple[int, ...]:
         return _padded((*[first] * lead, *operand.strides), VECTOR_LEVELS, 0)
 
+    if isinstance(tile.nest.value, Product) and "other" in tile.operands:
+        value, other = tile.nest.value, tile.operands["other"]
+        extents, first_stride = (2, *extents[1:]), _apart(source, other)
+        fold = IsaFold.MAC
+        fields |= {"multiplier": Multiplier.PAIR, "tap_stride": strides(other)}
+        fields |= {"m0": value.left_offset, "m1": value.offset}
     if "taps" in tile.operands:
         taps, fold = tile.operands["taps"], IsaFold.MAC
         fields |= {"tap_address": taps.address, "tap_stride": strides(taps)}

@@ -25,6 +25,8 @@ def unit_cycles(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
     for nest in kernel.nests:
         count, unit = nest.vectors, unit_of(nest)
+        if isinstance(nest.value, Product) and nest.value.of_activations:
+            count *= PAIR
         cycles[unit] += each[unit] * min(count, _windowed(nest, count))
     return cycles
 
@@ -33,7 +35,7 @@ def _windowed(nest: Nest, count: int) -> int:
     """``count`` iterations, with the innermost folded loop as windows where it can be."""
     folded = [loop for loop in nest.loops if loop.name in nest.reduction]
     taps = isinstance(nest.value, Product) and unit_of(nest) is Unit.VECTOR
-    if not taps or "x" not in nest.extents:
+    if not taps or not folded or "x" not in nest.extents:
         return count
     width, x = folded[-1].extent, nest.extents["x"]
     steps = [ref.indices[2].coefficient("x") for ref in nest.refs if len(ref.indices) == FOUR]
@@ -52,6 +54,9 @@ def unit_of(nest: Nest) -> Unit:
 
 SETUP_CYCLES = 4
 """Estimate: acceptance of a LOAD or STORE to its first address."""
+
+PAIR = 2
+"""Elements that a product of two tensors reads for each word."""
 
 FOUR = 4
 """Indices of an activation: block, row, column, lane."""

@@ -2,7 +2,7 @@
 
     Kernel := name Nest*
     Nest   := Loop* target "=" table [ finish ( fold over some of the loops ( value ) ) ]
-    Value  := Ref | Ref * (Ref + integer) | Ref * integer + Ref * integer
+    Value  := Ref | (Ref + integer) * (Ref + integer) | Ref * integer + Ref * integer
 
 A kernel is read from a loop program by ``read_nests``; nothing makes one beside it.  Every int8
 operand stands for its value as int32.
@@ -15,11 +15,12 @@ from math import prod
 
 from ...dtypes import DType
 from ...loops.affine import Linear
-from ...loops.expressions import Buffer
+from ...loops.expressions import Buffer, Scope
 from ...loops.ir import LoopKind
 from ...loops.text import expr_to_text
 
 __all__ = [
+    "SECOND_STEP",
     "Fold",
     "Kernel",
     "Loop",
@@ -34,6 +35,10 @@ __all__ = [
     "operands",
     "without",
 ]
+
+
+SECOND_STEP = 1 << 11
+"""Words that the second factor of a product of activations may move a step: less than these."""
 
 
 class Fold(Enum):
@@ -83,15 +88,27 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``left * (right + offset)``, exact in int32."""
+    """``(left + left_offset) * (right + offset)``, exact in int32."""
 
     left: Ref
     right: Ref
     offset: int = 0
+    left_offset: int = 0
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the second factor moves farther from block to block than an instruction can."""
+        step = self.right.offset.coefficient("c") // self.right.buffer.shape[-1]
+        return self.of_activations and step >= SECOND_STEP
+
+    @property
+    def of_activations(self) -> bool:
+        """Whether neither factor is a constant."""
+        return self.right.buffer.scope is Scope.ACT
 
     def __str__(self) -> str:
-        right = f"({self.right} + {self.offset})" if self.offset else str(self.right)
-        return f"{self.left} * {right}"
+        terms = (self.left, self.left_offset), (self.right, self.offset)
+        return " * ".join(f"({ref} + {offset})" if offset else str(ref) for ref, offset in terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +204,11 @@ class Kernel:
     def extents(self) -> dict[str, int]:
         """Iterations of each loop, by name."""
         return {name: extent for nest in self.nests for name, extent in nest.extents.items()}
+
+    @property
+    def is_far(self) -> bool:
+        """Whether an instruction can have one block of channels only; see ``Product``."""
+        return any(isinstance(nest.value, Product) and nest.value.is_far for nest in self.nests)
 
     @property
     def refs(self) -> dict[str, Ref]:

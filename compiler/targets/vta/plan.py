@@ -1,6 +1,6 @@
 """Which activations stay in DRAM, how each layer is tiled, and where in ACT everything lies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -122,15 +122,24 @@ class Planner:
         ends: Ends,
         config: HardwareConfig,
         overlap: Overlap = Overlap.LAYERS,
+        look: Callable[[str], None] = lambda where: None,
     ) -> None:
-        self.items = activation_items(layers, ends.sources)
+        """``look``: as of ``compile_partition``."""
+        self.items, self.look = activation_items(layers, ends.sources), look
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
         self.roof = roof_of(layers, ends.sources, ends.results, config)
         sizes: SizeCache = {}
         self.choosers = {
             edges: Chooser(
-                layers, self.items, ends.results, config, overlap, edges=edges, sizes=sizes
+                layers,
+                self.items,
+                ends.results,
+                config,
+                overlap,
+                edges=edges,
+                sizes=sizes,
+                look=look,
             )
             for edges in (False, True)
         }

@@ -97,12 +97,9 @@ class Values:
                 return self.operand(expr)
             case Binary(BinaryFunction.MUL, a, Constant(value=factor)):
                 return Scaled(self.operand(a), int(factor))
-            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.ADD, b, Constant(value=n))):
-                return Product(self.operand(a), self.operand(b), int(n))
-            case Binary(BinaryFunction.MUL, a, Binary(BinaryFunction.SUB, b, Constant(value=n))):
-                return Product(self.operand(a), self.operand(b), -int(n))
             case Binary(BinaryFunction.MUL, a, b):
-                return Product(self.operand(a), self.operand(b))
+                (left_offset, left), (offset, right) = _split(a), _split(b)
+                return Product(self.operand(left), self.operand(right), offset, left_offset)
             case Binary(BinaryFunction.ADD, a, b):
                 return Total(self.scaled(a), self.scaled(b))
         raise NestError(f"{expr_to_text(expr)} is not a value of an instruction")

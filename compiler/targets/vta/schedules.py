@@ -7,7 +7,7 @@
 The loops are those that ``layers/definition`` names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -136,7 +136,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    sizes = _tile(extents, reduced, limits, grain, split_channels=has_sums)
+    blocks = _divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
+    sizes = _tile(extents, reduced, limits, blocks, grain, has_sums=has_sums)
     return Tiling(sizes, ("y", "x", "c") if grain.by_rows else AXES, depth)
 
 
@@ -189,22 +190,24 @@ def _tile(
     extents: Mapping[str, int],
     reduced: int,
     limits: Limits,
+    blocks: Sequence[int],
     grain: Grain,
     *,
-    split_channels: bool,
+    has_sums: bool,
 ) -> dict[str, int]:
     """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
     by rows the one of most channels.
+
+    blocks: extents of c to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
     wanted = max(1, total // (TILES * grain.parts))
-    if split_channels:
+    if has_sums:
         wanted = min(limits.acc_words, wanted)
-    blocks = _divisors(extents["c"]) if split_channels else [extents["c"]]
     best, best_key = None, None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
         words = c * y * x
-        if split_channels and (words > limits.acc_words or c * reduced > limits.wgt_words):
+        if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
         size = words if words <= wanted else -words
         key = (words <= wanted, *((c, size, x) if grain.by_rows else (size, x, y)))

@@ -109,10 +109,11 @@ def stream_tiles(
     Raises DoesNotFitError when sums or constants of none fit.
     """
     refs = kernel.refs
-    uneven = _uneven(kernel, activations)
+    uneven, far = _uneven(kernel, activations), kernel.is_far
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
+        if each["c"] == 1 or not far
         if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
     ]
     tiles = [

@@ -93,7 +93,9 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
 
 
 def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
-    """First row of output row 0, rows a step, and rows read; None when they move otherwise."""
+    """First row of output row 0, rows a step, which may be 0, and rows read; None when they move
+    otherwise.
+    """
     if len(ref.indices) != 4:
         return None
     if any(index.coefficient("y") for index in (ref.indices[0], *ref.indices[2:])):
@@ -101,7 +103,7 @@ def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
     index = ref.indices[1]
     step = index.coefficient("y")
     low, high = index.limits(extents | {"y": 1})
-    return (low, step, high - low + 1) if step > 0 else None
+    return (low, step, high - low + 1) if step >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _sized(
     readers: dict[str, list[Reader]] = {}
     activations = {each.output.name: each.output for each in stripes}
     for number, each in enumerate(stripes):
-        for x in each.layer.inputs:
+        for x in dict.fromkeys(each.layer.inputs):
             if x.name in streamed or x.name in made:
                 start, step, length = each.reads[x.name]
                 length += step * (rows[number] - 1)
@@ -283,7 +285,7 @@ def _tile(
         folded = prod(extents[name] for name in kernel.nests[-1].reduction if name in extents)
         most = max(FOLDED_ITERATIONS // max(folded, 1), rows * width)
     x = max(d for d in range(1, width + 1) if width % d == 0 and d * rows <= most)
-    blocks = 1 if _uneven(each, rings) else max(1, most // (rows * x))
+    blocks = 1 if kernel.is_far or _uneven(each, rings) else max(1, most // (rows * x))
     if each.part:
         blocks = min(blocks, config.depth(each.part[0]) // 2 // each.part[1])
     blocks = max(1, min(blocks, extents["c"]) // grain.parts)

@@ -5,7 +5,7 @@ intrinsic's meaning, in their order; its HARDWARE loops become levels, and the c
 indices, in words, the strides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dovetail.isa.instructions import Gemm, Vector
@@ -16,7 +16,7 @@ from ...errors import CompilerError
 from ...loops.affine import Linear
 from ...loops.ir import LoopKind
 from .intrinsics import Intrinsic, intrinsics
-from .nest import Fold, Loop, Nest, Product, Ref, Scaled, Total, Value, without
+from .nest import SECOND_STEP, Fold, Loop, Nest, Product, Ref, Scaled, Total, Value, without
 from .operands import Operand, Tile
 
 __all__ = ["Match", "TensorizeError", "tensorize"]
@@ -125,12 +125,23 @@ def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
     if nest.finish and words["bias"] != words["scale"]:
         raise _MismatchError("bias and scale do not lie in one word")
     levels = _levels(nest, intrinsic)
-    if "other" in words and any(
-        words["other"].coefficient(loop.name) != words["source"].coefficient(loop.name)
-        for loop in levels
-    ):
-        raise _MismatchError(f"{operands['source']} and {operands['other']} do not move alike")
+    if "other" in words:
+        _check_second(operands, words, levels, isinstance(nest.value, Total))
     return Match(nest, intrinsic, levels, operands, words)
+
+
+def _check_second(
+    operands: Mapping[str, Ref], words: Mapping[str, Linear], levels: Sequence[Loop], alike: bool
+) -> None:
+    """The second operand moves as the first one does, if ``alike``, or by strides of its own."""
+    for loop in levels:
+        first, second = (words[name].coefficient(loop.name) for name in ("source", "other"))
+        if alike and first != second:
+            raise _MismatchError(f"{operands['source']} and {operands['other']} do not move alike")
+        if not alike and not -SECOND_STEP <= second < SECOND_STEP:
+            raise _MismatchError(
+                f"{operands['other']} moves by {second} words; required at most {SECOND_STEP - 1}"
+            )
 
 
 def _stays_int8(nest: Nest) -> bool:
@@ -156,6 +167,8 @@ def _values(value: Value, meaning: Value) -> dict[str, Ref]:
         case Ref(), Ref():
             return {meaning.buffer.name: value}
         case Product(left=a, right=b), Product(left=c, right=d):
+            if value.left_offset and not meaning.left_offset:
+                raise _MismatchError(f"it adds {value.left_offset} to {a}")
             return _values(a, c) | _values(b, d)
         case Scaled(ref=a), Scaled(ref=c):
             return _values(a, c)

@@ -59,10 +59,11 @@ def quantize_model(
     if first is None:
         raise CalibrationError("no calibration data; required at least one sample")
     read = read_model(model)
-    shapes = _shapes(read, first)
+    shapes, _ = _tensors(read, first)
     simple = simplify(read, shapes)
-    shapes |= _shapes(simple, first)
-    decided = plan(simple, shapes)
+    more, floats = _tensors(simple, first)
+    shapes |= more
+    decided = plan(simple, shapes, floats)
     if not any(role is Role.CONTRACTION for role in decided.roles.values()):
         reasons = "; ".join(f"{node}: {reason}" for node, reason in decided.kept[:3])
         raise ModelError(f"no convolution or matrix product can be quantised: {reasons}")
@@ -88,10 +89,16 @@ def quantize_model(
     return QuantizedModel(result, count, dict(integer), kept)
 
 
-def _shapes(model: FloatModel, sample: Sample) -> dict[str, tuple[int, ...]]:
-    shapes = {name: np.shape(array) for name, array in model.constants.items()}
-    shapes |= {name: np.shape(array) for name, array in Evaluator(model).run(sample)}
-    return shapes
+def _tensors(
+    model: FloatModel, sample: Sample
+) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    """The shape of every tensor, and the names of those of float32."""
+    shapes, floats = {}, set()
+    for name, array in (*model.constants.items(), *Evaluator(model).run(sample)):
+        shapes[name] = np.shape(array)
+        if np.asarray(array).dtype == np.float32:
+            floats.add(name)
+    return shapes, frozenset(floats)
 
 
 def _observe(

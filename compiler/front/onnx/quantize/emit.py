@@ -95,11 +95,13 @@ class _Writer:
         written = to_node_proto(node)
         del written.input[:], written.output[:]
         written.input.extend(inputs)
-        written.output.extend([source if implied else out, *node.outputs[1:]])
+        written.output.extend([source if implied else out, *map(self._float, node.outputs[1:])])
         self.nodes.append(written)
         if clip is not None and not implied:
             self._write(clip.kind, [out, *map(self._input, clip.inputs[1:])], source)
         self.quantize(name, source)
+        for more in node.outputs[1:]:
+            self.quantize(more, self._float(more))
 
     def quantize(self, name: str, source: str) -> None:
         """QuantizeLinear and DequantizeLinear of tensor ``name``, which ``source`` holds."""
@@ -140,7 +142,7 @@ class _Writer:
     def _weights(self, node: OnnxNode) -> list[str]:
         """The dequantised weights and bias of a contraction."""
         weights = self.model.constants[node.inputs[1]]
-        axis = 1 if node.kind == "MatMul" else 0
+        axis = 1 if node.kind in ("ConvTranspose", "MatMul") else 0
         bias = None
         if node.has(2):
             given = self.model.constants[node.inputs[2]].reshape(-1)

@@ -1,8 +1,8 @@
 """Fold what scales and shifts channels into the convolution or dense layer before it.
 
-Conv | Gemm, then BatchNormalization, or Add, Sub, Mul, Div with a constant for each channel
-                                                    ->  Conv | Gemm with other weights and bias
-BatchNormalization of an image behind anything else, and such arithmetic with the model's input
+Conv | ConvTranspose | Gemm, then BatchNormalization, or Add, Sub, Mul, Div with a constant for each
+channel                                             ->  the same with other weights and bias
+Such of an image behind anything else, channels differing, or of the model's input
                                                     ->  depthwise 1x1 Conv
 """
 
@@ -22,9 +22,13 @@ Affine = tuple[Array, Array]
 
 @dataclass(frozen=True, slots=True)
 class FoldAffine:
-    """Removes one node a step; ``shapes``: of every tensor."""
+    """Removes one node a step.
+
+    shapes: of every tensor.  rest: what does not fold becomes a convolution of its own.
+    """
 
     shapes: dict[str, tuple[int, ...]]
+    rest: bool = True
     name: str = "fold_affine"
 
     def run(self, model: FloatModel) -> FloatModel:
@@ -33,7 +37,7 @@ class FoldAffine:
         constants = dict(model.constants)
         nodes: list[OnnxNode] = []
         for node in model.nodes:
-            x, affine = self._affine(model, node)
+            x, affine = self._affine(model, node, current)
             if affine is None:
                 current[node.outputs[0]] = node
                 nodes.append(node)
@@ -42,8 +46,10 @@ class FoldAffine:
             if before is not None and _folds(before, constants) and model.only_reader(x):
                 new = _folded(before, node.outputs, affine, constants)
                 nodes = [new if each is before else each for each in nodes]
-            elif len(self.shapes[x]) == 4 and (
-                node.kind == "BatchNormalization" or _prepares(model, node, x)
+            elif (self.rest and len(self.shapes[node.outputs[0]]) == 4) and (
+                node.kind == "BatchNormalization"
+                or len(set(zip(*affine, strict=True))) > 1
+                or _prepares(model, node, x)
             ):
                 new = _depthwise(node, affine, constants)
                 nodes.append(new)
@@ -54,8 +60,13 @@ class FoldAffine:
         unchanged = nodes == list(model.nodes)
         return model if unchanged else replace(model, nodes=tuple(nodes), constants=constants)
 
-    def _affine(self, model: FloatModel, node: OnnxNode) -> tuple[str, Affine | None]:
-        """The tensor that ``node`` scales and shifts, and by what; None when it does not."""
+    def _affine(
+        self, model: FloatModel, node: OnnxNode, current: dict[str, OnnxNode]
+    ) -> tuple[str, Affine | None]:
+        """The tensor that ``node`` scales and shifts, and by what; None when it does not.
+
+        current: the node that computes each tensor by now.
+        """
         if node.kind == "BatchNormalization":
             return node.inputs[0], _normalization(model, node)
         if node.kind not in ("Add", "Sub", "Mul", "Div"):
@@ -64,7 +75,8 @@ class FoldAffine:
         x, other = reversed(node.inputs) if flipped else node.inputs
         if other not in model.constants or x in model.constants or (flipped and node.kind == "Div"):
             return "", None
-        value = self._by_channel(model.constants[other], x, node.outputs[0])
+        dense = x in current and current[x].kind == "Gemm"
+        value = self._by_channel(model.constants[other], x, node.outputs[0], -1 if dense else 1)
         if value is None or (node.kind == "Div" and not value.all()):
             return "", None
         one, zero = np.ones_like(value), np.zeros_like(value)
@@ -78,15 +90,18 @@ class FoldAffine:
             case _:
                 return x, (1 / value, zero)
 
-    def _by_channel(self, value: Array, x: str, output: str) -> Array | None:
-        """float64[channels] when ``value`` is the same over batch and pixels of ``x``."""
-        shape = self.shapes[x]
-        if len(shape) not in (2, 4) or self.shapes[output] != shape:
+    def _by_channel(self, value: Array, x: str, output: str, channel: int) -> Array | None:
+        """float64[channels] when ``value`` is the same over all of ``x`` but its dimension
+        ``channel``.
+        """
+        shape = self.shapes[output]
+        rank = len(shape)
+        if (rank not in (2, 4) and channel == 1) or self.shapes.get(x, shape) != shape:
             return None
-        spread = value.reshape((1,) * (len(shape) - value.ndim) + value.shape)
-        if any(size != 1 for axis, size in enumerate(spread.shape) if axis != 1):
+        spread = value.reshape((1,) * (rank - value.ndim) + value.shape)
+        if any(size != 1 for axis, size in enumerate(spread.shape) if axis != channel % rank):
             return None
-        return np.broadcast_to(spread.reshape(-1), (shape[1],)).astype(np.float64)
+        return np.broadcast_to(spread.reshape(-1), (shape[channel],)).astype(np.float64)
 
 
 def _normalization(model: FloatModel, node: OnnxNode) -> Affine | None:
@@ -111,7 +126,10 @@ def _prepares(model: FloatModel, node: OnnxNode, x: str) -> bool:
 
 
 def _folds(node: OnnxNode, constants: dict[str, Array]) -> bool:
-    if node.kind == "Gemm":
+    if node.kind == "ConvTranspose":
+        if node.integer("group", 1) != 1:
+            return False
+    elif node.kind == "Gemm":
         plain = node.integer("transB", 0) and not node.integer("transA", 0)
         if not plain or node.real("alpha", 1.0) != 1 or node.real("beta", 1.0) != 1:
             return False
@@ -125,12 +143,12 @@ def _folded(
 ) -> OnnxNode:
     """``node`` with the affine function behind it; its weights are added to ``constants``."""
     scale, shift = affine
-    weights = constants[node.inputs[1]]
-    bias = np.zeros(len(weights))
+    weights, axis = constants[node.inputs[1]], int(node.kind == "ConvTranspose")
+    bias = np.zeros(weights.shape[axis])
     if node.has(2):
         bias = np.broadcast_to(constants[node.inputs[2]].reshape(-1), bias.shape)
     names = f"{outputs[0]}/weights", f"{outputs[0]}/bias"
-    shape = (-1, *(1,) * (weights.ndim - 1))
+    shape = (*(1,) * axis, -1, *(1,) * (weights.ndim - 1 - axis))
     constants[names[0]] = (weights * scale.reshape(shape)).astype(np.float32)
     constants[names[1]] = (bias * scale + shift).astype(np.float32)
     return replace(node, inputs=(node.inputs[0], *names), outputs=outputs)

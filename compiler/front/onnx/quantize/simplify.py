@@ -11,6 +11,7 @@ from ....errors import ModelError
 from ....graph.ir import Array
 from ....pipeline.passes import Pass, Pipeline
 from ..node import OnnxNode
+from .dense import LowerDense, MergeTransposes, NormalizeDense
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
@@ -95,52 +96,6 @@ class DropIdentities:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalizeDense:
-    """MatMul by a constant matrix -> Gemm; every Gemm -> transB 1, alpha 1, beta 1.
-
-    Only for inputs of two dimensions, which Gemm requires; ``flat`` names them.
-    """
-
-    flat: frozenset[str]
-    name: str = "normalize_dense"
-
-    def run(self, model: FloatModel) -> FloatModel:
-        """The rewritten model."""
-        constants: dict[str, Array] = {}
-        nodes = []
-        for node in model.nodes:
-            rewritten = self._dense(model, node)
-            if rewritten is None:
-                nodes.append(node)
-            else:
-                nodes.append(rewritten[0])
-                constants |= rewritten[1]
-        return model.with_nodes(nodes, constants) if constants else model
-
-    def _dense(self, model: FloatModel, node: OnnxNode) -> tuple[OnnxNode, dict[str, Array]] | None:
-        if node.kind not in ("Gemm", "MatMul") or node.integer("transA", 0):
-            return None
-        weights = model.constants.get(node.inputs[1])
-        if weights is None or weights.ndim != 2 or node.inputs[0] not in self.flat:
-            return None
-        alpha, beta = (np.float32(node.real(each, 1.0)) for each in ("alpha", "beta"))
-        transposed = node.integer("transB", 0)
-        if node.kind == "Gemm" and transposed and alpha == beta == 1:
-            return None
-        name = f"{node.outputs[0]}/weights"
-        constants = {name: np.ascontiguousarray(weights if transposed else weights.T) * alpha}
-        inputs = [node.inputs[0], name]
-        if node.has(2):
-            bias = model.constants.get(node.inputs[2])
-            if bias is None:
-                return None
-            constants[f"{node.outputs[0]}/bias"] = bias * beta
-            inputs.append(f"{node.outputs[0]}/bias")
-        gemm = OnnxNode("Gemm", node.name, tuple(inputs), node.outputs, {"transB": 1})
-        return gemm, constants
-
-
-@dataclass(frozen=True, slots=True)
 class ShortcutToConv:
     """Slice with steps over height and width, Pad with channels of zeros -> 1x1 Conv with strides.
 
@@ -208,13 +163,16 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
 
     shapes: of every tensor.  Raises ModelError when nothing is left.
     """
-    flat = frozenset(name for name, shape in shapes.items() if len(shape) == 2)
     passes: tuple[Pass[FloatModel], ...] = (
         FoldConstants(shapes),
         FindHardSigmoid(),
         DropIdentities(),
         ShortcutToConv(shapes),
-        NormalizeDense(flat),
+        NormalizeDense(shapes),
+        FoldAffine(shapes, rest=False),
+        LowerDense(shapes),
+        MergeTransposes(),
+        DropIdentities(),
         FoldAffine(shapes),
         DropIdentities(),
     )

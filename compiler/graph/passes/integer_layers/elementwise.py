@@ -1,5 +1,6 @@
 """Operators on each element: sums of tensors, biases, clips, and functions of one tensor."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,6 @@ from .state import State, UnrecognisedError
 from .values import (
     Accumulated,
     Foreign,
-    Integer,
     Multiplied,
     Real,
     RealConstant,
@@ -48,12 +48,8 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
     a, b = state.values.get(left), state.values.get(right)
-    if isinstance(a, Real) and isinstance(b, Real) and function is BinaryFunction.ADD:
-        return None if is_common(state, a.tensor, b.tensor) else _sum(state, a, b)
-    if function is BinaryFunction.MUL:
-        found = _product(state, node, a, b)
-        if found is not None:
-            return found
+    if isinstance(a, Real) and isinstance(b, Real) and function in JOINING:
+        return None if is_common(state, a.tensor, b.tensor) else JOINING[function](state, a, b)
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):
         return divided(state, a, state.constant(right, "the number of elements"), node.origin)
     if isinstance(b, Clipped):
@@ -91,19 +87,8 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
     return Sum(a, b)
 
 
-def _product(state: State, node: Node, a: Value | None, b: Value | None) -> Multiplied | None:
-    """The product of a tensor with another, or with a constant of several numbers; None for else.
-
-    The smaller one is repeated to the shape of the other.
-    """
-    if isinstance(a, RealConstant):
-        a, b = b, a
-    if not isinstance(a, Real):
-        return None
-    if isinstance(b, RealConstant) and b.values.size > 1 and b.scales.size == 1:
-        b = _stored(state, node, b, a.tensor)
-    if not isinstance(b, Real) or is_common(state, a.tensor, b.tensor):
-        return None
+def _product(state: State, a: Real, b: Real) -> Multiplied:
+    """The product of two tensors, the smaller one repeated to the shape of the other."""
     shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
     if np.prod(shapes[0]) < np.prod(shapes[1]):
         a, b, shapes = b, a, shapes[::-1]
@@ -118,16 +103,8 @@ def _product(state: State, node: Node, a: Value | None, b: Value | None) -> Mult
     return Multiplied(a, b)
 
 
-def _stored(state: State, node: Node, constant: RealConstant, beside: Integer) -> Real:
-    """A constant as a tensor of the new graph, in the order of dimensions of ``beside``."""
-    values, zero_point = constant.values, int(constant.zero_points[0])
-    unsigned = values.dtype == np.uint8
-    if unsigned:
-        values, zero_point = (values ^ np.uint8(128)).view(np.int8), zero_point - 128
-    rank = len(beside.permutation)
-    if values.dtype != np.int8 or values.ndim > rank:
-        raise UnrecognisedError(f"a factor of {values.dtype}{list(values.shape)}; required bytes")
-    values = values.reshape((1,) * (rank - values.ndim) + values.shape)
-    stored = np.ascontiguousarray(values.transpose(beside.permutation))
-    name = state.builder.constant(f"{node.output}/factor", stored)
-    return Real(Integer(name, beside.permutation, unsigned), constant.scales[0], zero_point)
+JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real], Value]] = {
+    BinaryFunction.ADD: _sum,
+    BinaryFunction.MUL: _product,
+}
+"""What two tensors are joined by."""

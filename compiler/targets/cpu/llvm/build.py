@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,15 @@ class LlvmOptions(CpuOptions):
     jobs: processes that compile; None for one on every core.
     cache: the folder machine code is kept in; None for none.
     records: of schedules that were found by search.  verify: check every loop program.
+    check: called before each kernel is lowered or compiled, with words for where this is; raises
+    CompileLimitError.
     """
 
     jobs: int | None = None
     cache: Path | None = None
     records: Records = field(default=NO_RECORDS, hash=False)
     verify: bool = False
+    check: Callable[[str], None] = field(default=lambda where: None, compare=False)
 
     @classmethod
     def of(cls, cpu: CpuOptions, **others: Any) -> "LlvmOptions":
@@ -87,7 +90,13 @@ def _build_all(
     cores = options.jobs or len(os.sched_getaffinity(0))
     processes = min(cores, len(work) // _FUNCTIONS_OF_A_PROCESS)
     daemonic = multiprocessing.current_process().daemon
-    return build_with_workers(work, build_function, 0 if daemonic else max(processes - 1, 0))
+    count = 0 if daemonic else max(processes - 1, 0)
+
+    def build_here(task: Task) -> BuiltFunction:
+        options.check(f"llvm, {task[1].name}")
+        return build_function(task)
+
+    return build_with_workers(work, build_here, count, build_function)
 
 
 def build_function(task: Task) -> BuiltFunction:

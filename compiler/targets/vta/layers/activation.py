@@ -15,7 +15,7 @@ from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pads, Pair
-from ....graph.operators.integer.values import Add
+from ....graph.operators.integer.values import Add, Multiply
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
@@ -219,11 +219,11 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
         activations[root] = replace(whole, places=tuple(places))
     for layer in partition.layers:
         operator = layer.nodes[0].operator
-        added = [name for name in _summed(layer) if name != layer.output]
+        added = [name for name in _alike(layer) if name != layer.output]
         spread = {activations[partition.root(name)].places for name in added}
         if isinstance(operator, Conv2d) and operator.groups > 1 and not _depthwise(graph, layer):
-            spread |= {activations[partition.root(layer.inputs[0])].places}
-            if spread > {None}:
+            spread |= {None, activations[partition.root(layer.inputs[0])].places}
+            if len(spread) > 1:
                 raise UnsupportedOperatorError(
                     f"node {layer.name!r}: groups of channels that do not follow each other; "
                     "required parts that fill blocks"
@@ -296,6 +296,11 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
                 for operand in operands:
                     activations[operand.name] = replace(operand, halo=halo)
                 changed = True
+
+
+def _alike(layer: Layer) -> tuple[str, ...]:
+    """Activations whose channels meet each other, lane by lane."""
+    return layer.inputs if isinstance(layer.nodes[0].operator, Multiply) else _summed(layer)
 
 
 def _summed(layer: Layer) -> tuple[str, ...]:

@@ -110,8 +110,8 @@ class LoweredLayer:
     """A loop program, its constants by buffer name, and the activations it reads and writes.
 
     macs: useful multiply-accumulates, padding lanes not counted.
-    inexact_pairs: of a residual add: operand pairs (of 65,536) whose result differs from the float
-    formula.
+    inexact_pairs: of a residual add, or a product of tensors: operand pairs (of 65,536) whose
+    result differs from the float formula.
     kernel: the nests of the program.
     """
 

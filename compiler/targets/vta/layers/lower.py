@@ -9,7 +9,7 @@ from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup
+from ....graph.operators.integer.values import Add, Lookup, Multiply
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
@@ -29,6 +29,7 @@ from .definition import (
     write,
 )
 from .fixed_point_add import find_fixed_point
+from .product import define_product
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -54,6 +55,8 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         case Add():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
+        case Multiply():
+            definition, pairs = define_product(operator, x, inputs[1])
         case MaxPool2d():
             definition = define_max(operator, x)
         case AveragePool2d():

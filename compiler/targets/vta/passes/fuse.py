@@ -2,7 +2,7 @@
 
 Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
-Add | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
+Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does

@@ -19,6 +19,12 @@ HEADERS = {
     "map": ("input x: float32[12]", "output y: float32[12]"),
     "square": ("input x: int32[6, 8]", "output y: int32[6, 8]"),
     "sum": ("input x: int32[6, 8]", "output y: int32[6]"),
+    "bytes": ("input x: uint8[3, 40]", "output y: uint8[40, 3]"),
+    "blocks": ("input x: uint8[3, 40]", "output y: uint8[2, 40, 3]"),
+    "packed": ("input x: int32[8, 16]", "output y: uint8[8, 16]"),
+    "row": ("input x: int32[10]", "output y: int32[10]"),
+    "strips": ("input x: int32[3, 40]", "output y: int32[3, 40]", "output z: int32[3]"),
+    "cube": ("input x: int32[8, 16]", "output y: uint8[4, 4, 16]"),
     "matmul": ("input a: int32[6, 10]", "input b: int32[10, 8]", "output c: int32[6, 8]"),
 }
 

@@ -5,7 +5,8 @@ import numpy as np
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
 from dovetail.compiler.graph.operators.integer.products import Conv2d
-from dovetail.compiler.graph.operators.integer.values import Add, Requantize
+from dovetail.compiler.graph.operators.integer.values import Add, Multiply, Requantize
+from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
 from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.capabilities import RUNS_ON_HOST, node_refusals
@@ -118,3 +119,14 @@ def test_a_slice_of_rows_is_refused() -> None:
         x: RUNS_ON_HOST,
         y: "node 'n1': the accelerator has no Slice like this",
     }
+
+
+def test_factors_of_other_channels_are_refused() -> None:
+    graph = _Drawing(1, 4, 4, 4)
+    x, multiply = graph.quantized(), Multiply(0.01, 0, 0, 0, -128, 127)
+    top = graph.add(MaxPool2d((4, 4), (1, 1), (0, 0, 0, 0)), x)
+    first = graph.add(Slice((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 1)), top)
+    scaled, wrong = graph.add(multiply, x, top), graph.add(multiply, x, first)
+    refused = graph.refused(scaled, wrong)
+    assert scaled not in refused
+    assert "multiplies 4 channels by 1; required as many" in refused[wrong]

@@ -233,6 +233,21 @@ def test_a_sum_of_two_scaled_tensors_is_one_vector() -> None:
     assert match.intrinsic.name == "vector.pair"
 
 
+def times(place: str, other: str) -> Function:
+    """A tensor times another, each less a zero point."""
+    left, right = f"cast(int32, x{PLACE}) - -3:int32", f"cast(int32, other{place}) + 128:int32"
+    return pointwise(f"({left}) * ({right})", ACT, other, finish=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "other"), [(PLACE, OTHER), ("[c, 0, l]", "other: int8[2, 1, LANES] act")]
+)
+def test_a_product_of_two_tensors_is_one_vector(place: str, other: str) -> None:
+    """One of them may stay while the other moves."""
+    match = assert_same(times(place, other), 3, {**BASES, "other": 300})
+    assert match.intrinsic.name == "vector.product"
+
+
 def deep_nest() -> Function:
     names = [f"n{number}" for number in range(7)]
     shape, place = ", ".join(["2"] * 7), ", ".join(names)
@@ -262,6 +277,10 @@ def deep_nest() -> Function:
         ),
         (windows("add"), "an int8 result that may be out of range needs a finish"),
         (pair("acc", "acc", ACC), "lies in acc"),
+        (
+            times("[c, po * 3 + pi * 2048, l]", "other: int8[2, 6200, LANES] act"),
+            "moves by 2048 words; required at most 2047",
+        ),
     ],
 )
 def test_a_nest_that_is_no_instruction_is_told_why(function: Function, reason: str) -> None:

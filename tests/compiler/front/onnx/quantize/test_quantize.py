@@ -18,7 +18,13 @@ CONSTANTS = {
     "w1": random((8, 4, 3, 3), 1, 0.2),
     "b1": random((8,), 2, 0.1),
     "w2": random((6, 8, 1, 1), 3, 0.3),
+    "w4": random((4, 4, 1, 1), 5, 0.3),
+    "b4": random((4,), 6, 0.3),
+    "w8": random((8, 8, 2, 2), 7, 0.2),
     "zero": np.float32(0),
+    "one": np.float32(1),
+    "halves": np.array([1, 2, 4, 8, 8]),
+    "whole": np.array([1, 8, 8, 8]),
     "rows": random((8, 8), 4),
     "six": np.float32(6),
     "half": np.float32(0.5),
@@ -62,6 +68,20 @@ def node(kind: str, *more: str, **attributes: object) -> list[onnx.NodeProto]:
 
 
 SWISH = [helper.make_node("Sigmoid", ["c"], ["s"]), helper.make_node("Mul", ["c", "s"], ["d"])]
+GELU = [
+    helper.make_node("Mul", ["c", "half"], ["h"]),
+    helper.make_node("Erf", ["c"], ["e"]),
+    helper.make_node("Add", ["e", "one"], ["f"]),
+    helper.make_node("Mul", ["h", "f"], ["d"]),
+]
+SHUFFLE = [
+    helper.make_node("Reshape", ["c", "halves"], ["r"]),
+    helper.make_node("Transpose", ["r"], ["t"], perm=[0, 2, 1, 3, 4]),
+    helper.make_node("Reshape", ["t", "whole"], ["s"]),
+    helper.make_node("Split", ["s"], ["left", "right"], axis=1),
+    helper.make_node("Conv", ["right", "w4", "b4"], ["e"]),
+    helper.make_node("Concat", ["left", "e"], ["d"], axis=1),
+]
 RESIDUAL = [
     helper.make_node("Neg", ["c"], ["n"]),
     helper.make_node("Relu", ["c"], ["r"]),
@@ -87,6 +107,16 @@ INTEGER = {
     "hard sigmoid": node("HardSigmoid"),
     "elu": node("Elu"),
     "swish": SWISH,
+    "gelu in arithmetic": GELU,
+    "channels shuffled and split": SHUFFLE,
+    "scaled by a number": [
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Mul", ["r", "half"], ["d"]),
+    ],
+    "transposed convolution": node("ConvTranspose", "w8", "b1", strides=[2, 2]),
+    "softmax over channels": node("Softmax", axis=1),
+    "border that repeats": node("Pad", "sides", mode="edge"),
+    "linear resize": node("Resize", "", "scales", mode="linear"),
     "residual sum": RESIDUAL,
     "channel scales": CHANNEL_SCALES,
     "square": node("Mul", "c"),
@@ -132,10 +162,10 @@ def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
     ("nodes", "kind", "reason"),
     [
         (node("Exp"), "Exp", "no integer operator"),
-        (node("Softmax", axis=1), "Softmax", "last dimension"),
-        (node("Mul", "rows"), "Mul", "required two tensors"),
-        (node("Pad", "sides", mode="edge"), "Pad", "border of zeros"),
-        (node("Resize", "", "scales", mode="linear"), "Resize", "nearest"),
+        (node("Pad", "sides", "half"), "Pad", "border of zeros"),
+        (node("ReduceMean", axes=[3]), "ReduceMean", "height and width"),
+        (node("Mul", "rows"), "Mul", "or one and numbers"),
+        (node("Add", "rows"), "Add", "or one and numbers"),
     ],
 )
 def test_others_stay_float_and_are_reported(

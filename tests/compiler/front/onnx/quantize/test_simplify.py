@@ -93,7 +93,48 @@ def test_nothing_folds_into_a_convolution_that_others_read() -> None:
     shifted = helper.make_node("Add", ["c", "k"], ["a"])
     both = helper.make_node("Mul", ["a", "c"], ["y"])
     constant = {"k": random((5, 1, 1), 3)}
-    check([CONV, shifted, both], IMAGE, WEIGHTS | constant, ["Conv", "Add", "Mul"])
+    simple = check([CONV, shifted, both], IMAGE, WEIGHTS | constant, ["Conv", "Conv", "Mul"])
+    assert simple.nodes[1].integer("group", 1) == 5
+
+
+def test_batch_normalisation_folds_into_a_transposed_convolution() -> None:
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w", "b"], ["c"], strides=[2, 2]),
+        helper.make_node("BatchNormalization", ["c", "s", "o", "m", "v"], ["y"]),
+    ]
+    weights = {"w": random((3, 5, 2, 2), 1), "b": random((5,), 2)}
+    check(nodes, IMAGE, weights | statistics(5), ["ConvTranspose"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "kinds"),
+    [
+        ((1, 6, 6, 4), ["Transpose", "Conv", "Transpose"]),
+        ((1, 6, 4), ["Reshape", "Gemm", "Reshape"]),
+    ],
+)
+def test_a_matrix_product_of_any_rank_takes_bias_and_scale(
+    shape: tuple[int, ...], kinds: list[str]
+) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["c"]),
+        helper.make_node("Add", ["b", "c"], ["a"]),
+        helper.make_node("Mul", ["a", "k"], ["y"]),
+    ]
+    constants = {"w": random((4, 3), 1), "b": random((3,), 2), "k": random((3,), 3)}
+    check(nodes, random(shape), constants, kinds)
+
+
+def test_transposes_that_undo_each_other_vanish() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+        helper.make_node("MatMul", ["t", "v"], ["d"]),
+        helper.make_node("Transpose", ["d"], ["u"], perm=[0, 3, 1, 2]),
+        helper.make_node("Mul", ["u", "k"], ["y"]),
+    ]
+    constants = {"v": random((5, 4), 2), "k": random((4, 1, 1), 3)}
+    check(nodes, IMAGE, WEIGHTS | constants, ["Conv", "Conv"])
 
 
 def test_preparation_of_the_image_becomes_depthwise() -> None:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.graph.operators.integer.values import Multiply
 
 from .models import F32, Array, ModelBuilder, check, integer_graph
+from .static import check_on_targets, conv, statically_quantized
 
 SHAPE = (1, 6, 4, 5)
 
@@ -71,17 +73,6 @@ def test_a_clip_after_a_product_is_part_of_it() -> None:
     assert [type(node.operator) for node in integer_graph(model).nodes] == [Multiply]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("shape", [(6, 1, 1), (1, 6, 1, 1), (4, 5)])
-def test_a_constant_of_several_numbers_is_a_factor(shape: tuple[int, ...], dtype: str) -> None:
-    b = ModelBuilder()
-    kind = np.dtype(dtype).type
-    x = b.dequantize("x", F32(0.05), kind(3))
-    factor = b.dequantize(b.constant(random_bytes(5, shape, dtype)), F32(0.02), kind(60))
-    y = b.quantize(b.node("Mul", [factor, x]), F32(0.06), kind(11))
-    check(b.build({"x": (dtype, SHAPE)}, y, dtype), {"x": random_bytes(6, SHAPE, dtype)})
-
-
 def test_tensors_neither_of_which_is_repeated_to_the_other_are_refused() -> None:
     b = ModelBuilder()
     x = b.dequantize("x", F32(0.05), np.int8(-3))
@@ -90,3 +81,34 @@ def test_tensors_neither_of_which_is_repeated_to_the_other_are_refused() -> None
     model = b.build({"x": ("int8", (1, 6, 1, 1)), "scale": ("int8", (1, 1, 4, 5))}, y)
     with pytest.raises(UnsupportedOperatorError, match=r"multiplies shapes \[1, 1, 4, 5\] and"):
         integer_graph(model)
+
+
+def excited(b: ModelBuilder, x: str) -> str:
+    """A block of squeeze and excitation between two convolutions."""
+    wide = b.node("Relu", [conv(b, x, 3, 24, 3)])
+    small = b.node("Relu", [conv(b, b.node("GlobalAveragePool", [wide]), 24, 6)])
+    gate = b.node("HardSigmoid", [conv(b, small, 6, 24)])
+    return conv(b, b.node("Mul", [gate, wide]), 24, 5)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"unsigned": True}, {"per_channel": True}], ids=["int8", "uint8", "channels"]
+)
+def test_squeeze_and_excitation_by_static_quantisation_equals_onnxruntime(
+    options: dict[str, bool],
+) -> None:
+    model = statically_quantized(excited, (1, 3, 9, 11), **options)
+    kinds = check_on_targets(model, ("cpu", "vta:tiny", "vta:zynq7020"))
+    assert "Multiply" in kinds
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_squeeze_and_excitation_by_our_quantisation_equals_onnxruntime(unsigned: bool) -> None:
+    b = ModelBuilder()
+    shape = (1, 3, 9, 11)
+    model = b.build({"x": ("float32", shape)}, excited(b, "x"), "float32", 17)
+    rng = np.random.default_rng(4)
+    samples = [{"x": rng.normal(size=shape).astype(F32)} for _ in range(4)]
+    found = quantize_model(model, samples, QuantizeOptions(unsigned=unsigned))
+    assert found.kept == ()
+    assert "Multiply" in check_on_targets(found.model, ("cpu", "vta:tiny", "vta:zynq7020"))

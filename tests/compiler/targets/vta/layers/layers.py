@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
-from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from dovetail.compiler.graph.operators.movement import Reshape
 from dovetail.compiler.graph.types import TensorType
@@ -24,7 +24,7 @@ from dovetail.compiler.targets.vta.passes.fuse import Partition, fuse
 
 Array = NDArray[Any]
 
-KINDS = ("conv", "depthwise", "dense", "dense_image", "add", "max", "average", "lookup")
+KINDS = ("conv", "depthwise", "dense", "dense_image", "add", "product", "max", "average", "lookup")
 INT8 = st.integers(-128, 127)
 RATIOS = st.sampled_from((0.5, 0.75, 1.0, 1.25, 0.3, 0.871))
 
@@ -159,6 +159,13 @@ def _layer(
                 draw(RATIOS), draw(RATIOS), draw(INT8), draw(INT8), draw(INT8), *draw(limits())
             )
             return builder.node(add, (x, x), "y", "add")
+        case "product":
+            zeros = draw(INT8), draw(INT8), draw(INT8)
+            multiply = Multiply(draw(RATIOS) / 64, *zeros, *draw(limits()), draw(st.booleans()))
+            part = draw(st.sampled_from((shape[1:3], (1, 1), (shape[1], 1), (1, shape[2]))))
+            kernel = (shape[1] - part[0] + 1, shape[2] - part[1] + 1)
+            pool = MaxPool2d(kernel, (1, 1), (0, 0, 0, 0))
+            return builder.node(multiply, (x, builder.node(pool, (x,), "part", "part")), "y", "y")
         case "max":
             kernel, strides, pads = draw(windows(shape))
             return builder.node(MaxPool2d(kernel, strides, pads), (x,), "y", "max")
