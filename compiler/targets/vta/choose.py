@@ -28,10 +28,10 @@ SizeCache = dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]]
 """By first and last layer, activations not wholly on chip, and those of them that are stored."""
 
 GRAINS = (Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(2), Grain(4))
-"""Of layers that are all on chip, beside the usual one."""
+"""Other grains of layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
-"""Of cascades, as well."""
+"""Other grains of cascades."""
 
 MOST_WAYS = 8
 """Ways to run a group of layers that may be tried, at most."""

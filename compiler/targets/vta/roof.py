@@ -80,7 +80,7 @@ def _late(
     """
     latest, words = 0, 0
     shares: list[Mapping[int, float]] = []
-    """Of each layer with weights, counted from the last, what must be done before it begins."""
+    """What must be done before each layer with weights begins; the last layer comes first."""
     for first in reversed(range(len(layers))):
         if "weights" not in layers[first].constants:
             continue
