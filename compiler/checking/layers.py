@@ -14,7 +14,6 @@ from ..front.onnx.source import ModelSource, SourceModel
 from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
-from ..graph.passes.eliminate_dead import EliminateDead
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.cpu.native import prepared
@@ -57,9 +56,9 @@ def check_layers(
 ) -> Iterator[LayerCheck]:
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 
-    On the accelerator each is the end of a program of its own, on the same inputs of the model, so
-    a wrong layer makes those after it wrong as well.  On the CPU each kernel runs on what the
-    interpreter gives for its operands.  inputs: of the model; symbolic dimensions are theirs.
+    On the accelerator all are outputs of one program, so a wrong layer makes those after it wrong
+    as well; outputs of the model are those of its own program.  On the CPU each kernel runs on what
+    the interpreter gives for its operands.  inputs: of the model; symbolic dimensions are theirs.
     timing: tells the compiler when instructions start and end.
     Raises ModelError for a model with a shape that depends on a value, and what compiling raises.
     """
@@ -95,15 +94,16 @@ def _check_accelerated(
     inputs: Arrays,
     timing: Timing,
 ) -> Iterator[LayerCheck]:
-    """Programs that end after the first layer, the second, and so on; and the whole."""
+    """A program that gives what each layer makes, and the one that gives the outputs alone."""
     options = CompileOptions()
     trace = Trace(options)
     graph = prepare_graph(layers, trace, config.block)
     expected = interpret(graph, inputs)
     names = {layer.output: layer.name for layer in fuse(graph).layers}
-    for name in dict.fromkeys((*names, *graph.outputs)):
-        shorter = EliminateDead().run(replace(graph, outputs=(name,)))
-        part = accelerate_graph(shorter, config, options, trace, timing)
-        found = run(Module.of_part(part), inputs, device).outputs[name]
-        layer = names.get(name, f"output {name}")
-        yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))
+    inner = tuple(name for name in names if name not in graph.outputs)
+    for outputs in filter(None, (inner, graph.outputs)):
+        part = accelerate_graph(replace(graph, outputs=outputs), config, options, trace, timing)
+        given = {each.name: inputs[each.name] for each in part.inputs}
+        for name, found in run(Module.of_part(part), given, device).outputs.items():
+            layer = names.get(name, f"output {name}")
+            yield LayerCheck(layer, device, compare(name, (layer,), found, expected[name]))

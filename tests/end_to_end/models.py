@@ -1,5 +1,6 @@
 """Small int8 QDQ networks with random weights, and what ONNX Runtime makes of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,7 +9,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["Network", "Tensor", "random_network", "reference"]
+__all__ = ["Network", "Tensor", "random_network", "reference", "references"]
 
 Array = NDArray[np.generic]
 
@@ -31,14 +32,14 @@ class Network:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     count: int = 0
-    first: Tensor | None = None
+    inputs: list[Tensor] = field(default_factory=list)
 
-    def input(self, channels: int, height: int, width: int) -> Tensor:
-        """The model's int8 input ``x``."""
+    def input(self, channels: int, height: int, width: int, name: str = "x") -> Tensor:
+        """An int8 input of the model."""
         zero_point = int(self.rng.integers(-30, 30))
-        tensor = Tensor("x", (1, channels, height, width), 0.05, zero_point)
-        self.first = tensor
-        return self._dequantized("x", tensor)
+        tensor = Tensor(name, (1, channels, height, width), 0.05, zero_point)
+        self.inputs.append(tensor)
+        return self._dequantized(name, tensor)
 
     def conv(
         self,
@@ -166,15 +167,16 @@ class Network:
         }.get(kind, (0.05, -60))
         return self._quantized(self._node(kind, [x.name]), x.shape, scale, zero_point)
 
-    def model(self, output: Tensor) -> onnx.ModelProto:
-        """The model, ``output`` being its int8 output."""
-        assert self.first is not None
-        last = self.nodes.pop()
+    def model(self, *outputs: Tensor) -> onnx.ModelProto:
+        """The model, ``outputs`` being its int8 outputs."""
+        read = {name for node in self.nodes for name in node.input}
+        quantized = {node.output[0]: node.input[0] for node in self.nodes}
+        ends = {output.name for output in outputs} - read
         graph = helper.make_graph(
-            self.nodes,
+            [node for node in self.nodes if node.output[0] not in ends],
             "network",
-            [helper.make_tensor_value_info("x", TensorProto.INT8, self.first.shape)],
-            [helper.make_tensor_value_info(last.input[0], TensorProto.INT8, output.shape)],
+            [_info(tensor.name, tensor.shape) for tensor in self.inputs],
+            [_info(quantized[output.name], output.shape) for output in outputs],
             self.constants,
         )
         opset = [helper.make_opsetid("", 17)]
@@ -220,6 +222,10 @@ class Network:
         return self._dequantized(quantized, Tensor(quantized, shape, scale, zero_point))
 
 
+def _info(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.INT8, shape)
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """A network of random layers: strides, halos, residual sums, pools, functions."""
     rng = np.random.default_rng(seed)
@@ -262,7 +268,15 @@ def _random_layer(net: Network, x: Tensor, rng: np.random.Generator) -> Tensor:
 
 
 def reference(model: onnx.ModelProto, x: NDArray[np.generic], *, integers: bool = False) -> Array:
-    """The output of ONNX Runtime; ``integers``: of its integer operators, which of products alone
+    """The output of ONNX Runtime for the one input ``x``; as ``references``."""
+    (output,) = references(model, {"x": x}, integers=integers)
+    return output
+
+
+def references(
+    model: onnx.ModelProto, inputs: Mapping[str, Array], *, integers: bool = False
+) -> list[Array]:
+    """The outputs of ONNX Runtime; ``integers``: of its integer operators, which of products alone
     give other bytes than float32.
     """
     options = onnxruntime.SessionOptions()
@@ -273,4 +287,4 @@ def reference(model: onnx.ModelProto, x: NDArray[np.generic], *, integers: bool 
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, {"x": x})[0]
+    return session.run(None, dict(inputs))

@@ -1,4 +1,4 @@
-"""Models of ONNX's tests, damaged: bytes of the file, or names, attributes and types."""
+"""Models of ONNX's tests, and some that ask for much, damaged: bytes, names, attributes, types."""
 
 import os
 import random
@@ -6,6 +6,8 @@ import warnings
 from functools import cache
 
 import onnx
+
+from .hostile import HOSTILE
 
 __all__ = ["models", "mutant"]
 
@@ -36,10 +38,16 @@ def models() -> tuple[bytes, ...]:
     return tuple(found)
 
 
+@cache
+def hostile() -> tuple[bytes, ...]:
+    """The small models that ask for much."""
+    return tuple(make().SerializeToString() for make in HOSTILE.values())
+
+
 def mutant(seed: int) -> bytes:
     """One damaged model."""
     draw = random.Random(seed)
-    data = draw.choice(models())
+    data = draw.choice(hostile() if draw.random() < 0.1 else models())
     return _damage_bytes(draw, data) if draw.random() < 0.4 else _damage_model(draw, data)
 
 

@@ -8,7 +8,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dovetail.compiler import compile
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.options import CompileOptions, CpuOptions
+from dovetail.compiler.pipeline.limits import Budget, Limits, Watch
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
 from dovetail.isa.errors import DovetailError
@@ -20,6 +22,9 @@ __all__ = ["Mutants", "run_mutant"]
 
 MOST_WORK = 2 * 10**9
 """Work allowed in a run: some seconds."""
+
+LIMITS = Limits(steps=20_000, nodes=10_000, elements=1 << 24, work=1 << 31)
+"""What an import may take: some seconds."""
 
 MOST_ELEMENTS = 1_000_000
 """Elements of an input that is made up for a model."""
@@ -54,9 +59,11 @@ def run_mutant(seed: int) -> None:
     try:
         inputs = _inputs(model, seed)
         if inputs is None:
-            compile(model, "cpu", CompileOptions(cpu=CpuOptions(most_work=MOST_WORK)))
+            options = CompileOptions(cpu=CpuOptions(most_work=MOST_WORK), limits=LIMITS)
+            compile(model, "cpu", options)
         else:
-            Executor(model, LlvmOptions(most_work=MOST_WORK)).run(inputs)
+            source = SourceModel(model, Budget(Watch(LIMITS)))
+            Executor(source, LlvmOptions(most_work=MOST_WORK)).run(inputs)
     except DovetailError:
         pass
 

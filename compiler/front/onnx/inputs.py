@@ -1,12 +1,14 @@
 """Inputs of a model's node as terms of formulas."""
 
+import numpy as np
+
 from ...errors import ModelError
 from ...graph.emitter import Tensor
 from ...graph.formulas import Term
 from .context import ImportContext
 from .node import OnnxNode
 
-__all__ = ["Inputs", "optional_term", "term"]
+__all__ = ["Inputs", "finite_term", "optional_term", "require_one", "term"]
 
 Inputs = tuple[Tensor | None, ...]
 """The inputs of a node; None for those left out."""
@@ -24,3 +26,27 @@ def optional_term(context: ImportContext, inputs: Inputs, place: int) -> Term | 
     """The input at ``place``, or None when it is left out."""
     found = inputs[place] if place < len(inputs) else None
     return None if found is None else Term(context, found)
+
+
+def finite_term(context: ImportContext, node: OnnxNode, inputs: Inputs, place: int) -> Term:
+    """The input at ``place``, a scale or what is quantised.
+
+    Raises ModelError for a constant with NaN or infinities.
+    """
+    found = term(context, node, inputs, place)
+    if found.dtype.is_float and found.tensor.narrow is None and context.known(found.tensor):
+        values = context.value(found.tensor)
+        wrong = values[~np.isfinite(values)]
+        if wrong.size:
+            raise ModelError(
+                f"{node}: input {place}, {node.inputs[place]!r}, has a value {wrong.flat[0]}; "
+                "required finite numbers"
+            )
+    return found
+
+
+def require_one(node: OnnxNode, what: str, *given: Term | None) -> None:
+    """Raise ModelError unless each, if it is there, is one number."""
+    for each in given:
+        if each is not None and each.tensor.type.elements != 1:
+            raise ModelError(f"{node}: {what} of shape {list(each.shape)}; required one number")

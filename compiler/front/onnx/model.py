@@ -20,6 +20,7 @@ from .functions import bind_attributes, function_of
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
 from .table import CONVERTERS
+from .wellformed import require_wellformed
 
 __all__ = ["ImportRecord", "import_model"]
 
@@ -51,13 +52,13 @@ def import_model(
     that there is no code for, NeedsValueError when a value is needed and ``resolve`` is None; each
     names the node.  Raises CompileLimitError when it takes more than ``budget`` has.
     """
+    require_wellformed(model)
     context = ImportContext(builder, resolve=resolve, budget=budget or Budget())
     context.budget.grant(model.ByteSize())
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
     functions = {(each.domain, each.name): each for each in model.functions}
     walker = _Walker(context, opsets, functions, [])
     context.body, context.nested = walker.body, walker.nested
-    _require_text(model.graph)
     required = [each.name for each in model.graph.input]
     constants = {each.name for each in model.graph.initializer}
     constants |= {each.values.name for each in model.graph.sparse_initializer}
@@ -219,15 +220,6 @@ class _Walker:
             inner.node(each, position)
         self.context.body, self.context.nested = outer
         return tuple(arguments.get(name) for name in function.output)
-
-
-def _require_text(graph: onnx.GraphProto) -> None:
-    """Protobuf gives names that are no UTF-8 as bytes."""
-    names = [*(each.name for each in graph.input), *(each.name for each in graph.output)]
-    names += [name for node in graph.node for name in (*node.input, *node.output)]
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise ModelError(f"name {wrong[0]!r} is no UTF-8 text")
 
 
 def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:

@@ -17,7 +17,7 @@ from .context import Converter, ImportContext
 from .contractions import convert_gemm, convolution_attributes, convolve, matmul
 from .element_types import type_name
 from .elementwise import convert_activation
-from .inputs import Inputs, optional_term, term
+from .inputs import Inputs, finite_term, optional_term, require_one, term
 from .narrow import INTEGER_RANGES, NARROW_TYPES, decode, encode
 from .node import OnnxNode
 from .normalisations import convert_softmax
@@ -35,7 +35,7 @@ OUTPUTS: dict[int, DType] = {
 
 def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``saturate(rint(x / scale) + zero_point)``."""
-    x, scale = (term(context, node, inputs, place) for place in range(2))
+    x, scale = finite_term(context, node, inputs, 0), finite_term(context, node, inputs, 1)
     zero = optional_term(context, inputs, 2)
     wanted = node.integer("output_dtype", 0)
     narrow = NARROW_TYPES.get(wanted) if zero is None else zero.tensor.narrow
@@ -63,7 +63,7 @@ def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
 
 def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``(x - zero_point) * scale``."""
-    x, scale = (term(context, node, inputs, place) for place in range(2))
+    x, scale = term(context, node, inputs, 0), finite_term(context, node, inputs, 1)
     zero = optional_term(context, inputs, 2)
     x = Term(context, decode(context, x.tensor))
     if zero is not None:
@@ -156,17 +156,24 @@ def convert_conv_integer(context: ImportContext, node: OnnxNode, inputs: Inputs)
     """The convolution of differences from zero points, in int32."""
     x, w = (term(context, node, inputs, place) for place in range(2))
     zeros = [optional_term(context, inputs, place) for place in (2, 3)]
+    require_one(node, f"zero point of {node.inputs[0]!r}", zeros[0])
     x, w = _centred(x, zeros[0], 1), _centred(w, zeros[1], 0)
     attributes = convolution_attributes(node, x, w)
     return (convolve(x, w, *attributes, node.integer("group", 1), DType.INT32).tensor,)
 
 
 def _operand(
-    context: ImportContext, node: OnnxNode, inputs: Inputs, place: int, axis: int = 0
+    context: ImportContext, node: OnnxNode, inputs: Inputs, place: int, axis: int | None = None
 ) -> Term:
-    """The real tensor of three inputs: integers, scale, zero point."""
-    x, scale = (term(context, node, inputs, place + i) for i in range(2))
+    """The real tensor of three inputs: integers, scale, zero point.
+
+    axis: of lists of scales and zero points; without one each is a number.
+    """
+    x, scale = term(context, node, inputs, place), finite_term(context, node, inputs, place + 1)
     zero = optional_term(context, inputs, place + 2) or _zeros(scale, x.dtype)
+    if axis is None:
+        require_one(node, f"scale or zero point of {node.inputs[place]!r}", scale, zero)
+        axis = 0
     return _dequantized(x, scale, zero, axis % max(x.rank, 1))
 
 
@@ -174,8 +181,9 @@ def _stored(
     context: ImportContext, node: OnnxNode, inputs: Inputs, place: int, result: Term
 ) -> Inputs:
     """``result`` quantised as two inputs say: scale, zero point."""
-    scale = term(context, node, inputs, place)
+    scale = finite_term(context, node, inputs, place)
     zero = optional_term(context, inputs, place + 1) or _zeros(scale, DType.UINT8)
+    require_one(node, "scale or zero point of the result", scale, zero)
     return (_quantized(result, scale, zero).tensor,)
 
 
@@ -187,7 +195,7 @@ def convert_qlinear_matmul(context: ImportContext, node: OnnxNode, inputs: Input
 
 def convert_qlinear_conv(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The convolution of a quantised tensor, with a bias in units of the sum."""
-    x, w = _operand(context, node, inputs, 0), _operand(context, node, inputs, 3)
+    x, w = _operand(context, node, inputs, 0), _operand(context, node, inputs, 3, 0)
     attributes = convolution_attributes(node, x, w)
     result = convolve(x, w, *attributes, node.integer("group", 1), DType.FLOAT32)
     bias = optional_term(context, inputs, 8)
@@ -210,7 +218,7 @@ def convert_qgemm(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
     """com.microsoft QGemm: a and its, b and its, int32 bias, y's scale and zero point."""
     axis = 0 if node.integer("transB", 0) else 1
     operands = [
-        _operand(context, node, inputs, place, own).tensor for place, own in ((0, 0), (3, axis))
+        _operand(context, node, inputs, place, own).tensor for place, own in ((0, None), (3, axis))
     ]
     bias = optional_term(context, inputs, 6)
     if bias is not None:

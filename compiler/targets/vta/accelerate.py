@@ -29,10 +29,15 @@ from ...schedule.steps.trace import to_record
 from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
+from .passes.align_channels import AlignChannels
 from .passes.channel_tables import ChannelTables
 from .passes.dense_to_conv import DenseToConv
 from .passes.fuse import Partition, fuse
+from .passes.move_pixels import MovePixels
+from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
+from .passes.raise_transposes import RaiseTransposes
+from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
@@ -69,7 +74,17 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (ChannelTables(lanes), DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
+    own = (
+        *(
+            RaiseTransposes(),
+            ChannelTables(lanes),
+            DenseToConv(),
+            MovePixels(),
+            SplitGroups(lanes),
+            OwnParts(),
+        ),
+        *(AlignChannels(lanes), SelectChannels(lanes), OwnBorders(), EliminateDead()),
+    )
     graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
     return graph

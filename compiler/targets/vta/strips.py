@@ -171,7 +171,7 @@ def _sized(
     readers: dict[str, list[Reader]] = {}
     activations = {each.output.name: each.output for each in stripes}
     for number, each in enumerate(stripes):
-        for x in each.layer.inputs:
+        for x in dict.fromkeys(each.layer.inputs):
             if x.name in streamed or x.name in made:
                 start, step, length = each.reads[x.name]
                 length += step * (rows[number] - 1)

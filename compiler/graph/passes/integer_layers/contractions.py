@@ -32,6 +32,8 @@ __all__ = [
     "with_bias",
 ]
 
+INT32_MAX = (1 << 31) - 1
+
 
 def recognise_convolution(state: State, node: Node) -> Value:
     """A convolution of an image."""
@@ -135,12 +137,29 @@ def with_bias(
             )
         steps = values.reshape(-1).astype(np.int64) - bias.zero_points
     elif node.origin == value.origin:
-        steps = np.rint(values.reshape(-1).astype(np.float64) / scales).astype(np.int64)
+        steps = _bias_steps(values.reshape(-1), scales, node.origin)
     else:
         raise UnrecognisedError("adds a float constant; required int32 with DequantizeLinear")
     total = value.bias + np.broadcast_to(steps, (count,))
     _check(state, value.operator, state.builder.constants[value.weights], total, value.origin)
     return replace(value, bias=total)
+
+
+def _bias_steps(values: Array, scales: Array, origin: str) -> Array:
+    """A float bias in units of the sum.
+
+    Raises ModelError for one that is no number, UnrecognisedError for one beyond int32.
+    """
+    if not np.isfinite(values).all():
+        wrong = values[~np.isfinite(values)][0]
+        raise ModelError(f"node {origin!r}: its bias has a value {wrong}; required finite numbers")
+    steps = np.rint(values.astype(np.float64) / scales)
+    if np.abs(steps).max(initial=0) > INT32_MAX:
+        raise UnrecognisedError(
+            f"its bias reaches {np.abs(steps).max():.3g} in units of the sum; int32 holds "
+            f"{INT32_MAX}"
+        )
+    return np.asarray(steps.astype(np.int64))
 
 
 def _image_sums(

@@ -35,6 +35,8 @@ from .values import (
 
 __all__ = ["quantize"]
 
+MOST_STEPS = 1 << 31
+
 
 def quantize(
     state: State, value: Value, scale: np.float32, zero_point: int, stem: str, origin: str
@@ -91,7 +93,10 @@ def _requantize(
     total, graph = _sum(state, value), state.builder
     low, high = _limits(value, scale, zero_point)
     channels = graph.types[total].shape[-1]
-    ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
+    with np.errstate(over="ignore"):
+        ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
+    if not np.isfinite(ratio).all():
+        raise UnrecognisedError(f"a result's scale of {scale}: a step of the sum is too many of it")
     scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
     operator = Requantize(zero_point, low, high)
     name = graph.node(operator, (total, scales), stem, origin)
@@ -114,6 +119,7 @@ def _add(
     graph: GraphBuilder, value: Sum, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
     a, b = value.a, value.b
+    _require_reach(255 * (float(a.scale) + float(b.scale)), scale)
     low, high = _limits(value, scale, zero_point)
     operator = Add(
         a_ratio=float(a.scale / scale),
@@ -125,9 +131,10 @@ def _add(
         high=high,
         unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
-    right = permuted(graph, b.tensor, a.tensor.permutation, origin)
-    name = graph.node(operator, (a.tensor.name, right), stem, origin)
-    return Integer(name, a.tensor.permutation)
+    orders = [each.tensor.permutation for each in (a, b)]
+    order = orders[orders[0] == identity_order(len(orders[0]))]
+    operands = tuple(permuted(graph, each.tensor, order, origin) for each in (a, b))
+    return Integer(graph.node(operator, operands, stem, origin), order)
 
 
 def _multiply(
@@ -139,6 +146,7 @@ def _multiply(
     origin: str,
 ) -> Integer:
     a, b = value.a, value.b
+    _require_reach(255 * 255 * float(a.scale) * float(b.scale), scale)
     low, high = _limits(value, scale, zero_point)
     operator = Multiply(
         ratio=float(F32(a.scale * b.scale) / scale),
@@ -152,6 +160,19 @@ def _multiply(
     right = permuted(graph, b.tensor, a.tensor.permutation, origin)
     name = graph.node(operator, (a.tensor.name, right), stem, origin)
     return replace(a.tensor, name=name, unsigned=operator.unsigned)
+
+
+def _require_reach(reach: float, scale: np.float32) -> None:
+    """Raise UnrecognisedError where results, before they are clipped, would leave int32.
+
+    ONNX Runtime converts them to int32 first: there they turn into the least number, and its result
+    is not that of the formula.
+    """
+    if reach / float(scale) >= MOST_STEPS:
+        raise UnrecognisedError(
+            f"its operands reach {reach:.3g}, {reach / float(scale):.3g} steps of the result's "
+            f"scale {scale:.3g}; required below 2**31"
+        )
 
 
 def _average(

@@ -139,6 +139,14 @@ class _Expanding:
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
+            case Gather(axis=axis) if node.inputs[0] in self.images:
+                places = self.new.constant(self.graph.constants[node.inputs[1]])
+                own = Gather(TO_NHWC[axis])
+                self.images[node.output] = self.new.emit(own, self.image(node.inputs[0]), places)
+            case Gather():
+                places = self.new.constant(self.graph.constants[node.inputs[1]])
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = self.new.emit(node.operator, x, places)
             case Concatenate() | Slice() if any(name in self.images for name in node.inputs):
                 inputs = (self.image(name) for name in node.inputs)
                 self.images[node.output] = self.new.emit(_in_nchw(operator), *inputs)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.graph.operators.integer.values import Multiply
 
 from .models import F32, Array, ModelBuilder, check, integer_graph
+from .static import check_on_targets, conv, statically_quantized
 
 SHAPE = (1, 6, 4, 5)
 
@@ -79,3 +81,34 @@ def test_tensors_neither_of_which_is_repeated_to_the_other_are_refused() -> None
     model = b.build({"x": ("int8", (1, 6, 1, 1)), "scale": ("int8", (1, 1, 4, 5))}, y)
     with pytest.raises(UnsupportedOperatorError, match=r"multiplies shapes \[1, 1, 4, 5\] and"):
         integer_graph(model)
+
+
+def excited(b: ModelBuilder, x: str) -> str:
+    """A block of squeeze and excitation between two convolutions."""
+    wide = b.node("Relu", [conv(b, x, 3, 24, 3)])
+    small = b.node("Relu", [conv(b, b.node("GlobalAveragePool", [wide]), 24, 6)])
+    gate = b.node("HardSigmoid", [conv(b, small, 6, 24)])
+    return conv(b, b.node("Mul", [gate, wide]), 24, 5)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"unsigned": True}, {"per_channel": True}], ids=["int8", "uint8", "channels"]
+)
+def test_squeeze_and_excitation_by_static_quantisation_equals_onnxruntime(
+    options: dict[str, bool],
+) -> None:
+    model = statically_quantized(excited, (1, 3, 9, 11), **options)
+    kinds = check_on_targets(model, ("cpu", "vta:tiny", "vta:zynq7020"))
+    assert "Multiply" in kinds
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_squeeze_and_excitation_by_our_quantisation_equals_onnxruntime(unsigned: bool) -> None:
+    b = ModelBuilder()
+    shape = (1, 3, 9, 11)
+    model = b.build({"x": ("float32", shape)}, excited(b, "x"), "float32", 17)
+    rng = np.random.default_rng(4)
+    samples = [{"x": rng.normal(size=shape).astype(F32)} for _ in range(4)]
+    found = quantize_model(model, samples, QuantizeOptions(unsigned=unsigned))
+    assert found.kept == ()
+    assert "Multiply" in check_on_targets(found.model, ("cpu", "vta:tiny", "vta:zynq7020"))

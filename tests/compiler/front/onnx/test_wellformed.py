@@ -1,0 +1,120 @@
+"""Models that no exporter writes: names, opsets, numbers that quantisation has no meaning for."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.runtime import run
+
+HEAD = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]> m '
+TARGETS = ("cpu", "vta:tiny")
+
+
+def _model(body: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"{HEAD} (float[2] x) => (float[2] y) {{ {body} }}")
+
+
+def _convolution(**values: object) -> onnx.ModelProto:
+    """A convolution in QDQ form; ``values`` take the place of constants."""
+    model = onnx.parser.parse_model(
+        f"{HEAD} (float[1, 1, 2, 2] x) => (float[1, 1, 2, 2] y) <float sx = {{0.1}}, "
+        "uint8 zx = {3}, int8[1, 1, 1, 1] w = {2}, float sw = {0.1}, int8 zw = {0}, "
+        "float[1] b = {0.05}, float so = {0.1}, uint8 zo = {7}> { "
+        "a = QuantizeLinear (x, sx, zx) d = DequantizeLinear (a, sx, zx) "
+        "e = DequantizeLinear (w, sw, zw) c = Conv (d, e, b) g = QuantizeLinear (c, so, zo) "
+        "y = DequantizeLinear (g, so, zo) }"
+    )
+    for tensor in model.graph.initializer:
+        if tensor.name in values:
+            kind = numpy_helper.to_array(tensor).dtype
+            tensor.CopyFrom(
+                numpy_helper.from_array(np.asarray(values[tensor.name], kind), tensor.name)
+            )
+    return model
+
+
+def _refused(model: onnx.ModelProto, said: str) -> None:
+    for target in TARGETS:
+        with pytest.raises(ModelError, match=said):
+            compile(model, target)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Abs (x) a = Neg (x) y = Add (a, x)",
+        "x = Abs (x) y = Neg (x)",
+        "a, a = Split <num_outputs = 2> (x) y = Neg (a)",
+        "k = Constant <value = int64 {2}> () t = Constant <value = bool {1}> () y = Loop (k, t, x) "
+        "<body = b (int64 i, bool g, float[2] s) => (bool h, float[2] r) "
+        "{ r = Abs (s) r = Neg (s) h = Identity (g) }>",
+    ],
+)
+def test_a_name_that_is_defined_twice_is_refused(body: str) -> None:
+    _refused(_model(body), "defines '[arx]' twice")
+
+
+@pytest.mark.parametrize("opset", [1 << 62, 0, -1, -(1 << 63), 99])
+def test_an_opset_that_there_is_not_is_refused(opset: int) -> None:
+    model = _model("y = Abs (x)")
+    model.opset_import[0].version = opset
+    _refused(model, rf"the model is of opset {opset} of ai.onnx; required 1 to \d+")
+
+
+def test_two_opsets_of_one_domain_are_refused() -> None:
+    model = _model("y = Abs (x)")
+    model.opset_import.add(version=11)
+    _refused(model, "two opsets of ai.onnx, 18 and 11")
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\n", "\x00"])
+def test_a_name_with_control_characters_is_refused(name: str) -> None:
+    model = _model("a = Abs (x) y = Neg (a)")
+    model.graph.node[0].output[0] = model.graph.node[1].input[0] = name
+    _refused(model, "has control characters")
+    model = _model("y = Abs (x)")
+    model.graph.node[0].name = name
+    _refused(model, "has control characters")
+
+
+@pytest.mark.parametrize("name", ["sx", "sw", "so", "b"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_quantisation_by_what_is_no_number_is_refused(name: str, value: float) -> None:
+    found = _convolution(**{name: [value] if name == "b" else value})
+    _refused(found, r"(has a value|its bias has a value) -?(nan|inf); required finite")
+
+
+def test_weights_that_are_no_numbers_are_not_quantised() -> None:
+    model = _model(
+        "w = Constant <value = float[2] {1, 2}> () s = Constant <value = float {0.1}> () "
+        "z = Constant <value = int8 {0}> () q = QuantizeLinear (w, s, z) "
+        "d = DequantizeLinear (q, s, z) y = Mul (x, d)"
+    )
+    values = np.array([1, np.nan], np.float32)
+    model.graph.node[0].attribute[0].t.CopyFrom(numpy_helper.from_array(values))
+    _refused(model, r"node 'q' \(QuantizeLinear\): input 0, 'w', has a value nan")
+
+
+@pytest.mark.parametrize("bias", [3e7, 1e30, -1e30])
+def test_a_bias_beyond_int32_is_added_as_it_is_or_refused(bias: float) -> None:
+    model = _convolution(b=[bias])
+    y = run(compile(model, "cpu"), np.zeros((1, 1, 2, 2), np.float32)).outputs["y"]
+    assert np.all(y == np.float32(0.1) * (255 - 7 if bias > 0 else -7))
+    with pytest.raises(UnsupportedOperatorError, match=r"its bias reaches .* int32 holds"):
+        compile(model, "vta:tiny")
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_a_list_of_zero_points_where_one_is_meant_is_refused(place: int) -> None:
+    model = onnx.parser.parse_model(
+        f"{HEAD} (uint8[2, 2] a, uint8[2, 2] b) => (uint8[2, 2] y) <float s = {{0.1}}, "
+        "uint8 z = {3}, float[2] ss = {0.1, 0.1}, uint8[2] zz = {3, 4}> "
+        "{ y = com.microsoft.QLinearAdd (a, s, z, b, s, z, s, z) }"
+    )
+    node = model.graph.node[0]
+    first = place + 1 if place < 6 else place
+    node.input[first], node.input[first + 1] = "ss", "zz"
+    _refused(model, r"shape \[2\]; required one number")
