@@ -41,8 +41,8 @@ class FlattenGroups:
             apart = bool(shapes) and len(shapes[0]) == 5 and node.inputs[0] not in model.constants
             out = node.outputs[0]
             if apart and (self._is_pair(model, node) or self._joins(node)):
-                image = self._flat(node.inputs, nodes, constants)
-                nodes.append(replace(node, inputs=tuple(image), outputs=(out + FLAT,)))
+                images = self._flat(node.inputs, nodes, constants)
+                nodes.append(replace(node, inputs=tuple(images), outputs=(out + FLAT,)))
                 _reshape(out + FLAT, out, self.shapes[out], nodes, constants)
             elif apart and self._sums_groups(model, node):
                 (image,) = self._flat(node.inputs[:1], nodes, constants)
