@@ -99,7 +99,7 @@ class _Moving:
             self.renamed[node.output] = self.images.setdefault(node.inputs[0], node.output)
             if self.renamed[node.output] != node.output:
                 return
-        if isinstance(node.operator, MOVES) and self.is_read_by_layers(node):
+        if self.is_movement(node) and self.is_read_by_layers(node):
             pieces = self.pieces(self.chain(node))
             if pieces is not None and self.emit(*pieces, node):
                 last = self.builder.nodes.pop()
@@ -107,6 +107,11 @@ class _Moving:
                 self.moved = True
                 return
         self.builder.nodes.append(node)
+
+    def is_movement(self, node: Node) -> bool:
+        """Whether it moves elements of one tensor to places that are known."""
+        known = all(name in self.graph.constants for name in node.inputs[1:])
+        return isinstance(node.operator, MOVES) and known
 
     def is_read_by_layers(self, node: Node) -> bool:
         kind = self.graph.types[node.output]
@@ -120,7 +125,7 @@ class _Moving:
         """Movements up to ``node``, the last first."""
         found = [node]
         while (before := self.producers.get(found[-1].inputs[0])) is not None:
-            if not isinstance(before.operator, MOVES):
+            if not self.is_movement(before):
                 break
             found.append(before)
         return found
