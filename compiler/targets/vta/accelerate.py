@@ -36,7 +36,9 @@ from .passes.fuse import Partition, fuse
 from .passes.move_pixels import MovePixels
 from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
+from .passes.pad_pixels import PadPixels
 from .passes.raise_transposes import RaiseTransposes
+from .passes.rows_to_pixels import RowsToPixels
 from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
 from .plan_files import read_plan_entries, read_plans, write_plans
@@ -75,15 +77,18 @@ def prepare_graph(
     """
     graph = simplify(imported, trace.observers)
     own = (
-        *(
-            RaiseTransposes(),
-            ChannelTables(lanes),
-            DenseToConv(),
-            MovePixels(),
-            SplitGroups(lanes),
-            OwnParts(),
-        ),
-        *(AlignChannels(lanes), SelectChannels(lanes), OwnBorders(), EliminateDead()),
+        RaiseTransposes(),
+        PadPixels(),
+        RowsToPixels(),
+        ChannelTables(lanes),
+        DenseToConv(),
+        MovePixels(),
+        SplitGroups(lanes),
+        OwnParts(),
+        AlignChannels(lanes),
+        SelectChannels(lanes),
+        OwnBorders(),
+        EliminateDead(),
     )
     graph = Pipeline((*passes, *own), trace.observers).run(graph)
     verify(graph)
