@@ -45,7 +45,7 @@ from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
-__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse", "shaped_graph"]
 
 
 def compile_accelerated(
@@ -68,6 +68,27 @@ def compile_accelerated(
     return accelerate_graph(graph, config, options, trace, timing)
 
 
+def shaped_graph(graph: Graph, lanes: int) -> Graph:
+    """A graph of integer operators and others, all layers in the form the accelerator has them in.
+
+    lanes: of a block.
+    """
+    return Pipeline(_shapes(lanes)).run(simplify(graph))
+
+
+def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
+    """What gives layers the form that the accelerator has them in.
+
+    None has anything left to do after the others; so a piece of a graph may go through them again.
+    """
+    return (
+        *(RaiseTransposes(), PadPixels(), RowsToPixels(), ChannelTables(lanes)),
+        *(DenseToConv(), MovePixels()),
+        *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
+        *(OwnBorders(), EliminateDead()),
+    )
+
+
 def prepare_graph(
     imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
 ) -> Graph:
@@ -76,21 +97,7 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (
-        RaiseTransposes(),
-        PadPixels(),
-        RowsToPixels(),
-        ChannelTables(lanes),
-        DenseToConv(),
-        MovePixels(),
-        SplitGroups(lanes),
-        OwnParts(),
-        AlignChannels(lanes),
-        SelectChannels(lanes),
-        OwnBorders(),
-        EliminateDead(),
-    )
-    graph = Pipeline((*passes, *own), trace.observers).run(graph)
+    graph = Pipeline((*passes, *_shapes(lanes)), trace.observers).run(graph)
     verify(graph)
     return graph
 

@@ -111,7 +111,7 @@ class _Moving:
             self.renamed[node.output] = self.images.setdefault(node.inputs[0], node.output)
             if self.renamed[node.output] != node.output:
                 return
-        if isinstance(node.operator, MOVES) and self.is_read_by_layers(node):
+        if self.is_movement(node) and self.is_read_by_layers(node):
             found = self.picture(self.chain(node))
             if found is not None and self.emit(*found, node):
                 last = self.builder.nodes.pop()
@@ -119,6 +119,11 @@ class _Moving:
                 self.moved = True
                 return
         self.builder.nodes.append(node)
+
+    def is_movement(self, node: Node) -> bool:
+        """Whether it moves elements of one tensor to places that are known."""
+        known = all(name in self.graph.constants for name in node.inputs[1:])
+        return isinstance(node.operator, MOVES) and known
 
     def is_read_by_layers(self, node: Node) -> bool:
         kind = self.graph.types[node.output]
@@ -132,7 +137,7 @@ class _Moving:
         """Movements up to ``node``, the last first."""
         found = [node]
         while (before := self.producers.get(found[-1].inputs[0])) is not None:
-            if not isinstance(before.operator, MOVES):
+            if not self.is_movement(before):
                 break
             found.append(before)
         return found

@@ -11,6 +11,7 @@ Slices that are not read as they lie are copied too.  Each node is visited once,
 
 from dataclasses import dataclass
 
+from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
@@ -35,13 +36,14 @@ COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 
 def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
     """Whether ``node``, whose result has type ``kind``, joins the channels of images."""
-    return isinstance(node.operator, Concatenate) and node.operator.axis == 3 and kind.rank == 4
+    joins = isinstance(node.operator, Concatenate) and node.operator.axis == 3
+    return joins and kind.rank == 4 and kind.dtype == DType.INT8
 
 
 def is_channel_slice(node: Node, kind: TensorType) -> bool:
     """Whether ``node`` cuts channels out of an image of type ``kind``."""
     operator = node.operator
-    if not isinstance(operator, Slice) or kind.rank != 4:
+    if not isinstance(operator, Slice) or kind.rank != 4 or kind.dtype != DType.INT8:
         return False
     whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
     return whole and operator.steps[3] == 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
@@ -19,6 +20,9 @@ from ....graph.operators.integer.values import Requantize
 from ....graph.rewrite import Rewriter, rewrite
 
 __all__ = ["SelectChannels"]
+
+IMAGE = 4
+"""Dimensions of an image, batch and channels included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ class SelectChannels:
 def _places(rewriter: Rewriter, node: Node | None) -> Array | None:
     """The channels that a node picks of an image; None when it does something else."""
     if node is None or node.operator != Gather(3):
+        return None
+    kind = rewriter.graph.types[node.inputs[0]]
+    if kind.dtype != DType.INT8 or kind.rank != IMAGE or kind.shape[0] != 1:
         return None
     return rewriter.graph.constants.get(node.inputs[1])
 
