@@ -31,12 +31,13 @@ ALIGNMENT = 64
 
 
 class Placement(NamedTuple):
-    """Where a node of the model runs, and why there."""
+    """Where a node of the model runs, and why there; macs: the products that it asks for."""
 
     node: str
     operator: str
     where: str
     reason: str
+    macs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,12 @@ def check_layers(
     values = dict(inputs)
     for part in chosen.plan(imported).pieces:
         given = {name: values[name] for name in part.graph.inputs}
-        graph, passes = prepared(Imported(part.graph, imported.kinds))
-        if part.layers is None:
-            yield from _layer_checks(check_graph(graph, passes, given))
+        if part.own:
+            yield from _check_accelerated(part.graph, chosen.config, device, given, timing)
         else:
-            yield from _check_accelerated(part.layers, chosen.config, device, given, timing)
-        values |= interpret(graph, given)
+            graph, passes = prepared(Imported(part.graph, imported.kinds))
+            yield from _layer_checks(check_graph(graph, passes, given))
+        values |= interpret(part.graph, given)
 
 
 def _check_cpu(model: SourceModel, inputs: Arrays) -> Iterator[LayerCheck]:

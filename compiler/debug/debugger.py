@@ -83,7 +83,7 @@ class Debugger(Session):
                 "compiled from: --model MODEL.onnx"
             )
         self._require_record()
-        found = reference(self._model, self._inputs, self.config.block)
+        found = reference(self._model, self._inputs, self.config)
         require_same_model(self, found.values)
         names = tuple(layer.name for layer in found.partition.layers)
         if names != self.layers:

@@ -2,22 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
+from dovetail.isa.config import HardwareConfig
+
 from ..errors import ModelError
 from ..front.onnx.source import ModelSource, SourceModel
-from ..front.source import Imported
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
-from ..graph.partition import plan_parts
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
-from ..targets.cpu.native import prepared
-from ..targets.vta.accelerate import prepare_graph, refuse
+from ..targets.vta.accelerate import prepare_graph
 from ..targets.vta.passes.fuse import Partition, fuse
+from ..targets.vta.target import Vta
 
 __all__ = ["Reference", "reference"]
 
@@ -33,20 +32,18 @@ class Reference:
     values: Mapping[str, Array]
 
 
-def reference(model: ModelSource, inputs: Mapping[str, Array], lanes: int) -> Reference:
-    """Interpret ``model``, as far as the end of the accelerator's part, in blocks of ``lanes``.
+def reference(model: ModelSource, inputs: Mapping[str, Array], config: HardwareConfig) -> Reference:
+    """Interpret ``model``, as far as the end of the first part of an accelerator of ``config``.
 
     Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
     GraphError for inputs that are not the model's.
     """
     imported = SourceModel.of(model).to_graph_and_rest(batch=1)
     values = dict(inputs)
-    refused = partial(refuse, lanes=lanes)
-    for part in plan_parts(imported.graph, imported.kinds, refused).pieces:
-        given = {name: values[name] for name in part.graph.inputs if name in values}
-        if part.layers is not None:
-            graph = prepare_graph(part.layers, Trace(CompileOptions()), lanes=lanes)
+    for piece in Vta(config).plan(imported).pieces:
+        given = {name: values[name] for name in piece.graph.inputs}
+        if piece.own:
+            graph = prepare_graph(piece.graph, Trace(CompileOptions()), config.block)
             return Reference(graph, fuse(graph), interpret(graph, given))
-        graph, _ = prepared(Imported(part.graph, imported.kinds))
-        values |= interpret(graph, given)
+        values |= interpret(piece.graph, given)
     raise ModelError("no part of the model is for the accelerator")

@@ -57,6 +57,8 @@ class Graph:
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
     types: Mapping[str, TensorType]
+    _producers: Mapping[str, Node] = field(init=False, repr=False)
+    _consumers: Mapping[str, Sequence[Node]] = field(init=False, repr=False)
 
     def __repr__(self) -> str:
         given, found = (
@@ -90,6 +92,13 @@ class Graph:
         for name in self.outputs:
             if name not in known:
                 raise GraphError(f"output {name!r} is not defined")
+        made = {name: node for node in self.nodes for name in node.outputs}
+        read: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                read.setdefault(name, []).append(node)
+        object.__setattr__(self, "_producers", made)
+        object.__setattr__(self, "_consumers", read)
 
     def _check_node(self, node: Node, known: set[str]) -> None:
         for name in node.inputs:
@@ -116,11 +125,11 @@ class Graph:
 
     def producer(self, name: str) -> Node | None:
         """The node whose output ``name`` is; None for inputs and constants."""
-        return next((node for node in self.nodes if name in node.outputs), None)
+        return self._producers.get(name)
 
     def consumers(self, name: str) -> tuple[Node, ...]:
         """The nodes that read ``name``."""
-        return tuple(node for node in self.nodes if name in node.inputs)
+        return tuple(self._consumers.get(name, ()))
 
 
 @dataclass(slots=True)

@@ -1,32 +1,40 @@
-"""Cutting a graph in parts: what an accelerator runs, and what the CPU runs before and after.
+"""Cutting a graph in parts that an accelerator and the CPU run in turns.
 
-The cuts lie at quantised tensors through which everything passes: a part before the accelerator
-ends, and one after it begins, with one int8 or uint8 tensor.
+Each node runs on the accelerator if that has it.  Parts are levels: a node's is that of what it
+reads, or the next one where it runs on the other side.  So there are as few parts as the longest
+chain of changes asks for.  Only int8 tensors go from one side to the other.  Where a few nodes
+between parts of the CPU cost less there than a launch, they stay there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from math import inf
 
 from ..dtypes import DType
-from ..errors import UnsupportedOperatorError
 from .ir import Graph, Node
-from .operators.contractions import Contract, Convolution
-from .operators.transposed import TransposedConvolution
 from .passes.eliminate_dead import EliminateDead
-from .passes.integer_layers.recognition import recognise
 
-__all__ = ["Piece", "Placement", "Plan", "Refusal", "plan_parts"]
+__all__ = [
+    "Costs",
+    "Piece",
+    "Placed",
+    "Placement",
+    "Plan",
+    "Refusal",
+    "cut",
+    "place_nodes",
+]
 
-HEAVY = (Convolution, Contract, TransposedConvolution)
-BYTES = (DType.INT8, DType.UINT8)
+
+FEW = 3
+"""Launches that an island must win to be left where it is without a closer look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an accelerator does not run a graph of integer operators.
+    """Why an accelerator does not run a node.
 
-    origin: the model's node that is in the way; None for what concerns no node.
+    origin: the model's node; None for what concerns none.
     """
 
     reason: str
@@ -34,26 +42,22 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a model's graph; ``own``: the target runs it, and not the CPU beside it."""
+
+    graph: Graph
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a node of the model runs, and why."""
+    """Where a node of the model runs, and why.  macs: the products that it asks for."""
 
     node: str
     operator: str
     where: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a model's graph.
-
-    own: the target runs it, and not the CPU beside it.  layers: the same as integer operators,
-    where an accelerator takes these.
-    """
-
-    graph: Graph
-    own: bool = True
-    layers: Graph | None = None
+    macs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,159 +69,187 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
-    """Before node ``place``, of those that compute, only ``tensor`` lives; None at both ends."""
+class Costs:
+    """Estimates, in seconds.
 
-    place: int
-    tensor: str | None
-
-
-def plan_parts(
-    graph: Graph, kinds: Mapping[str, str], refuse: Callable[[Graph], Refusal | None]
-) -> Plan:
-    """The longest part of ``graph`` for the accelerator, by its products, and what is around it.
-
-    kinds: what the model calls the operators of its nodes.  refuse: says whether the accelerator
-    runs a graph of integer operators.
-    Raises UnsupportedOperatorError when no part with a product is for the accelerator, ModelError
-    for a graph that quantises nothing.
+    own, host: what a node takes on the accelerator and on the CPU; None for what the accelerator is
+    there for, and runs if it can.  launch: what a part of the accelerator adds.  byte: for each
+    byte that goes from one side to the other.
     """
-    found = recognise(graph, kinds)
-    refusal = refuse(found.graph) if found.graph else None
-    if found.graph and refusal is None:
-        return Plan((Piece(graph, layers=found.graph),), ())
-    problem = found.problem if refusal is None else refusal.reason
-    constant = _constant_nodes(graph)
-    numbers = [number for number in range(len(graph.nodes)) if number not in constant]
-    nodes = [graph.nodes[number] for number in numbers]
-    reasons = {
-        place: reason or f"the accelerator has no {kinds.get(node.origin, _kind(node))}"
-        for place, (number, node) in enumerate(zip(numbers, nodes, strict=True))
-        if number in found.reasons
-        for reason in [found.reasons[number]]
-    }
-    cuts = _cuts(graph, nodes)
-    while span := _best(nodes, cuts, reasons):
-        parts = _parts(graph, cuts, span)
-        layers = recognise(parts[span], kinds).require()
-        refusal = refuse(layers)
-        if refusal is None:
-            made = tuple(
-                Piece(part, layers=layers) if cut is span else Piece(part, own=False)
-                for cut, part in parts.items()
-            )
-            return Plan(made, tuple(_placements(nodes, kinds, span, reasons)))
-        begin, end = span
-        guilty = [
-            place
-            for place in range(begin.place, end.place)
-            if nodes[place].origin == refusal.origin
-        ]
-        for place in guilty or [end.place - 1]:
-            reasons[place] = refusal.reason
-    raise UnsupportedOperatorError(str(problem))
+
+    own: Callable[[Graph, Node], float]
+    host: Callable[[Graph, Node], float | None]
+    launch: float
+    byte: float
 
 
-_Span = tuple[_Cut, _Cut]
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where nodes run: the level of each, by its number.  The accelerator's are odd."""
+
+    graph: Graph
+    levels: tuple[int, ...]
+
+    @property
+    def own(self) -> tuple[bool, ...]:
+        """Whether the accelerator runs each node, in the order of the nodes."""
+        return tuple(level % 2 == 1 for level in self.levels)
 
 
-def _kind(node: Node) -> str:
-    return type(node.operator).__name__
+def place_nodes(graph: Graph, own: Sequence[bool], costs: Costs) -> Placed:
+    """Where each node runs.  own: of each node, whether the accelerator has it."""
+    best = _placed(graph, own)
+    least = _seconds(best, costs)
+    for island in _islands(best, costs):
+        fewer = [each and number not in island for number, each in enumerate(best.own)]
+        other = _placed(graph, fewer)
+        seconds = _seconds(other, costs)
+        if seconds < least and any(other.own):
+            best, least = other, seconds
+    return best
 
 
-def _constant_nodes(graph: Graph) -> set[int]:
-    """Numbers of the nodes that depend on constants only."""
-    known, found = set(graph.constants), set()
+def cut(placed: Placed, beside: Callable[[Node], bool]) -> tuple[Piece, ...]:
+    """The pieces in the order they run.
+
+    beside: whether the accelerator's host can run a node before its program or after it.  Chains of
+    such nodes go with the accelerator's parts where they begin at an input of the graph or end at
+    an output.
+    """
+    graph = placed.graph
+    heads = _heads(graph, beside)
+    levels = _with_tails(placed, beside)
+    maker = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
+    pieces: list[Piece] = []
+    needed = dict.fromkeys(graph.outputs)
+    for level in sorted(set(levels), reverse=True):
+        own = level % 2 == 1
+        wanted = [name for name in needed if name in maker and levels[maker[name]] == level]
+        if not wanted:
+            continue
+        nodes, read = list[Node](), set(wanted)
+        for number, node in reversed(list(enumerate(graph.nodes))):
+            here = levels[number] == level or (own and node.output in heads)
+            if here and read.intersection(node.outputs):
+                nodes.append(node)
+                read.update(node.inputs)
+        made = {name for node in nodes for name in node.outputs}
+        given = (*graph.inputs, *maker)
+        inputs = tuple(name for name in given if name in read and name not in made)
+        needed.update(dict.fromkeys(inputs))
+        part = Graph(inputs, tuple(wanted), tuple(reversed(nodes)), graph.constants, graph.types)
+        pieces.append(Piece(EliminateDead().run(part), own))
+    return tuple(reversed(pieces))
+
+
+def _placed(graph: Graph, own: Sequence[bool]) -> Placed:
+    """With as many nodes on the accelerator as ``own`` allows."""
+    chosen = _with_bytes_between(graph, own)
+    level_of: dict[str, int] = {}
+    levels = []
+    for node, is_own in zip(graph.nodes, chosen, strict=True):
+        level = max((level_of.get(name, 0) for name in node.inputs), default=0)
+        levels.append(level + (level % 2 != is_own))
+        level_of.update(dict.fromkeys(node.outputs, levels[-1]))
+    return Placed(graph, tuple(levels))
+
+
+def _with_bytes_between(graph: Graph, own: Sequence[bool]) -> list[bool]:
+    """``own`` without the nodes that would give the CPU, or take from it, other than int8."""
+    chosen = list(own)
+    others = [
+        (name, number, readers)
+        for name, number, readers in _edges(graph)
+        if graph.types[name].dtype != DType.INT8
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for name, maker, readers in others:
+            ends = [*([] if maker is None else [maker]), *readers]
+            sides = {chosen[number] for number in ends}
+            if maker is None or name in graph.outputs:
+                sides.add(False)
+            if len(sides) > 1:
+                changed = True
+                for number in ends:
+                    chosen[number] = False
+    return chosen
+
+
+def _edges(graph: Graph) -> Iterator[tuple[str, int | None, list[int]]]:
+    """Each tensor that is not constant, the node that makes it, and those that read it."""
+    made = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
+    read: dict[str, list[int]] = {name: [] for name in (*graph.inputs, *made)}
     for number, node in enumerate(graph.nodes):
-        if known.issuperset(node.inputs):
-            known.update(node.outputs)
-            found.add(number)
+        for name in dict.fromkeys(node.inputs):
+            if name in read:
+                read[name].append(number)
+    for name, readers in read.items():
+        yield name, made.get(name), readers
+
+
+def _islands(placed: Placed, costs: Costs) -> list[set[int]]:
+    """Neighbours on the accelerator that win less there than a few launches take, least first."""
+    graph, levels = placed.graph, placed.levels
+    leader = list(range(len(levels)))
+
+    def find(number: int) -> int:
+        while leader[number] != number:
+            leader[number] = number = leader[leader[number]]
+        return number
+
+    for _, maker, readers in _edges(graph):
+        for number in readers:
+            if maker is not None and levels[maker] == levels[number]:
+                leader[find(number)] = find(maker)
+    islands: dict[int, set[int]] = {}
+    won: dict[int, float] = {}
+    for number, node in enumerate(graph.nodes):
+        if levels[number] % 2:
+            first = find(number)
+            islands.setdefault(first, set()).add(number)
+            spent = costs.host(graph, node)
+            gain = inf if spent is None else spent - costs.own(graph, node)
+            won[first] = won.get(first, 0) + gain
+    small = [first for first in islands if won[first] < FEW * costs.launch]
+    return [islands[first] for first in sorted(small, key=lambda first: won[first])]
+
+
+def _seconds(placed: Placed, costs: Costs) -> float:
+    """What all nodes, launches and transfers take."""
+    graph, levels = placed.graph, placed.levels
+    total = costs.launch * len({level for level in levels if level % 2})
+    for node, level in zip(graph.nodes, levels, strict=True):
+        total += (costs.own if level % 2 else costs.host)(graph, node) or 0
+    for name, maker, readers in _edges(graph):
+        side = 0 if maker is None else levels[maker] % 2
+        if any(levels[number] % 2 != side for number in readers):
+            total += costs.byte * graph.types[name].elements
+    return total
+
+
+def _heads(graph: Graph, beside: Callable[[Node], bool]) -> set[str]:
+    """Results of chains of nodes that the host can run, from an input of the graph on."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if beside(node) and (node.inputs[0] in graph.inputs or node.inputs[0] in found):
+            found.add(node.output)
     return found
 
 
-def _cuts(graph: Graph, nodes: list[Node]) -> list[_Cut]:
-    """Every place where one quantised tensor is all that lives, and both ends, where one does."""
-    made = {*graph.inputs, *(name for node in nodes for name in node.outputs)}
-    last: dict[str, int] = {}
-    for place, node in enumerate(nodes):
-        last.update((name, place) for name in node.inputs if name in made)
-    last.update((name, len(nodes)) for name in graph.outputs)
-    alive = {name for name in graph.inputs if name in last}
-    cuts = [_Cut(0, None)] if len(graph.inputs) == len(alive) == 1 else []
-    for place, node in enumerate(nodes[:-1]):
-        alive |= {name for name in node.outputs if last.get(name, -1) > place}
-        alive = {name for name in alive if last[name] > place}
-        if len(alive) == 1:
-            (name,) = alive
-            if graph.types[name].dtype in BYTES:
-                cuts.append(_Cut(place + 1, name))
-    return [*cuts, *([_Cut(len(nodes), None)] if len(graph.outputs) == 1 else [])]
-
-
-def _best(nodes: list[Node], cuts: list[_Cut], reasons: Mapping[int, str]) -> _Span | None:
-    """The widest range without a reason that has most products; None when none has one."""
-    best: tuple[int, _Span] | None = None
-    for begin, end in _widest(cuts, reasons):
-        heavy = sum(isinstance(node.operator, HEAVY) for node in nodes[begin.place : end.place])
-        if heavy and (best is None or heavy > best[0]):
-            best = heavy, (begin, end)
-    return None if best is None else best[1]
-
-
-def _widest(cuts: list[_Cut], reasons: Mapping[int, str]) -> Iterator[_Span]:
-    """The widest ranges between two cuts without a reason."""
-
-    def is_joined(pair: tuple[_Cut, _Cut]) -> bool:
-        return not any(pair[0].place <= place < pair[1].place for place in reasons)
-
-    for joined, pairs in groupby(pairwise(cuts), is_joined):
-        if joined:
-            members = list(pairs)
-            yield members[0][0], members[-1][1]
-
-
-def _parts(graph: Graph, cuts: list[_Cut], span: _Span) -> dict[_Span, Graph]:
-    """The graphs before, in and after a range; none where there is nothing."""
-    begin, end = span
-    found = {}
-    if begin.tensor is not None:
-        found[_Cut(0, None), begin] = _between(graph, None, begin.tensor)
-    found[span] = _between(graph, begin.tensor, end.tensor)
-    if end.tensor is not None:
-        found[end, _Cut(-1, None)] = _between(graph, end.tensor, None)
-    return found
-
-
-def _between(graph: Graph, begin: str | None, end: str | None) -> Graph:
-    """What computes ``end`` from ``begin``; None for the graph's outputs and inputs.
-
-    An output that is ``begin`` is one of the part before.
-    """
-    inputs = graph.inputs if begin is None else (begin,)
-    outputs = (end,) if end else tuple(name for name in graph.outputs if name != begin)
-    nodes = tuple(node for node in graph.nodes if not set(inputs) & set(node.outputs))
-    needed, kept = set(outputs), []
-    for node in reversed(nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    part = Graph(inputs, outputs, tuple(reversed(kept)), graph.constants, graph.types)
-    return EliminateDead().run(part)
-
-
-def _placements(
-    nodes: list[Node], kinds: Mapping[str, str], span: _Span, reasons: Mapping[int, str]
-) -> Iterator[Placement]:
-    begin, end = span
-    places: dict[str, list[int]] = {}
-    for place, node in enumerate(nodes):
-        places.setdefault(node.origin, []).append(place)
-    for origin, own in places.items():
-        reason = next((reasons[place] for place in own if place in reasons), None)
-        where = "cpu"
-        if begin.place <= own[0] < end.place:
-            where, reason = "accelerator", "it is quantised, and the accelerator has it"
-        elif reason is None:
-            side = "before" if own[0] < begin.place else "after"
-            reason = f"it comes {side} what only the CPU has"
-        yield Placement(origin, kinds.get(origin, _kind(nodes[own[0]])), where, reason)
+def _with_tails(placed: Placed, beside: Callable[[Node], bool]) -> list[int]:
+    """Levels, with chains that the host can run, and only outputs follow, in their maker's."""
+    graph, levels = placed.graph, list(placed.levels)
+    ends: set[int] = set()
+    readers = {maker: each for _, maker, each in _edges(graph) if maker is not None}
+    for number in reversed(range(len(levels))):
+        node = graph.nodes[number]
+        if beside(node) and all(each in ends for each in readers[number]):
+            ends.add(number)
+    level_of = {name: levels[n] for n, node in enumerate(graph.nodes) for name in node.outputs}
+    for number in sorted(ends):
+        node = graph.nodes[number]
+        if level_of.get(node.inputs[0], 0) % 2:
+            levels[number] = level_of[node.output] = level_of[node.inputs[0]]
+    return levels

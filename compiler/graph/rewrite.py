@@ -1,6 +1,6 @@
 """Patterns, and the driver that applies them until none matches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import GraphError
@@ -11,6 +11,9 @@ __all__ = ["Pattern", "Rewriter", "rewrite"]
 
 ROUNDS = 1000
 """More rounds than any graph needs; reaching it means a pattern that undoes another."""
+
+REACH = 3
+"""Nodes that a pattern looks back at, one before the other, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +54,66 @@ def rewrite(graph: Graph, patterns: Sequence[Pattern]) -> Graph:
 
 
 def _round(graph: Graph, patterns: Sequence[Pattern]) -> Graph | None:
-    """Rewrite the first node that matches."""
-    for place, node in enumerate(graph.nodes):
-        builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
-        rewriter = Rewriter(graph, builder)
-        for pattern in patterns:
-            replacement = pattern(rewriter, node)
-            if replacement is not None and _may_replace(graph, builder, node, replacement):
-                return _replaced(graph, builder, place, replacement)
-    return None
-
-
-def _may_replace(graph: Graph, builder: GraphBuilder, node: Node, replacement: str) -> bool:
-    """A tensor that the graph returns keeps its name, which only a node's output can take."""
-    if node.output not in graph.outputs:
-        return True
-    computed = {each.output for each in (*graph.nodes, *builder.nodes)}
-    return replacement in computed and replacement not in graph.outputs
-
-
-def _replaced(graph: Graph, builder: GraphBuilder, place: int, replacement: str) -> Graph:
-    node = graph.nodes[place]
-    found, wanted = builder.types[replacement], builder.types.pop(node.output)
-    if found != wanted:
-        raise GraphError(f"node {node.origin!r}: replaced {wanted} by {found}")
-    old, new = node.output, replacement
-    if node.output in graph.outputs:
-        old, new = replacement, node.output
+    """Rewrite what matches, but for what is near a node that this round rewrote before."""
+    builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
+    rewriter, outputs = Rewriter(graph, builder), set(graph.outputs)
+    nodes: list[Node] = []
+    names: dict[str, str] = {}
+    changed: set[str] = set()
+    for node in graph.nodes:
+        near = _near(graph, node)
+        found = None if near & changed else _match(rewriter, patterns, node)
+        if found is None:
+            nodes.append(node)
+            continue
+        own, builder.nodes = builder.nodes, []
+        nodes += own
+        changed |= near | {found} | {name for each in own for name in each.outputs}
+        old, new = (found, node.output) if node.output in outputs else (node.output, found)
+        names[old] = new
+    if not names:
+        return None
+    for old, new in names.items():
         builder.types[new] = builder.types.pop(old)
-    nodes = (*graph.nodes[:place], *builder.nodes, *graph.nodes[place + 1 :])
-    builder.nodes = [_renamed(each, old, new) for each in nodes]
+    builder.nodes = [_renamed(each, names) for each in nodes]
     return builder.build(graph.outputs)
 
 
-def _renamed(node: Node, old: str, new: str) -> Node:
-    inputs = tuple(new if name == old else name for name in node.inputs)
-    return replace(node, inputs=inputs, output=new if node.output == old else node.output)
+def _match(rewriter: Rewriter, patterns: Sequence[Pattern], node: Node) -> str | None:
+    """What the first pattern that matches puts in the node's place; the builder has its nodes."""
+    builder = rewriter.builder
+    for pattern in patterns:
+        found = pattern(rewriter, node)
+        if found is not None and _may_replace(rewriter, node, found):
+            wanted, given = rewriter.graph.types[node.output], builder.types[found]
+            if wanted != given:
+                raise GraphError(f"node {node.origin!r}: replaced {wanted} by {given}")
+            return found
+        for name in (name for each in builder.nodes for name in each.outputs):
+            del builder.types[name]
+        builder.nodes = []
+    return None
+
+
+def _may_replace(rewriter: Rewriter, node: Node, replacement: str) -> bool:
+    """A tensor that the graph returns keeps its name, which only a node's output can take."""
+    graph = rewriter.graph
+    if node.output not in graph.outputs:
+        return True
+    added = (name for each in rewriter.builder.nodes for name in each.outputs)
+    computed = graph.producer(replacement) is not None or replacement in added
+    return computed and replacement not in graph.outputs
+
+
+def _near(graph: Graph, node: Node) -> set[str]:
+    """The tensors that patterns may look at: the node's, and those of the nodes before it."""
+    found, edge = set(node.outputs), [node]
+    for _ in range(REACH):
+        found.update(name for each in edge for name in each.inputs if name not in graph.constants)
+        edge = [made for each in edge for n in each.inputs if (made := graph.producer(n))]
+    return found
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    inputs = tuple(names.get(name, name) for name in node.inputs)
+    return replace(node, inputs=inputs, output=names.get(node.output, node.output))

@@ -23,9 +23,9 @@ from .integer import conversions, products, values
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
-__all__ = ["OPERATORS"]
+__all__ = ["INTEGER", "OPERATORS"]
 
-_ALL: tuple[type[TensorOperator], ...] = (
+INTEGER: tuple[type[TensorOperator], ...] = (
     products.Conv2d,
     products.ConvTranspose2d,
     products.Dense,
@@ -41,6 +41,11 @@ _ALL: tuple[type[TensorOperator], ...] = (
     conversions.Dequantize,
     conversions.Quantize,
     conversions.Shift128,
+)
+"""Operators of integer layers."""
+
+_ALL: tuple[type[TensorOperator], ...] = (
+    *INTEGER,
     assembly.Assemble,
     contractions.Contract,
     contractions.Convolution,

@@ -19,7 +19,11 @@ from ...front.onnx.source import SourceModel
 from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
-from ...graph.passes.integer_layers.recognition import is_quantized, recognise
+from ...graph.passes.integer_layers.recognition import (
+    has_integer_layers,
+    is_quantized,
+    recognise,
+)
 from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
 from ...graph.verify import verify
@@ -28,11 +32,12 @@ from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...program.ir import Program
 from ...program.text import to_text as program_text
-from ...schedule.records import Records
+from ...schedule.records import NO_RECORDS, Records
 from .executor.executor import Executor
+from .layouts.expand_integers import is_integer
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
-from .segment import EXACT_PASSES, float_passes, lower_graph
+from .segment import EXACT_PASSES, MIXED_PASSES, float_passes, lower_graph
 
 __all__ = [
     "compile_graph",
@@ -51,19 +56,13 @@ def compile_imported(
     options: LlvmOptions | None = None,
     passes: tuple[Pass[Graph], ...] = (),
 ) -> CpuPart:
-    """Compile a graph for CPUs: by exact integer layers if they compute all of it.
+    """Compile a graph for CPUs: integer layers by exact integers, all else as it is.
 
     passes: the user's.
     Raises UnsupportedOperatorError for what there is no code for.
     """
     options = options or LlvmOptions()
-    layers = _integer_layers(imported)
-    if layers is None:
-        own, graph = float_passes(options.winograd, options.records), imported.graph
-    else:
-        trace.step("integer_layers", lambda: to_text(layers))
-        verify(layers)
-        own, graph = EXACT_PASSES, simplify(layers, trace.observers)
+    graph, own = _prepared(imported, options.winograd, options.records, trace)
     if passes:
         graph = Pipeline(passes, trace.observers).run(graph)
     verify(graph)
@@ -119,10 +118,7 @@ def prepared_graph(
 
 def prepared(imported: Imported, winograd: bool = True) -> tuple[Graph, Pipeline[Graph]]:
     """As ``prepared_graph``, of a model that is imported."""
-    layers = _integer_layers(imported)
-    if layers is not None:
-        return simplify(layers, ()), EXACT_PASSES
-    return imported.graph, float_passes(winograd)
+    return _prepared(imported, winograd, NO_RECORDS, Trace(CompileOptions()))
 
 
 def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
@@ -145,14 +141,22 @@ def import_fixed(model: Source) -> Imported | None:
     if not model.quantizes or any(None in each.shape[1:] for each in opened):
         return None
     imported = model.to_graph(batch=1)
-    return imported if _integer_layers(imported) else None
+    return None if recognise(imported.graph, imported.kinds).problem else imported
 
 
-def _integer_layers(imported: Imported) -> Graph | None:
-    """The graph of integer operators, if integer layers are all that the model consists of."""
-    if not is_quantized(imported.graph):
-        return None
-    return recognise(imported.graph, imported.kinds).graph
+def _prepared(
+    imported: Imported, winograd: bool, records: Records, trace: Trace
+) -> tuple[Graph, Pipeline[Graph]]:
+    """The graph with its integer layers, and the passes it goes through."""
+    graph = imported.graph
+    if is_quantized(graph) and not has_integer_layers(graph):
+        graph = recognise(graph, imported.kinds).graph
+    if not has_integer_layers(graph):
+        return imported.graph, float_passes(winograd, records)
+    trace.step("integer_layers", lambda: to_text(graph))
+    verify(graph)
+    own = EXACT_PASSES if is_integer(graph) else MIXED_PASSES
+    return simplify(graph, trace.observers), own
 
 
 def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:

@@ -38,6 +38,7 @@ from .recorded import tuned_kernel
 
 __all__ = [
     "EXACT_PASSES",
+    "MIXED_PASSES",
     "Segment",
     "compile_segment",
     "float_passes",
@@ -59,26 +60,38 @@ EXACT_PASSES: Pipeline[Graph] = Pipeline(
 """As ``float_passes`` for a graph of integer operators: no float result changes by a bit."""
 
 
+GENERAL: tuple[Pass[Graph], ...] = (
+    FoldConstants(),
+    ExactProducts(),
+    FoldConstants(),
+    ByteProducts(),
+    ExpandQuantization(),
+    EliminateDead(),
+    MergeCommon(),
+    FoldScales(),
+)
+"""What general operators go through before activations are blocked."""
+
+
 def float_passes(winograd: bool, records: Records = NO_RECORDS) -> Pipeline[Graph]:
     """What a graph goes through before it becomes groups.
 
     winograd: whether convolutions may be computed by Winograd's tiles.  records: that say by which.
     """
     passes: tuple[Pass[Graph], ...] = (
-        FoldConstants(),
-        ExactProducts(),
-        FoldConstants(),
-        ByteProducts(),
-        ExpandQuantization(),
-        EliminateDead(),
-        MergeCommon(),
-        FoldScales(),
+        *GENERAL,
         BlockChannels(winograd=winograd, tiles=records.tiles),
         ExpandConvolutions(),
         PackWeights(),
         TransposeOperands(),
     )
     return Pipeline((*passes, InBodies((*passes, BlockRows())), BlockRows()))
+
+
+MIXED_PASSES: Pipeline[Graph] = Pipeline(
+    (*GENERAL, InBodies(float_passes(winograd=False).passes), *EXACT_PASSES.passes)
+)
+"""For a graph of integer operators and others: no result of the first changes by a bit."""
 
 
 @dataclass(frozen=True, slots=True)

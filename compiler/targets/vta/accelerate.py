@@ -29,16 +29,21 @@ from ...schedule.steps.trace import to_record
 from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
+from .passes.align_channels import AlignChannels
 from .passes.channel_tables import ChannelTables
 from .passes.dense_to_conv import DenseToConv
 from .passes.fuse import Partition, fuse
+from .passes.move_pixels import MovePixels
+from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
+from .passes.raise_transposes import RaiseTransposes
+from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
 
-__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse"]
+__all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse", "shaped_graph"]
 
 
 def compile_accelerated(
@@ -61,6 +66,26 @@ def compile_accelerated(
     return accelerate_graph(graph, config, options, trace, timing)
 
 
+def shaped_graph(graph: Graph, lanes: int) -> Graph:
+    """A graph of integer operators and others, all layers in the form the accelerator has them in.
+
+    lanes: of a block.
+    """
+    return Pipeline(_shapes(lanes)).run(simplify(graph))
+
+
+def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
+    """What gives layers the form that the accelerator has them in.
+
+    None has anything left to do after the others; so a piece of a graph may go through them again.
+    """
+    return (
+        *(RaiseTransposes(), ChannelTables(lanes), DenseToConv(), MovePixels()),
+        *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
+        *(OwnBorders(), EliminateDead()),
+    )
+
+
 def prepare_graph(
     imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
 ) -> Graph:
@@ -69,8 +94,7 @@ def prepare_graph(
     passes: the user's, which come before those that only graphs for the accelerator go through.
     """
     graph = simplify(imported, trace.observers)
-    own = (ChannelTables(lanes), DenseToConv(), SplitGroups(lanes), OwnParts(), EliminateDead())
-    graph = Pipeline((*passes, *own), trace.observers).run(graph)
+    graph = Pipeline((*passes, *_shapes(lanes)), trace.observers).run(graph)
     verify(graph)
     return graph
 

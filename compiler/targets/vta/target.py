@@ -1,8 +1,7 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -10,12 +9,17 @@ from dovetail.isa.errors import ConfigError
 from dovetail.runtime.parts import Part
 from dovetail.vta_sim.timing import time_program
 
-from ...errors import ModelError, TargetError
+from ...errors import ModelError, TargetError, UnsupportedOperatorError
 from ...front.source import Imported, Source
-from ...graph.partition import Piece, Placement, Plan, plan_parts
+from ...graph.ir import Graph
+from ...graph.partition import Piece, Placement, Plan, Refusal, cut, place_nodes
+from ...graph.passes.integer_layers.recognition import recognise
+from ...graph.placements import placements
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
-from .accelerate import compile_accelerated, refuse
+from .accelerate import compile_accelerated, refuse, shaped_graph
+from .capabilities import ON_HOST, node_refusals
+from .estimates import costs_of
 
 __all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
 
@@ -40,19 +44,47 @@ class Vta:
         return model.to_graph_and_rest(batch=1)
 
     def plan(self, model: Imported) -> Plan:
-        """The longest piece that consists of integer layers that the accelerator has."""
-        refused = partial(refuse, lanes=self.config.block)
-        plan = plan_parts(model.graph, model.kinds, refused)
+        """Pieces of integer layers that the accelerator has, and those between them."""
+        found = recognise(model.graph, model.kinds)
+        graph = shaped_graph(found.graph, self.config.block)
+        refusals = dict(node_refusals(graph))
+        while True:
+            own = [number not in refusals for number in range(len(graph.nodes))]
+            placed = place_nodes(graph, own, costs_of(self.config))
+            if not any(placed.own):
+                first = next((each.reason for each in refusals.values()), "it has no nodes")
+                raise UnsupportedOperatorError(found.problem or first)
+            pieces = cut(placed, beside=lambda node: isinstance(node.operator, ON_HOST))
+            more = self._refusals(graph, pieces)
+            if not more:
+                break
+            refusals |= more
+        listed = placements(model.graph, model.kinds, found, placed, refusals)
         reason = "its shape, or that of what it reads, depends on data"
         late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
-        return replace(plan, placements=(*plan.placements, *late))
+        return Plan(pieces, (*listed, *late))
+
+    def _refusals(self, graph: Graph, pieces: tuple[Piece, ...]) -> dict[int, Refusal]:
+        """What of ``graph`` the accelerator does not run in one of these pieces after all."""
+        for piece in pieces:
+            refusal = refuse(piece.graph, self.config.block) if piece.own else None
+            if refusal is None:
+                continue
+            found = {
+                number: refusal
+                for number, node in enumerate(graph.nodes)
+                if node.origin == refusal.origin
+            }
+            if not found:
+                raise UnsupportedOperatorError(refusal.reason)
+            return found
+        return {}
 
     def compile(
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
         """As ``Target``."""
-        assert piece.layers is not None
-        return compile_accelerated(piece.layers, self.config, options, trace, time_program)
+        return compile_accelerated(piece.graph, self.config, options, trace, time_program)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """Never asked for: ``load`` always gives a graph."""

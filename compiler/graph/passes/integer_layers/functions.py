@@ -218,10 +218,12 @@ def _combined(pair: Combination, scale: np.float32, zero_point: int) -> Array:
         int(np.clip(np.rint(F32(limit) / scale) + zero_point, -128, 127))
         for limit in (pair.low, pair.high)
     )
+    zeros = a.zero_point, b.zero_point, zero_point
+    operator: Add | Multiply
     if pair.function is BinaryFunction.ADD:
         ratios = float(a.scale / scale), float(b.scale / scale)
-        zeros = a.zero_point, b.zero_point, zero_point
-        return Add(*ratios, *zeros, low, high, a.unsigned).evaluate([a.values, b.values])[0]
-    ratio = float(a.scale * b.scale / scale)
-    zeros = a.zero_point, b.zero_point, zero_point
-    return Multiply(ratio, *zeros, low, high, a.unsigned).evaluate([a.values, b.values])[0]
+        operator = Add(*ratios, *zeros, low, high, a.unsigned)
+    else:
+        ratio = float(a.scale * b.scale / scale)
+        operator = Multiply(ratio, *zeros, low, high, a.unsigned)
+    return operator.evaluate([a.values, b.values])[0]

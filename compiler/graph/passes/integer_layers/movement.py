@@ -13,8 +13,10 @@ from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
     NCHW_TO_NHWC,
+    Averaged,
     Floating,
     Foreign,
+    Function,
     Integer,
     Joined,
     Real,
@@ -53,6 +55,12 @@ def recognise_reshape(state: State, node: Node) -> Value:
     value = state.value(node.inputs[0])
     if isinstance(value, RealConstant):
         return _reshaped_constant(value, operator.shape)
+    if isinstance(value, Averaged) and value.keeps:
+        kept = state.source.types[node.inputs[0]].shape
+        if operator.shape == kept:
+            return value
+        if operator.shape == kept[:2] and value.permutation == NCHW_TO_NHWC:
+            return replace(value, keeps=False)
     tensor = _stored(value)
     name = to_model_order(state.builder, tensor, node.origin)
     if operator.shape != state.builder.types[name].shape:
@@ -155,24 +163,25 @@ def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
 
 
 def recognise_gather(state: State, node: Node) -> Value:
-    """Each row or column of an image a whole number of times: a resize to the nearest."""
+    """Rows, columns or channels of an image: each a whole number of times, or any of them."""
     operator = node.operator
     assert isinstance(operator, Gather)
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
     indices = state.constant(node.inputs[1], "the index")
-    if len(shape) != 4 or operator.axis not in (2, 3) or indices.ndim != 1:
+    if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")
-    size = shape[operator.axis]
+    size, builder = shape[operator.axis], state.builder
     factor = max(indices.size // size, 1)
-    if not np.array_equal(indices, np.repeat(np.arange(size), factor)):
-        raise UnrecognisedError(
-            f"scales {size} to {indices.size}; required whole factors of height and width, each "
-            "pixel that often"
-        )
-    name = to_nhwc(state.builder, tensor, node.origin)
-    factors = (factor, 1) if operator.axis == 2 else (1, factor)
-    name = state.builder.node(Upsample2d(factors), (name,), node.output, node.origin)
+    name = to_nhwc(builder, tensor, node.origin)
+    if operator.axis > 1 and np.array_equal(indices, np.repeat(np.arange(size), factor)):
+        factors = (factor, 1) if operator.axis == 2 else (1, factor)
+        name = builder.node(Upsample2d(factors), (name,), node.output, node.origin)
+    else:
+        places = np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
+        constant = builder.constant(f"{node.output}/places", places.astype(np.int64))
+        gather = Gather(NCHW_TO_NHWC.index(operator.axis))
+        name = builder.node(gather, (name, constant), node.output, node.origin)
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
@@ -180,7 +189,7 @@ def _stored(value: Value) -> Integer | Floating:
     match value:
         case Integer() | Floating():
             return value
-        case Real(tensor=tensor):
+        case Real(tensor=tensor) | Function(tensor=tensor, axis=None):
             return tensor
         case Foreign(reason=reason):
             raise UnrecognisedError(reason)
@@ -192,6 +201,6 @@ def _stored(value: Value) -> Integer | Floating:
 
 
 def _with(value: Value, tensor: Integer | Floating) -> Value:
-    if isinstance(value, Real) and isinstance(tensor, Integer):
+    if isinstance(value, Real | Function) and isinstance(tensor, Integer):
         return replace(value, tensor=tensor)
     return tensor

@@ -131,9 +131,10 @@ def _add(
         high=high,
         unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
-    right = permuted(graph, b.tensor, a.tensor.permutation, origin)
-    name = graph.node(operator, (a.tensor.name, right), stem, origin)
-    return Integer(name, a.tensor.permutation)
+    orders = [each.tensor.permutation for each in (a, b)]
+    order = orders[orders[0] == identity_order(len(orders[0]))]
+    operands = tuple(permuted(graph, each.tensor, order, origin) for each in (a, b))
+    return Integer(graph.node(operator, operands, stem, origin), order)
 
 
 def _multiply(

@@ -4,7 +4,8 @@
     QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))  ->  Add(a, b)
     QuantizeLinear(f(DequantizeLinear(x)))  ->  Lookup(x, table of f)
 
-and pools, means, softmax, joins, and what moves elements.  Each node is visited once, in order.
+and pools, means, softmax, joins, and what moves elements.  A node that is part of no integer layer
+stays as it is, between them.  Each node is visited once, in order.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +25,14 @@ from ...operators.protocol import Fusion
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce
 from ...operators.rows import SoftmaxRows
+from ...operators.table import INTEGER
 from ...operators.transposed import TransposedConvolution
 from ...operators.windows import WindowReduce
 from ...types import TensorType
+from ..eliminate_dead import EliminateDead
 from .contractions import recognise_contract, recognise_convolution, recognise_transposed
 from .elementwise import recognise_elementwise
+from .kept import as_stored, in_model_form, keep
 from .layouts import to_model_order
 from .movement import (
     recognise_concatenate,
@@ -43,7 +47,7 @@ from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
 
-__all__ = ["Recognition", "is_quantized", "recognise"]
+__all__ = ["Recognition", "has_integer_layers", "is_quantized", "recognise"]
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
 BYTES = (DType.INT8, DType.UINT8)
@@ -51,24 +55,27 @@ BYTES = (DType.INT8, DType.UINT8)
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """What of a graph integer layers compute.
+    """A graph with its integer layers as integer operators.
 
-    graph: of integer operators; None unless they compute all of it.
-    reasons: of the nodes, by number, that are part of no integer layer; None where there is no
-    integer operator at all.
-    outputs: reasons of outputs that are not quantised, by name.
-    problem: the first of all reasons, with the node; None when there is a graph.
+    graph: with the same inputs and outputs; nodes that are part of no integer layer are the model's
+    own.
+    reasons: of these, by their numbers in the model's graph; None where there is no integer
+    operator of the kind.
+    problem: the first reason, with the node or the output; None when all of the graph is integer
+    layers.
     """
 
-    graph: Graph | None
+    graph: Graph
     reasons: Mapping[int, str | None]
-    outputs: Mapping[str, str]
     problem: str | None
 
     def require(self) -> Graph:
-        """The graph.  Raises UnsupportedOperatorError, saying why there is none."""
-        if self.graph is None:
-            raise UnsupportedOperatorError(str(self.problem))
+        """The graph, if integer layers are all of it.
+
+        Raises UnsupportedOperatorError, saying what is not.
+        """
+        if self.problem is not None:
+            raise UnsupportedOperatorError(self.problem)
         return self.graph
 
 
@@ -76,6 +83,11 @@ def is_quantized(graph: Graph) -> bool:
     """Whether a node quantises or dequantises."""
     kinds = (QuantizeLinear, DequantizeLinear)
     return any(isinstance(node.operator, kinds) for node in graph.nodes)
+
+
+def has_integer_layers(graph: Graph) -> bool:
+    """Whether ``graph`` has integer operators already."""
+    return any(isinstance(node.operator, INTEGER) for node in graph.nodes)
 
 
 def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recognition:
@@ -90,7 +102,7 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
             "required an int8 model in QDQ or QLinear form; quantise the model first"
         )
-    state = State(graph, dict(graph.constants))
+    state = State(graph)
     for name in graph.inputs:
         state.values[name] = _input(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
@@ -109,12 +121,12 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
         said = reasons[number] or f"there is no integer {type(node.operator).__name__}"
         problem = problem or f"{_label(node, kinds)}: {said}"
+        keep(state, node)
         for name in node.outputs:
             state.values[name] = _entry(state, name, node)
-    outputs = {name: reason for name in graph.outputs if (reason := _unquantized(state, name))}
-    problem = problem or next(iter(outputs.values()), None)
-    found = None if problem else _with_outputs(state)
-    return Recognition(found, reasons, outputs, problem)
+    outputs = (reason for name in graph.outputs if (reason := _unquantized(state, name)))
+    problem = problem or next(outputs, None)
+    return Recognition(_with_outputs(state), reasons, problem)
 
 
 def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
@@ -124,7 +136,7 @@ def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
 
 def _input(state: State, name: str, kind: TensorType) -> Value:
     """An input of the graph, which stays one of the new graph."""
-    state.builder.input(name, kind)
+    state.plain[name] = state.builder.input(name, kind)
     if kind.dtype not in (*BYTES, DType.FLOAT32):
         return Foreign(f"input {name!r} is {kind.dtype}; required int8, uint8 or float32")
     if not kind.rank or 0 in kind.shape:
@@ -147,7 +159,7 @@ def _entry(state: State, name: str, node: Node) -> Value:
     """The result of a node that is part of no integer layer: bytes may be read by one."""
     kind = state.source.types[name]
     if kind.dtype in BYTES and kind.rank and kind.shape[0] == 1 and kind.elements:
-        return _stored(state, state.builder.input(f"entry {name}", kind), name, kind)
+        return _stored(state, state.plain[name], name, kind)
     return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
 
 
@@ -241,15 +253,14 @@ def _with_outputs(state: State) -> Graph:
     builder = state.builder
     made: list[str] = []
     for name in state.source.outputs:
-        value = state.values[name]
-        assert isinstance(value, Integer | Real)
-        tensor = value.tensor if isinstance(value, Real) else value
-        stored = to_model_order(builder, tensor, name)
+        value = state.values.get(name)
         if isinstance(value, Real):
+            stored = to_model_order(builder, value.tensor, name)
             operator = Dequantize(float(value.scale), value.zero_point)
-            stored = builder.node(operator, (stored,), name, name)
-        elif tensor.unsigned:
-            stored = builder.node(Shift128("uint8"), (stored,), name, name)
-        made.append(stored)
+            made.append(builder.node(operator, (stored,), name, name))
+        elif isinstance(value, Integer):
+            made.append(as_stored(state, value, name))
+        else:
+            made.append(in_model_form(state, name))
     builder.export(made, state.source.outputs)
-    return builder.build(state.source.outputs)
+    return EliminateDead().run(builder.build(state.source.outputs))

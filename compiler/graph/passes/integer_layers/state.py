@@ -1,5 +1,6 @@
 """The graph of integer operators so far, and what each tensor of the model's graph is in it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,20 +27,28 @@ class QuantizedAs:
 
 @dataclass(slots=True)
 class State:
-    """source: the model's graph.  builder: of the graph of integer operators.
+    """source: the model's graph.  builder: of the new graph.
 
     values: what the source's tensors are; arrays: the constant ones.
     sums: sums of products that the new graph has, by what determines them.
+    plain: tensors that the new graph has as the source has them, by their names there.
+    producers: the nodes that make the source's tensors.
     tables: the tensor that one is a function of, the function's table, int8[256] or int8[C, 256],
     and the dimension of its channels, by its name.
     """
 
     source: Graph
-    arrays: dict[str, Array]
+    arrays: dict[str, Array] = field(init=False)
+    producers: Mapping[str, Node] = field(init=False)
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     values: dict[str, Value] = field(default_factory=dict)
     sums: dict[tuple[object, ...], str] = field(default_factory=dict)
+    plain: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, Array, int | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.arrays = dict(self.source.constants)
+        self.producers = {name: node for node in self.source.nodes for name in node.outputs}
 
     def array(self, name: str) -> Array | None:
         """The value of a constant tensor, dequantised if need be; None of others."""

@@ -31,13 +31,20 @@ from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
+from ....graph.operators.table import INTEGER
 from .integer_products import conv2d, dense, largest_sum
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
 
-__all__ = ["ExpandIntegers"]
+__all__ = ["ExpandIntegers", "is_integer"]
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+MOVES = (Assemble, Concatenate, Slice, Reshape, Transpose)
+
+
+def is_integer(graph: Graph) -> bool:
+    """Whether all nodes are integer operators, or move elements."""
+    return all(isinstance(node.operator, (*INTEGER, *MOVES)) for node in graph.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,7 @@ class _Expanding:
         results = []
         for name in self.graph.outputs:
             self.new.origin = name
-            results.append(self.tensor(name))
-            if self.graph.types[name].dtype == DType.INT8:
-                results[-1] = self.new.lowered(results[-1])
+            results.append(self.lowered(name))
         self.new.builder.export(results, self.graph.outputs)
         return self.new.builder.build(self.graph.outputs)
 
@@ -139,6 +144,14 @@ class _Expanding:
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
+            case Gather(axis=axis) if node.inputs[0] in self.images:
+                places = self.new.constant(self.graph.constants[node.inputs[1]])
+                own = Gather(TO_NHWC[axis])
+                self.images[node.output] = self.new.emit(own, self.image(node.inputs[0]), places)
+            case Gather():
+                places = self.new.constant(self.graph.constants[node.inputs[1]])
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = self.new.emit(node.operator, x, places)
             case Concatenate() | Slice() if any(name in self.images for name in node.inputs):
                 inputs = (self.image(name) for name in node.inputs)
                 self.images[node.output] = self.new.emit(_in_nchw(operator), *inputs)
@@ -149,9 +162,26 @@ class _Expanding:
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = self.new.emit(operator, x)
             case _:
-                raise TypeError(
-                    f"node {node.origin!r}: {type(operator).__name__} is no integer one"
-                )
+                self.general(node)
+
+    def general(self, node: Node) -> None:
+        """A node that is general already takes and gives tensors as they are."""
+        inputs = tuple(self.lowered(name) for name in node.inputs)
+        builder = self.new.builder
+        results = builder.node_outputs(node.operator, inputs, node.output, node.origin)
+        for name, result in zip(node.outputs, results, strict=True):
+            is_int8 = builder.types[result].dtype == DType.INT8
+            self.plain[name] = self.new.raised(result) if is_int8 else result
+
+    def lowered(self, name: str) -> str:
+        """A tensor of the old graph in its own order and element type."""
+        if name in self.graph.inputs:
+            return name
+        if name in self.graph.constants:
+            return self.new.builder.constant(name, self.graph.constants[name])
+        found = self.tensor(name)
+        is_int8 = self.graph.types[name].dtype == DType.INT8
+        return self.new.lowered(found) if is_int8 else found
 
     def weights_of(self, node: Node) -> tuple[Array, Array]:
         """Weights and bias, which are constants."""

@@ -222,8 +222,8 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
         added = [name for name in _alike(layer) if name != layer.output]
         spread = {activations[partition.root(name)].places for name in added}
         if isinstance(operator, Conv2d) and operator.groups > 1 and not _depthwise(graph, layer):
-            spread |= {activations[partition.root(layer.inputs[0])].places}
-            if spread > {None}:
+            spread |= {None, activations[partition.root(layer.inputs[0])].places}
+            if len(spread) > 1:
                 raise UnsupportedOperatorError(
                     f"node {layer.name!r}: groups of channels that do not follow each other; "
                     "required parts that fill blocks"

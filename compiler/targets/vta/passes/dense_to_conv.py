@@ -35,7 +35,7 @@ class DenseToConv:
                 _rewrite(graph, builder, node)
             else:
                 builder.nodes.append(node)
-                builder.types[node.output] = graph.types[node.output]
+                builder.types |= {name: graph.types[name] for name in node.outputs}
         return builder.build(graph.outputs)
 
 

@@ -11,31 +11,39 @@ Slices that are not read as they lie are copied too.  Each node is visited once,
 
 from dataclasses import dataclass
 
+from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
+from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.conversions import Dequantize, Shift128
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ....graph.operators.movement import Concatenate, Slice
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.types import TensorType
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 
-MADE = (Requantize, Add, Multiply, MaxPool2d, AveragePool2d, Upsample2d, Lookup, Assemble)
+POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
+MADE = (Requantize, Add, Multiply, *POOLS, Lookup, Assemble, Gather)
 """Operators whose results layers of the accelerator make."""
+
+HOST = (Dequantize, Shift128, Softmax, Reshape, Transpose)
+"""Operators that may read results of layers on the host."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 
 
 def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
     """Whether ``node``, whose result has type ``kind``, joins the channels of images."""
-    return isinstance(node.operator, Concatenate) and node.operator.axis == 3 and kind.rank == 4
+    joins = isinstance(node.operator, Concatenate) and node.operator.axis == 3
+    return joins and kind.rank == 4 and kind.dtype == DType.INT8
 
 
 def is_channel_slice(node: Node, kind: TensorType) -> bool:
     """Whether ``node`` cuts channels out of an image of type ``kind``."""
     operator = node.operator
-    if not isinstance(operator, Slice) or kind.rank != 4:
+    if not isinstance(operator, Slice) or kind.rank != 4 or kind.dtype != DType.INT8:
         return False
     whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
     return whole and operator.steps[3] == 1
@@ -50,7 +58,10 @@ class OwnParts:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when there is nothing to copy."""
         joins = [
-            node for node in graph.nodes if is_channel_concatenation(node, graph.types[node.output])
+            node
+            for node in graph.nodes
+            if is_channel_concatenation(node, graph.types[node.output])
+            or isinstance(node.operator, Assemble)
         ]
         if not joins:
             return graph

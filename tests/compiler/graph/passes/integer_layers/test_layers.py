@@ -95,6 +95,13 @@ def test_means_over_height_and_width_are_pools(keepdims: int) -> None:
     check(model, {"x": image(1)})
 
 
+def test_a_mean_may_be_flattened_before_it_is_quantised() -> None:
+    b = ModelBuilder()
+    mean = b.node("GlobalAveragePool", [b.dequantize("x", *X)])
+    y = b.quantize(b.node("Flatten", [mean]), *Y)
+    check(b.build({"x": ("int8", (1, 3, 8, 6))}, y), {"x": image(1)})
+
+
 def test_means_of_channels_last_tensors_are_pools() -> None:
     b = ModelBuilder()
     mean = b.node("ReduceMean", [b.dequantize("x", *X)], axes=[1, 2], keepdims=0)

@@ -1,0 +1,82 @@
+"""Where each node of a model runs, and why, for those who read it."""
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+from .ir import Graph, Node
+from .operators.contractions import Contract, Convolution
+from .operators.transposed import TransposedConvolution
+from .partition import Placed, Placement, Refusal
+from .passes.integer_layers.recognition import Recognition
+
+__all__ = ["placements"]
+
+SMALL = "it costs less on the CPU than a launch of the accelerator for it would"
+
+
+def placements(
+    model: Graph,
+    kinds: Mapping[str, str],
+    found: Recognition,
+    placed: Placed,
+    refusals: Mapping[int, Refusal],
+) -> Iterator[Placement]:
+    """One for each node of the model that does not depend on constants only.
+
+    model: its graph.  kinds: what the model calls its nodes' operators.  found: the integer layers
+    of ``model``.  refusals: of nodes of ``placed``.
+    """
+    reasons: dict[str, str] = {}
+    for number, reason in found.reasons.items():
+        origin = model.nodes[number].origin
+        kind = kinds.get(origin, type(model.nodes[number].operator).__name__)
+        reasons.setdefault(origin, reason or f"the accelerator has no {kind}")
+    sides: dict[str, bool] = {}
+    for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
+        sides[node.origin] = sides.get(node.origin, False) or own
+        if not own:
+            said = refusals[number].reason if number in refusals else SMALL
+            reasons.setdefault(node.origin, said.removeprefix(f"node {node.origin!r}: "))
+    macs: dict[str, int] = {}
+    firsts: dict[str, Node] = {}
+    known = set(model.constants)
+    for node in model.nodes:
+        if known.issuperset(node.inputs):
+            known.update(node.outputs)
+            continue
+        firsts.setdefault(node.origin, node)
+        macs[node.origin] = macs.get(node.origin, 0) + _products(model, node)
+    _spread(model, firsts, sides)
+    for origin, node in firsts.items():
+        own = sides.get(origin, False)
+        reason = "the accelerator has it" if own else reasons.get(origin, "it is part of another")
+        where, kind = "accelerator" if own else "cpu", type(node.operator).__name__
+        yield Placement(origin, kinds.get(origin, kind), where, reason, macs[origin])
+
+
+def _products(graph: Graph, node: Node) -> int:
+    """Products of a node in float; 0 for one that is no contraction."""
+    match node.operator:
+        case Convolution():
+            taps = graph.types[node.inputs[1]].shape[1:]
+            return graph.types[node.output].elements * prod(taps)
+        case TransposedConvolution():
+            taps = graph.types[node.inputs[1]].shape[1:]
+            return graph.types[node.inputs[0]].elements * prod(taps)
+        case Contract(sizes=sizes):
+            return prod(sizes)
+    return 0
+
+
+def _spread(model: Graph, firsts: dict[str, Node], sides: dict[str, bool]) -> None:
+    """Let nodes that became part of another run where what reads them runs, or what they read."""
+    for origin, node in reversed(firsts.items()):
+        readers = [each.origin for name in node.outputs for each in model.consumers(name)]
+        near = [sides[each] for each in readers if each in sides and each != origin]
+        if origin not in sides and near:
+            sides[origin] = any(near)
+    for origin, node in firsts.items():
+        makers = [made.origin for name in node.inputs if (made := model.producer(name))]
+        near = [sides[each] for each in makers if each in sides]
+        if origin not in sides and near:
+            sides[origin] = any(near)

@@ -1,0 +1,265 @@
+"""Movements of pixels and channels as layers of the accelerator.
+
+    Transpose, Reshape, Slice, Gather from an image to an image
+        ->  copies of strided pixels, Gather of channels, Concatenate of channels, Assemble
+
+So are channels shuffled, rows and columns cut, skipped or repeated, depth made space and space
+depth.  The elements of the last image have the numbers that they have in the first; with some
+periods of rows and columns, the pixels of each phase come from rows and columns that lie evenly.
+Each chain is visited once, so the pass ends.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....dtypes import DType
+from ....graph.ir import Graph, GraphBuilder, Node
+from ....graph.operators.assembly import Assemble
+from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.passes.eliminate_dead import EliminateDead
+
+__all__ = ["MovePixels"]
+
+MOVES = (Transpose, Reshape, Slice, Gather)
+POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
+LAYERS = (Conv2d, Add, Multiply, *POOLS, Lookup, Concatenate, Assemble)
+MADE = (*LAYERS, Requantize)
+TO_NHWC = Transpose((0, 2, 3, 1))
+LONGEST = 8
+"""The largest period of rows or columns."""
+MOST = 64
+"""Pieces that an image is made of, at most."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Pixels ``start``, ``start + step``, ... of a row or column, ``count`` of them."""
+
+    start: int
+    step: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Channels ``places`` of a result: ``channels`` of the pixels ``rows`` and ``columns``."""
+
+    rows: _Run
+    columns: _Run
+    channels: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovePixels:
+    """See the module's docstring."""
+
+    name: str = "move_pixels"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when there is nothing to move."""
+        moving = _Moving(graph)
+        for node in graph.nodes:
+            moving.visit(node)
+        return EliminateDead().run(moving.builder.build(graph.outputs)) if moving.moved else graph
+
+
+@dataclass(slots=True)
+class _Moving:
+    graph: Graph
+    builder: GraphBuilder = field(init=False)
+    producers: Mapping[str, Node] = field(init=False)
+    images: dict[str, str] = field(default_factory=dict)
+    """Tensors of the host as NHWC."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    moved: bool = False
+    """Whether something is."""
+
+    def __post_init__(self) -> None:
+        graph = self.graph
+        self.builder = GraphBuilder(
+            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
+        )
+        self.producers = {node.output: node for node in graph.nodes}
+
+    def visit(self, node: Node) -> None:
+        """Add what stands for ``node``: itself, or what its chain becomes, under its name."""
+        node = replace(node, inputs=tuple(self.renamed.get(name, name) for name in node.inputs))
+        if node.operator == TO_NHWC and node.output not in self.graph.outputs:
+            self.renamed[node.output] = self.images.setdefault(node.inputs[0], node.output)
+            if self.renamed[node.output] != node.output:
+                return
+        if self.is_movement(node) and self.is_read_by_layers(node):
+            pieces = self.pieces(self.chain(node))
+            if pieces is not None and self.emit(*pieces, node):
+                last = self.builder.nodes.pop()
+                self.builder.nodes.append(replace(last, output=node.output))
+                self.moved = True
+                return
+        self.builder.nodes.append(node)
+
+    def is_movement(self, node: Node) -> bool:
+        """Whether it moves elements of one tensor to places that are known."""
+        known = all(name in self.graph.constants for name in node.inputs[1:])
+        return isinstance(node.operator, MOVES) and known
+
+    def is_read_by_layers(self, node: Node) -> bool:
+        kind = self.graph.types[node.output]
+        if kind.rank != 4 or kind.shape[0] != 1 or kind.dtype != DType.INT8:
+            return False
+        if node.output in self.graph.outputs:
+            return False
+        return any(isinstance(n.operator, LAYERS) for n in self.graph.consumers(node.output))
+
+    def chain(self, node: Node) -> list[Node]:
+        """Movements up to ``node``, the last first."""
+        found = [node]
+        while (before := self.producers.get(found[-1].inputs[0])) is not None:
+            if not self.is_movement(before):
+                break
+            found.append(before)
+        return found
+
+    def pieces(self, chain: list[Node]) -> tuple[str, tuple[int, int], list[list[_Piece]]] | None:
+        """The image that all comes from, the periods, and the pieces of each phase."""
+        source = chain[-1].inputs[0]
+        shape = self.graph.types[source].shape
+        if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
+            return None
+        made = isinstance(getattr(self.producers.get(source), "operator", None), MADE)
+        orders = [False] if made else [False, True]
+        for planes in orders:
+            values = _numbers(shape, planes)
+            for node in reversed(chain):
+                constants = [self.graph.constants[name] for name in node.inputs[1:]]
+                (values,) = node.operator.evaluate([values, *constants])
+            found = _pieces(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
+            if found is not None:
+                image = self.image(source, chain[-1].origin) if planes else source
+                return (image, *found)
+        return None
+
+    def image(self, name: str, origin: str) -> str:
+        """A tensor of the host as NHWC."""
+        if name not in self.images:
+            self.images[name] = self.builder.node(TO_NHWC, (name,), f"{name}/image", origin)
+        return self.images[name]
+
+    def emit(
+        self, x: str, periods: tuple[int, int], phases: list[list[_Piece]], node: Node
+    ) -> bool:
+        """Add the nodes that put all together, the last of them last; whether there are any."""
+        parts = [self.phase(x, pieces, node, len(phases) > 1) for pieces in phases]
+        if len(parts) == 1:
+            return parts[0] != x
+        starts = tuple(product(range(periods[0]), range(periods[1])))
+        size = self.graph.types[node.output].shape[1:3]
+        whole = Assemble((size[0], size[1]), starts, periods)
+        self.builder.node(whole, tuple(parts), node.output, node.origin)
+        return True
+
+    def phase(self, x: str, pieces: list[_Piece], node: Node, made_anew: bool) -> str:
+        """The result's pixels of one phase."""
+        made = [self.piece(x, piece, node, made_anew) for piece in pieces]
+        if len(made) == 1:
+            return made[0]
+        whole = self.builder.node(Concatenate(3), tuple(made), f"{node.output}/parts", node.origin)
+        places = np.argsort(np.concatenate([piece.places for piece in pieces]))
+        return self.channels(whole, tuple(int(place) for place in places), node, made_anew)
+
+    def piece(self, x: str, piece: _Piece, node: Node, made_anew: bool) -> str:
+        """Some channels of some pixels."""
+        x = self.channels(x, piece.channels, node, made_anew)
+        _, height, width, _ = self.builder.types[x].shape
+        rows, columns = piece.rows, piece.columns
+        if (rows, columns) == (_Run(0, 1, height), _Run(0, 1, width)):
+            return x
+        copy = AveragePool2d(
+            (1, 1),
+            (rows.step, columns.step),
+            0,
+            0,
+            1.0,
+            (rows.start, columns.start),
+            (rows.count, columns.count),
+        )
+        return self.builder.node(copy, (x,), f"{node.output}/pixels", node.origin)
+
+    def channels(self, x: str, channels: tuple[int, ...], node: Node, made_anew: bool) -> str:
+        """Some channels; as a slice, unless a tensor of its own is wanted."""
+        shape = self.builder.types[x].shape
+        if channels == tuple(range(shape[3])):
+            return x
+        first, count = channels[0], len(channels)
+        if channels == tuple(range(first, first + count)) and not made_anew:
+            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (*shape[:3], count))
+            return self.builder.node(part, (x,), f"{node.output}/channels", node.origin)
+        places = self.builder.constant(f"{node.output}/places", np.array(channels, np.int64))
+        return self.builder.node(Gather(3), (x, places), f"{node.output}/channels", node.origin)
+
+
+def _numbers(shape: tuple[int, ...], planes: bool) -> Indices:
+    """The number of each element; that in [1, H, W, C] if the shape is ``planes``, [1, C, H, W]."""
+    if not planes:
+        return np.arange(np.prod(shape)).reshape(shape)
+    pixels = np.arange(np.prod(shape)).reshape(1, *shape[2:], shape[1])
+    return np.asarray(pixels.transpose(0, 3, 1, 2))
+
+
+def _pieces(
+    numbers: Indices, size: tuple[int, ...]
+) -> tuple[tuple[int, int], list[list[_Piece]]] | None:
+    """The least periods of rows and columns with which all phases are pieces, and these.
+
+    numbers: [H, W, C], of the elements of an image of ``size``.
+    """
+    height, width = numbers.shape[:2]
+    rows, rest = np.divmod(numbers, size[1] * size[2])
+    columns, channels = np.divmod(rest, size[2])
+    ways = product(range(1, min(height, LONGEST) + 1), range(1, min(width, LONGEST) + 1))
+    for down, across in sorted(ways, key=lambda way: (way[0] * way[1], way)):
+        phases: list[list[_Piece]] = []
+        for top, left in product(range(down), range(across)):
+            phase = np.s_[top::down, left::across]
+            found = _phase(rows[phase], columns[phase], channels[phase])
+            if found is None:
+                break
+            phases.append(found)
+        else:
+            return ((down, across), phases) if sum(map(len, phases)) <= MOST else None
+    return None
+
+
+def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[_Piece] | None:
+    """The pieces with one set of rows and columns each; None when some lie otherwise."""
+    if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
+        return None
+    if (channels != channels[:1, :1]).any():
+        return None
+    groups: dict[tuple[_Run, _Run], list[int]] = {}
+    for place in range(rows.shape[2]):
+        down, across = _run(rows[:, 0, place]), _run(columns[0, :, place])
+        if down is None or across is None:
+            return None
+        groups.setdefault((down, across), []).append(place)
+    return [
+        _Piece(*key, tuple(int(channels[0, 0, place]) for place in places), tuple(places))
+        for key, places in groups.items()
+    ]
+
+
+def _run(numbers: Indices) -> _Run | None:
+    step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
+    if step < 1 or (np.diff(numbers) != step).any():
+        return None
+    return _Run(int(numbers[0]), step, len(numbers))

@@ -1,0 +1,51 @@
+"""Models with operators between their layers that integers do not compute, against ONNX Runtime."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.runtime import run
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
+
+SCALE = F32(2**-4)
+SHAPE = (1, 6, 9, 7)
+
+
+def convolution(b: ModelBuilder, x: str, rng: np.random.Generator, scale: float) -> str:
+    """3x3, 6 channels, and a scale that is not a power of two."""
+    weights = rng.integers(-60, 60, (6, 6, 3, 3)).astype(np.int8)
+    w = b.dequantize(b.constant(weights), F32(0.013), np.int8(0))
+    return b.quantize(b.node("Conv", [x, w], pads=[1, 1, 1, 1]), scale, np.uint8(120))
+
+
+def stored(b: ModelBuilder, q: str, scale: float) -> str:
+    return b.dequantize(q, scale, np.uint8(120))
+
+
+@pytest.mark.parametrize("target", ["cpu", "vta:tiny", "vta:zynq7020"])
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_stay_integer_beside_floats(seed: int, target: str) -> None:
+    b, rng = ModelBuilder(), np.random.default_rng(seed)
+    first = stored(b, convolution(b, stored(b, "x", SCALE), rng, 0.11), 0.11)
+    second = stored(b, convolution(b, first, rng, 0.17), 0.17)
+    shown = b.node("Sin", [second])
+    norm = b.node("Mul", [shown, b.node("ReduceMax", [second], axes=[1], keepdims=1)])
+    third = stored(b, b.quantize(norm, 0.09, np.uint8(120)), 0.09)
+    total = b.quantize(b.node("Add", [third, first]), 0.21, np.uint8(120))
+    last = convolution(b, stored(b, total, 0.21), rng, 0.3)
+    model = b.build({"x": ("uint8", SHAPE)}, last, "uint8")
+    module = compile(model, target)
+    if target != "cpu":
+        kinds = [part.target.partition(":")[0] for part in module.parts]
+        assert kinds == ["vta", "cpu", "vta"]
+        convolutions = [each for each in module.placement if each.operator == "Conv"]
+        assert {each.where for each in convolutions} == {"accelerator"}
+        assert sum(each.macs for each in convolutions) == 3 * 9 * 7 * 6 * 54
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    for _ in range(3):
+        x = rng.integers(0, 256, SHAPE).astype(np.uint8)
+        (wanted,) = session.run(None, {"x": x})
+        np.testing.assert_array_equal(run(module, {"x": x}).outputs[last], wanted)
