@@ -35,7 +35,7 @@ Array = NDArray[Any]
 MOST_TEXT = 2000
 """Characters of an error that are shown."""
 DEVICES = ("", "sim", "cpu")
-"""Those that need neither programs nor ports of the system."""
+"""Devices that need neither programs nor ports of the system."""
 KEPT = ("PATH", "LANG", "HOME", "DOVETAIL_CACHE", "LD_LIBRARY_PATH")
 """What the process gets of the environment: no word in it that may be secret."""
 
