@@ -173,6 +173,7 @@ def _part(
         layers=_layers(partition, program, config),
         layer_of=program.layer_of,
         expected_cycles=program.expected_cycles,
+        roof_cycles=program.roof.cycles,
         memories=program.memories,
     )
 
