@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -148,17 +149,18 @@ def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) 
     """Give a build in ``folder`` those of Verilator's own objects that an earlier one of the same
     ``flags`` has kept in ``cache``, and keep the others that it makes.
 
-    make compiles what is missing, or older than its source.
+    make compiles what is missing, or older than its source and the makefile that is yet to come.
     """
     digest = hashlib.sha256(f"{flags}{version('verilator')}".encode()).hexdigest()[:20]
     entries = {name: f"library-{digest}/{name}" for name in names}
-    missing = []
+    missing, later = [], time.time() + 86_400
     for name, entry in entries.items():
         content = fetch(cache, entry)
         if content is None:
             missing.append(name)
         else:
             (folder / name).write_bytes(content)
+            os.utime(folder / name, (later, later))
     yield
     for name in missing:
         if (folder / name).exists():

@@ -21,7 +21,7 @@ from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, variables, walk
 from .schedule import Schedule
 
-__all__ = ["over_threads"]
+__all__ = ["IMAGE_RANK", "over_threads"]
 
 ITERATIONS = 64
 """Iterations that are enough for threads to share them out evenly."""
@@ -34,7 +34,8 @@ LEAST_WORK = 1 << 15
 """Executions of innermost statements; waking threads takes longer than fewer."""
 
 IMAGE_RANK, LEAST_POSITIONS = 5, 100
-"""Dimensions of images in blocks of channels, and the places from which on rows are shared."""
+"""Dimensions of images in blocks of channels, float[N, C / B, H, W, B], and the places from which
+rows are shared."""
 
 
 def over_threads(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> Function:

@@ -5,12 +5,10 @@ from ....loops.ir import Block, For, LoopKind, Store
 from ....loops.traverse import variables, walk
 from ...steps.frame import Spans, spans
 from ...steps.schedule import Schedule
+from ...steps.threads import IMAGE_RANK
 from .machine import Machine
 
 __all__ = ["schedule_borders"]
-
-IMAGE_RANK = 5
-"""Dimensions of images in blocks of channels, float[N, C / B, H, W, B]."""
 
 
 def schedule_borders(schedule: Schedule, machine: Machine) -> Schedule:
