@@ -31,7 +31,7 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[hw,board,profile,explore,tune,test,dev,docs,examples]'
+		--constraint constraints.txt --editable '.[hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	touch $@

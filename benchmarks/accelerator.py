@@ -73,10 +73,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One inference; ``error`` says why there are no figures."""
+    """One inference; ``error`` says why there are no figures.
+
+    roof_cycles: no program takes less (docs/planner.md).
+    """
 
     name: str
     cycles: int = 0
+    roof_cycles: int = 0
     macs: int = 0
     milliseconds: float = 0.0
     utilization: float = 0.0
@@ -101,6 +105,7 @@ def measure(name: str, path: Path, config: HardwareConfig) -> Network:
     return Network(
         name,
         result.cycles,
+        accelerator_part(module).roof_cycles,
         result.macs,
         1e3 * result.cycles / config.clock_hz,
         result.gemm_utilization or 0.0,
@@ -201,7 +206,17 @@ def comparison(network: Network, config: HardwareConfig) -> list[str]:
 def summary(networks: list[Network], config: HardwareConfig) -> Table:
     """One row a network."""
     table = Table(title=f"{config.name}, {config.clock_hz / 1e6:g} MHz")
-    headings = ("network", "MAC", "cycles", "ms", "utilisation", "DRAM bytes", "compile", "run")
+    headings = (
+        "network",
+        "MAC",
+        "cycles",
+        "of roof",
+        "ms",
+        "utilisation",
+        "DRAM bytes",
+        "compile",
+        "run",
+    )
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "network" else "right")
     for each in networks:
@@ -211,6 +226,7 @@ def summary(networks: list[Network], config: HardwareConfig) -> Table:
             each.name,
             f"{each.macs / 1e6:,.1f} M",
             f"{each.cycles:,}",
+            f"{each.cycles / each.roof_cycles:.2f}",
             f"{each.milliseconds:.2f}",
             f"{each.utilization:.1%}",
             f"{each.dram_bytes:,}",

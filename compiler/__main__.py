@@ -16,6 +16,7 @@ from .cli.explore.command import explore
 from .cli.profile.command import profile
 from .cli.quantize import quantize
 from .cli.run import run
+from .cli.sign import keygen, sign
 from .cli.tune.command import tune
 from .cli.verilog import verilog
 
@@ -23,7 +24,7 @@ __all__ = ["main"]
 
 COMMANDS = (
     *(assemble, bitstream, check, compile_command, debug, devices, disassemble, explore),
-    *(profile, quantize, run, tune, verilog),
+    *(keygen, profile, quantize, run, sign, tune, verilog),
 )
 
 

@@ -6,6 +6,7 @@ use it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ __all__ = [
 
 Addresses = NDArray[np.int64]
 
+KEPT = 1024
+"""Patterns of addresses that are remembered: instructions of a layer differ in where they begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -56,21 +60,27 @@ def nest(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) ->
 
 def distinct(base: int, extent: Sequence[int], stride: Sequence[int], depth: int) -> Addresses:
     """The addresses of ``nest``, each once, ascending."""
+    low, steps = base, []
+    for count, step in zip(extent, stride, strict=True):
+        if step and count != 1:
+            low += min(step * (count - 1), 0)
+            steps.append((abs(step), count))
+    found = low + _combs(tuple(sorted(steps)))
+    if low >= 0 and found[-1] < depth:
+        return found
+    return np.unique(found % depth)
+
+
+@lru_cache(maxsize=KEPT)
+def _combs(steps: tuple[tuple[int, int], ...]) -> Addresses:
+    """All sums of one multiple of each step below its count, each once, ascending."""
     found = np.zeros(1, np.int64)
-    steps = sorted((abs(step), count) for count, step in zip(extent, stride, strict=True))
     for step, count in steps:
-        if not step or count == 1:
-            continue
         apart = step > found[-1]
         found = (np.arange(count, dtype=np.int64)[:, None] * step + found).reshape(-1)
         if not apart:
             found = np.unique(found)
-    found += base + sum(
-        min(step * (count - 1), 0) for count, step in zip(extent, stride, strict=True)
-    )
-    if found[0] >= 0 and found[-1] < depth:
-        return found
-    return np.unique(found % depth)
+    return found
 
 
 def outer_extent(vector: Vector) -> tuple[int, ...]:
@@ -124,6 +134,15 @@ def window_taps(vector: Vector, config: HardwareConfig) -> Addresses:
     """TAP words of every element of a vector with windows: int64[elements, 3]."""
     first = nest(vector.tap_address, vector.extent, vector.tap_stride, config.tap_depth) & ~3
     return first[:, None] + np.arange(3)
+
+
+@lru_cache(maxsize=KEPT)
+def _tap_words(
+    base: int, extent: tuple[int, ...], stride: tuple[int, ...], depth: int
+) -> Addresses:
+    """The words of ``window_taps``, each once, ascending."""
+    first = np.unique(nest(base, extent, stride, depth) & ~3)
+    return (first[:, None] + np.arange(3)).reshape(-1)
 
 
 def _written(vector: Vector) -> tuple[int, tuple[int, ...]]:
@@ -250,8 +269,8 @@ def scratchpad_reads(
             if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
                 add(Memory.TAP, instruction.tap_address, extent, instruction.tap_stride)
             if is_window(instruction):
-                taps = window_taps(instruction, config)
-                touches.append(Touch(Memory.TAP, np.unique(taps)))
+                taps = instruction.tap_address, extent, instruction.tap_stride
+                touches.append(Touch(Memory.TAP, _tap_words(*taps, config.tap_depth)))
             if instruction.finish is Finish.REQUANTIZE:
                 outer = outer_extent(instruction)
                 add(Memory.PAR, instruction.par_address, outer, instruction.par_stride)
@@ -300,9 +319,11 @@ def _banks(touches: list[Touch], memory: Memory, config: HardwareConfig) -> int:
     mask = 0
     for touch in touches:
         if touch.memory is memory:
-            banks = touch.addresses // config.bank_words(memory)
-            for bank in np.flatnonzero(np.bincount(banks)):
-                mask |= 1 << int(bank)
+            size = config.bank_words(memory)
+            first, last = (int(touch.addresses[end]) // size for end in (0, -1))
+            banks = (first,) if first == last else set((touch.addresses // size).tolist())
+            for bank in banks:
+                mask |= 1 << bank
     return mask
 
 

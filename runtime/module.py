@@ -3,7 +3,8 @@
 A ``.dvt`` file is, in order: the magic bytes, the length of the manifest (8 bytes, little-endian),
 the manifest (JSON, UTF-8), the sections, one after the other, and the digest of everything before
 it (``files.py``).  The manifest lists the length of each section; each begins at a multiple of 64
-bytes, with blanks before the first and zeros before the others.
+bytes, with blanks before the first and zeros before the others.  A signature may come before the
+digest.
 """
 
 import json
@@ -18,10 +19,13 @@ from .manifest import Content, read_value, write_value
 from .parts import PARTS, Part, part_class
 from .tensors import TensorSignature
 
-__all__ = ["FORMAT_VERSION", "Module", "Placement"]
+__all__ = ["FORMAT_VERSION", "MAGIC", "TRAILER", "Module", "Placement", "trailer_of"]
 
 MAGIC = b"DOVETAIL"
 FORMAT_VERSION = 3
+TRAILER = b"DOVESIGN"
+"""Begins a signature (``trust/signature.py``), which may stand between sections and checksum."""
+TRAILER_BYTES = len(TRAILER) + 32 + 64
 ALIGNMENT = 64
 """Sections begin at multiples of this many bytes."""
 
@@ -156,7 +160,8 @@ class Module:
             name: read_value(kind, manifest[name], where, path=name)
             for name, kind in ENTRIES.items()
         }
-        sections = _cut(read["sections"], data[end:-DIGEST_BYTES], where)
+        last = len(data) - DIGEST_BYTES - len(trailer_of(data))
+        sections = _cut(read["sections"], data[end:last], where)
         parts = []
         for number, (kind, content) in enumerate(read["parts"]):
             if kind not in PARTS and kind not in kinds:
@@ -172,6 +177,12 @@ class Module:
             )
         except ModuleError as error:
             raise ModuleError(f"{where}: {error}; compile it again") from None
+
+
+def trailer_of(data: memoryview | bytes) -> memoryview | bytes:
+    """The signature in the content of a file; nothing where there is none."""
+    found = data[-DIGEST_BYTES - TRAILER_BYTES : -DIGEST_BYTES]
+    return found if found[: len(TRAILER)] == TRAILER else found[:0]
 
 
 ENTRIES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from numpy.typing import NDArray
 
 from .devices import DEVICES, HOST, default_device, open_device
-from .errors import DeviceError, InputError
+from .errors import DeviceError, InputError, ModuleError
 from .inputs import check_inputs, name_inputs
 from .module import Module
 from .parts import Part, target_kind
@@ -35,16 +35,20 @@ class Session:
     """
 
     def __init__(
-        self, module: Module | Path | str, device: "Asked | Sequence[Asked] | None" = None
+        self,
+        module: Module | Path | str,
+        device: "Asked | Sequence[Asked] | None" = None,
+        require_signature: Path | str | None = None,
     ) -> None:
         """module: or the path of its file.
 
         device: or its name; several for a module with parts of several targets; None for the first
         device of the table that each part can run on.  This CPU runs the parts that are for it
         beside those for the devices asked for.
+        require_signature: a file with the public key that the module must be signed by.
         Raises ModuleError, and DeviceError for a part that no device is for.
         """
-        self.module = module if isinstance(module, Module) else Module.load(Path(module))
+        self.module = _loaded(module, require_signature)
         self.inputs, self.outputs = self.module.inputs, self.module.outputs
         self._asked = _opened(device)
         devices = [choose_device(self.module, part, self._asked) for part in self.module.parts]
@@ -133,6 +137,18 @@ def values_before(module: Module, part: Part, inputs: Inputs) -> dict[str, Array
             break
         values |= choose_device(module, each).prepare(each).run(values).outputs
     return values
+
+
+def _loaded(module: Module | Path | str, key: Path | str | None) -> Module:
+    if isinstance(module, Module):
+        if key is not None:
+            raise ModuleError("a module in memory has no signature; required the path of its file")
+        return module
+    if key is None:
+        return Module.load(Path(module))
+    from .trust.signature import load_signed
+
+    return load_signed(Path(module), Path(key))
 
 
 def _opened(device: "Asked | Sequence[Asked] | None") -> "tuple[Device, ...]":

@@ -16,6 +16,7 @@ ALLOWED = {
     "vta_sim": ("dovetail.isa", "numpy"),
     "vta_sim/native": ("dovetail.isa", "numpy", "llvmlite"),
     "runtime": ("dovetail.isa", "numpy"),
+    "runtime/trust": ("dovetail.isa", "numpy", "cryptography", "pyseccomp"),
     "runtime/native": ("dovetail.isa", "numpy", "ml_dtypes"),
     "runtime/board": ("dovetail.isa", "numpy", "pynq", "serial"),
     "bitstreams": ("dovetail.isa", "dovetail.vta_hw", "amaranth", "amaranth_boards"),

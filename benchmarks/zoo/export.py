@@ -109,8 +109,10 @@ def main() -> None:
         path = folder / file_name(name, chosen.image(size or None))
         if path.is_file() or chosen.source is Source.FILE:
             continue
+        part = path.with_suffix(".part")
         try:
-            export(chosen, chosen.image(size or None), path)
+            export(chosen, chosen.image(size or None), part)
+            part.replace(path)
         except Exception as error:
             # The exporter raises errors of many unrelated classes.
             print(f"{name}: {type(error).__name__}: {error}", flush=True)

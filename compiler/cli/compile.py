@@ -63,6 +63,7 @@ def compile_command(
     from dataclasses import replace
 
     from dovetail.runtime.accelerator.part import AcceleratorPart
+    from dovetail.runtime.trust.origin import note_own
 
     from ..driver import compile_model
     from ..options import CompileOptions
@@ -79,6 +80,7 @@ def compile_command(
         options = replace(options, records=record_paths(records))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
+    note_own(output)
     if all(part.target == "cpu" for part in module.parts):
         _report_cpu(module, output, as_json)
         return

@@ -19,16 +19,25 @@ from dovetail.runtime.result import RunResult
 __all__ = ["assemble_file", "open_module", "read_code", "run_file"]
 
 
-def open_module(path: Path, target: str, records: Sequence[Path] = ()) -> Module:
+def open_module(
+    path: Path, target: str, records: Sequence[Path] = (), key: Path | None = None
+) -> Module:
     """The module in a file (.dvt), or that of a model (.onnx), compiled here for ``target``.
 
-    records: of tuning, for a model only.  Raises what loading and compiling raise, and InputError
+    records: of tuning, for a model only.  key: a file with the public key that a module must be
+    signed by.  Raises what loading and compiling raise, and InputError
     for records beside a module: those of a module were chosen as it was compiled.
     """
     if path.suffix != ".onnx":
         if records:
             raise InputError(f"--records beside the module {path}; required a MODEL.onnx")
-        return Module.load(path)
+        if key is None:
+            return Module.load(path)
+        from dovetail.runtime.trust.signature import load_signed
+
+        return load_signed(path, key)
+    if key is not None:
+        raise InputError(f"--require-signature beside the model {path}; required a module (.dvt)")
     from dataclasses import replace
 
     from ..driver import compile_model

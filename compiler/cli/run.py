@@ -1,12 +1,16 @@
 """The command ``dovetail run``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .arrays import read_inputs, write_outputs
 from .output import clear_errors, human, print_json, progress, table
 from .records import record_paths, records_option
+
+if TYPE_CHECKING:
+    from dovetail.runtime.module import Module
 
 __all__ = ["run"]
 
@@ -32,6 +36,16 @@ __all__ = ["run"]
     metavar="MODEL.onnx",
     help="The model that MODULE was compiled from: compare its layers with the interpreter.",
 )
+@click.option(
+    "--require-signature",
+    "key",
+    type=click.Path(path_type=Path),
+    metavar="KEY.pub",
+    help="Run MODULE only if the owner of this key has signed it.",
+)
+@click.option("--sandbox", is_flag=True, help="In a process without files and network.")
+@click.option("--sandbox-memory", type=float, default=8 << 30, metavar="BYTES", show_default=True)
+@click.option("--sandbox-seconds", type=int, default=600, help="Of processors.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def run(
@@ -43,6 +57,10 @@ def run(
     output_dir: Path,
     config_name: str | None,
     checked: Path | None,
+    key: Path | None,
+    sandbox: bool,
+    sandbox_memory: float,
+    sandbox_seconds: int,
     as_json: bool,
 ) -> None:
     """Run MODULE (.dvt, or .onnx, which is compiled first) once and write its outputs.
@@ -52,6 +70,7 @@ def run(
     what the program left there.
     """
     from dovetail.runtime.session import run as run_module
+    from dovetail.runtime.trust.sandbox import SandboxLimits, run_sandboxed
 
     from .programs import open_module, run_file
 
@@ -60,8 +79,14 @@ def run(
         if config_name:
             result = run_file(module, config_name, arrays, device)
         else:
-            loaded = open_module(module, target, record_paths(records))
-            result = run_module(loaded, arrays, device)
+            loaded = open_module(module, target, record_paths(records), key)
+            if sandbox:
+                limits = SandboxLimits(int(sandbox_memory), sandbox_seconds)
+                result = run_sandboxed(loaded, arrays, device, limits)
+            else:
+                if module.suffix != ".onnx" and key is None:
+                    _tell_of_code(module, loaded)
+                result = run_module(loaded, arrays, device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if checked and config_name:
         raise click.UsageError("--check compares the layers of a model; a program has none")
@@ -74,3 +99,14 @@ def run(
     else:
         rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
+
+
+def _tell_of_code(path: Path, module: "Module") -> None:
+    """Say that a file from elsewhere holds code, which can do what its user can."""
+    from dovetail.runtime.trust.origin import holds_code, is_own
+
+    if holds_code(module) and not is_own(path):
+        human.print(
+            f"note: {path} holds machine code that you did not compile here: it can do whatever "
+            "you can; --sandbox takes that from it, --require-signature KEY.pub asks who made it"
+        )

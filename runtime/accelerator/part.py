@@ -172,6 +172,7 @@ class AcceleratorPart:
 
     configuration: of the accelerator, which need not be one of the package's.  fingerprint: of it.
     dram: memory before a run, with program, weights and parameters in place.
+    roof_cycles: no program for the same layers takes less; 0 where nobody said.
     layer_of: the layer of each instruction.  memories: None where nothing was recorded.
     """
 
@@ -188,12 +189,14 @@ class AcceleratorPart:
     layer_of: tuple[int, ...]
     expected_cycles: int = 0
     memories: Memories | None = None
+    roof_cycles: int = 0
 
     def __post_init__(self) -> None:
         """Raises ModuleError for what lies outside of memory, and counts that do not fit."""
         config = self.configuration
-        if self.expected_cycles < 0:
-            raise ModuleError(f"expected_cycles = {self.expected_cycles}; required at least 0")
+        for name in ("expected_cycles", "roof_cycles"):
+            if getattr(self, name) < 0:
+                raise ModuleError(f"{name} = {getattr(self, name)}; required at least 0")
         if config.fingerprint != self.fingerprint:
             raise ModuleError(
                 f"fingerprint {self.fingerprint:#010x}; configuration {config.name!r} has "

@@ -20,7 +20,7 @@ __all__ = ["Profile", "make_profile"]
 class Profile:
     """A run of a module on an accelerator; several programs follow each other.
 
-    model: a name for it.  assembly: one line an instruction.
+    model: a name for it.  assembly: one line an instruction.  roof_cycles: as in the module.
     """
 
     model: str
@@ -29,6 +29,7 @@ class Profile:
     program: tuple[Instruction, ...]
     assembly: tuple[str, ...]
     layers: tuple[LayerProfile, ...]
+    roof_cycles: int = 0
 
     def __repr__(self) -> str:
         used = self.result.gemm_utilization or 0.0
@@ -76,4 +77,5 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
         program,
         tuple(lines),
         profile_layers(result, [layer for part in parts for layer in part.layers], config),
+        sum(part.roof_cycles for part in parts),
     )

@@ -70,7 +70,7 @@ def test_every_layer_is_checked() -> None:
 def test_a_word_of_any_output_that_is_not_stored_is_found() -> None:
     model = pyramid()
     inputs, module = inputs_of(model), compile(model, "vta:tiny")
-    truth = reference(model, inputs, TINY.block).values
+    truth = reference(model, inputs, TINY).values
     part = accelerator_part(module)
     assert first_difference(Session(module, inputs), truth) is None
     for result in part.results:

@@ -82,6 +82,7 @@ def profile(
         print_json(
             {
                 **result.figures(),
+                "roof_cycles": found.roof_cycles,
                 "counters": dict(result.counters),
                 "layers": [{**asdict(each), "bound": each.bound} for each in found.layers],
             }
@@ -94,6 +95,9 @@ def profile(
     )
     milliseconds = 1e3 * found.cycles / config.clock_hz
     human.print(f"{found.cycles:,} cycles: {milliseconds:.3f} ms at {config.clock_hz / 1e6:g} MHz")
+    if found.roof_cycles:
+        over = found.cycles / found.roof_cycles
+        human.print(f"roof: {found.roof_cycles:,} cycles; the run takes {over:.2f} times as many")
     for path, _ in written:
         human.print(f"written: {path}")
 

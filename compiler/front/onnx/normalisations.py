@@ -36,7 +36,8 @@ def convert_batch_normalization(context: ImportContext, node: OnnxNode, inputs: 
         mean = x.mean(*axes, keep=True).reshape(*scale.shape)
         centred = x - mean
         variance = (centred * centred).mean(*axes, keep=True).reshape(*scale.shape)
-    factor = scale / (variance + epsilon).sqrt()
+    # As ONNX Runtime: the inverse is rounded before the product.
+    factor = scale * (1.0 / (variance + epsilon).sqrt())
     y = (x * factor + (bias - mean * factor)) if running is None else (x - mean) * factor + bias
     results = [y.cast(given.dtype).tensor]
     if running is not None:

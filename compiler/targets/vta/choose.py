@@ -1,7 +1,7 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,18 +14,27 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError
-from .schedules import Limits, default_tiling
+from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
 
-__all__ = ["Choice", "Chooser", "SizeCache"]
+__all__ = ["Change", "Choice", "Chooser", "SizeCache"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
 
 SizeCache = dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]]
 """By first and last layer, activations not wholly on chip, and those of them that are stored."""
+
+GRAINS = (Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(2), Grain(4))
+"""Other grains of layers that are all on chip."""
+
+FINER = (Grain(2), Grain(4))
+"""Other grains of cascades."""
+
+MOST_WAYS = 8
+"""Ways to run a group of layers that may be tried, at most."""
 
 NEVER = 1 << 60
 """Cycles of what cannot be."""
@@ -61,10 +70,45 @@ class Choice:
     cycles: int
     dram: int
     how: Sized | Tile | None
+    grain: Grain = COARSE
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells ways to run the same layers apart."""
+        match self.how:
+            case Sized(rows=rows):
+                way: object = rows
+            case Tile() as tile:
+                way = tuple(tile.sizes.items()), tile.outer, tile.depth
+            case None:
+                way = None
+        return self.first, self.count, way, self.grain
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each of DRAM's, which others might need."""
         return self.cycles + price * self.dram
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``choices`` in the place of those for the same layers, which are whole choices."""
+
+    choices: tuple[Choice, ...]
+
+    @property
+    def first(self) -> int:
+        """The first layer."""
+        return self.choices[0].first
+
+    @property
+    def end(self) -> int:
+        """The layer after the last."""
+        return self.choices[-1].first + self.choices[-1].count
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells changes apart."""
+        return tuple(choice.key for choice in self.choices)
 
 
 class Chooser:
@@ -101,7 +145,7 @@ class Chooser:
         ]
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes = sizes
-        self._built: dict[tuple[int, int, frozenset[str], int], StreamedLayer | Cascade] = {}
+        self._built: dict[tuple[object, ...], StreamedLayer | Cascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
@@ -140,6 +184,51 @@ class Chooser:
             end = choice.first
         return found
 
+    def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
+        """All of ``choices`` as fine as may be; layers that are all on chip one by one."""
+        for grain in GRAINS:
+            found = []
+            for choice in choices:
+                members = range(choice.first, choice.first + choice.count)
+                whole = [None if self._names[n] & gone else self._whole[n] for n in members]
+                if all(whole):
+                    found += [
+                        Choice(n, 1, *each, None, grain)
+                        for n, each in zip(members, whole, strict=True)
+                        if each
+                    ]
+                elif not isinstance(choice.how, Tile) and not grain.by_rows:
+                    found.append(replace(choice, grain=grain))
+                else:
+                    found.append(choice)
+            yield found
+
+    def changes(self, choices: Sequence[Choice], number: int, gone: frozenset[str]) -> list[Change]:
+        """Other ways to run the layers of a choice, alone or with those of the next ones."""
+        first = choices[number].first
+        found: list[Change] = []
+        for last in choices[number : number + 3]:
+            count = last.first + last.count - first
+            ways = sorted(self.options(first, count, gone), key=_cycles)
+            found += [Change((each,)) for each in ways[:MOST_WAYS]]
+            if count > 1:
+                for cut in range(1, count):
+                    one = min(self.options(first, cut, gone), key=_cycles, default=None)
+                    other = min(
+                        self.options(first + cut, count - cut, gone), key=_cycles, default=None
+                    )
+                    if one and other:
+                        found.append(Change((one, other)))
+        same = tuple(choice.key for choice in choices)
+        found = [each for each in found if not set(each.key) <= set(same)]
+        return sorted(
+            found,
+            key=lambda change: (
+                sum(map(_cycles, change.choices))
+                - sum(c.cycles for c in choices if change.first <= c.first < change.end)
+            ),
+        )
+
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way to run ``count`` layers from ``first`` on that is worth it, room or not.
 
@@ -148,7 +237,8 @@ class Chooser:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            yield Choice(first, 1, *whole, None)
+            for grain in (COARSE, *GRAINS):
+                yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
                 for tile in self._tiles_of(first, gone, depth):
@@ -158,12 +248,13 @@ class Chooser:
         if len(group) == len(stripes) == count <= self._most:
             names = frozenset[str]().union(*self._names[first : last + 1])
             for sized in self._sized(first, last, group, names & gone):
-                yield Choice(first, count, sized.cycles, sized.dram, sized)
+                for grain in (COARSE, *FINER):
+                    yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
         """The schedules of a choice for ``gone``."""
         names = frozenset[str]().union(*self._names[choice.first : choice.first + choice.count])
-        key = choice.first, choice.count, names & gone, id(choice.how)
+        key = choice.first, choice.count, names & gone, id(choice.how), choice.grain
         if key not in self._built:
             self._built[key] = self._scheduled(choice, gone)
         return self._built[key]
@@ -172,14 +263,14 @@ class Chooser:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                tiling = default_tiling(layer.kernel, limits_of(config), self._depth)
+                tiling = default_tiling(layer.kernel, limits_of(config), self._depth, choice.grain)
                 return StreamedLayer(layer, tiling, {})
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
             case Sized() as sized:
                 stripes = self._stripes[choice.first : choice.first + choice.count]
                 found = [each for each in stripes if each is not None]
-                return scheduled_cascade(found, choice.first, sized, config)
+                return scheduled_cascade(found, choice.first, sized, config, choice.grain)
 
     def _single(
         self, number: int, kept: Sequence[Item], gone: frozenset[str], price: float
@@ -242,6 +333,10 @@ class Chooser:
             streamed = {name: name in stored for name in gone}
             self._sizes[key] = cascade_sizes(group, first, streamed, self._config)
         return self._sizes[key]
+
+
+def _cycles(choice: Choice) -> int:
+    return choice.cycles
 
 
 def _late(layers: Sequence[LoweredLayer], number: int) -> frozenset[str]:

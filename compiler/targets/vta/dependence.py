@@ -5,6 +5,7 @@ writes.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,38 +19,55 @@ from .regions import Touched, touched
 __all__ = ["dependences", "drained", "permuted", "serial"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """What operation ``index`` read, from word ``first`` to word ``last``; bits: one for each word
+    from word 0 on that nobody has written since.
+    """
+
+    index: int
+    first: int
+    last: int
+    bits: int
+
+    @staticmethod
+    def of(index: int, places: NDArray[np.int64]) -> "_Reads":
+        """places: ascending."""
+        first, last = int(places[0]), int(places[-1])
+        flags = np.zeros(last - first + 1, np.uint8)
+        flags[places - first] = 1
+        bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+        return _Reads(index, first, last, bits << first)
+
+
 class _Scratchpad:
     """The last writer of each word, and who has read it since."""
 
     def __init__(self, depth: int) -> None:
         self._writer: NDArray[np.int64] = np.full(depth, -1)
-        self._readers: list[tuple[int, int]] = []
-        """Operation, and the words it read that nobody has written since, one bit each."""
+        self._readers: list[_Reads] = []
 
     def read(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a read; return the operations whose results it reads."""
-        self._readers.append((index, self._bits(places)))
+        self._readers.append(_Reads.of(index, places))
         return _values(self._writer[places])
 
     def write(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
         found = _values(self._writer[places])
-        written = self._bits(places)
+        written = _Reads.of(index, places)
         kept = []
-        for reader, bits in self._readers:
-            if bits & written:
-                found.add(reader)
-                bits &= ~written
-            if bits:
-                kept.append((reader, bits))
+        for reads in self._readers:
+            if reads.first <= written.last and written.first <= reads.last:
+                left = reads.bits & ~written.bits
+                if left != reads.bits:
+                    found.add(reads.index)
+                    reads = _Reads(reads.index, reads.first, reads.last, left)
+            if reads.bits:
+                kept.append(reads)
         self._readers = kept
         self._writer[places] = index
         return found
-
-    def _bits(self, places: NDArray[np.int64]) -> int:
-        flags = np.zeros(len(self._writer), np.uint8)
-        flags[places] = 1
-        return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 class _Dram:

@@ -26,6 +26,7 @@ from .place import Grant
 from .plan import Plan
 from .record import Frame, Part
 from .rows import Piece, RowBuffer
+from .schedules import Schedules
 from .stream import StreamedLayer
 from .unit_operation import UnitOperation, sums_in_acc
 from .windows import Slots
@@ -37,11 +38,18 @@ class Builder:
     """Makes the operations of one layer after the other."""
 
     def __init__(
-        self, config: HardwareConfig, plan: Plan, dram: DramMap, places: Mapping[str, int]
+        self,
+        config: HardwareConfig,
+        plan: Plan,
+        dram: DramMap,
+        places: Mapping[str, int],
+        schedules: Schedules,
     ) -> None:
         """``places``: DRAM address of every activation that stays in DRAM, by name."""
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
-        self.schedules = tuple(layer.schedule() for layer in plan.layers)
+        self.scheduled = tuple(
+            schedules.of(each.layer.function, each.tiling) for each in plan.layers
+        )
         self.operations: list[UnitOperation] = []
         self.in_order: list[range] = []
         """Groups of operations whose LOAD and GEMM instructions keep their order."""
@@ -167,7 +175,7 @@ class Builder:
 
     def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> LayerRun:
         """A layer about to run; constants of which it needs all the time all are loaded."""
-        kernel = planned.kernel(self.schedules[number])
+        kernel = planned.kernel(self.scheduled[number])
         bases = {
             x.name: self.plan.places[x.name]
             for x in (*layer.inputs, layer.output)

@@ -113,7 +113,7 @@ class _Schedule:
                 self._after[other].append(index)
         self._free = dict.fromkeys(Unit, first_fetch(config))
         self._dram = DramWork(config)
-        self._act_banks = ActBanks()
+        self._act_banks = ActBanks(program)
         self._acc = AccBanks(tiles, before, banks)
         self._ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
         for index, count in enumerate(self._missing):
@@ -142,7 +142,7 @@ class _Schedule:
             start = max(free, self._earliest[index], bank_free)
             if best is not None and start > best[0]:
                 continue
-            start = max(start, self._act_banks.free_at(instruction))
+            start = max(start, self._act_banks.free_at(index))
             candidate = start, self._ranks[index]
             if best is None or candidate < best:
                 best = candidate
@@ -155,7 +155,7 @@ class _Schedule:
         self._ready[instruction.unit].remove(index)
         self.starts[index] = start
         self._free[instruction.unit] = start + cost.occupied + late
-        self._act_banks.hold(instruction, end)
+        self._act_banks.hold(index, end)
         self.banks[index], old = self._acc.take(index, instruction.unit, end)
         self.before[index] |= old
         for later in self._after[index]:

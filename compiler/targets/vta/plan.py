@@ -16,6 +16,8 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item, NoRoomError, activation_items, place
+from .roof import roof_of
+from .schedules import Schedules
 from .stream import StreamedLayer, Tile
 
 __all__ = ["Ends", "Plan", "Planner", "plan_layers"]
@@ -56,6 +58,11 @@ class Plan:
     choices: tuple[Choice, ...]
     gone: frozenset[str]
     waits: Mapping[int, int]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells plans of the same layers apart."""
+        return self.gone, tuple(choice.key for choice in self.choices)
 
     @property
     def wait_cycles(self) -> int:
@@ -120,6 +127,8 @@ class Planner:
         """``look``: as of ``compile_partition``."""
         self.items, self.look = activation_items(layers, ends.sources), look
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
+        self.schedules = Schedules()
+        self.roof = roof_of(layers, ends.sources, ends.results, config)
         sizes: SizeCache = {}
         self.choosers = {
             edges: Chooser(

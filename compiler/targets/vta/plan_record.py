@@ -22,6 +22,7 @@ from .choose import Choice
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
 from .plan import Ends, Plan, Planner
+from .schedules import COARSE
 from .stream import Tile
 from .strips import Sized
 
@@ -61,6 +62,10 @@ def _entry(choice: Choice) -> dict[str, object]:
             entry |= {"tile": dict(tile.sizes), "outer": list(tile.outer), "depth": tile.depth}
         case None:
             pass
+    if choice.grain != COARSE:
+        entry["parts"] = choice.grain.parts
+        if choice.grain.by_rows:
+            entry["by_rows"] = True
     return entry
 
 

@@ -120,31 +120,35 @@ class DramWork:
 
 
 class ActBanks:
-    """Until when each unit holds each bank of ACT."""
+    """Until when each unit holds each bank of ACT, for reading and for writing."""
 
-    def __init__(self) -> None:
-        self._until: dict[tuple[str, int], dict[Unit, int]] = {}
+    def __init__(self, program: Sequence[Instruction]) -> None:
+        self._units = [instruction.unit for instruction in program]
+        self._banks = [_banks_of(instruction) for instruction in program]
+        self._until: dict[tuple[str, int], dict[Unit, int]] = {
+            bank: {} for banks in self._banks for bank in banks
+        }
+        self._until |= {("act_write_banks", bank): {} for kind, bank in self._until}
 
-    def free_at(self, instruction: Instruction) -> int:
-        """The first cycle in which no other unit holds a bank of ``instruction``.
+    def free_at(self, index: int) -> int:
+        """The first cycle in which no other unit holds a bank of instruction ``index``.
 
         Nor, if it is a VECTOR, an earlier one writes a bank that it reads.
         """
-        own = instruction.unit
+        own = self._units[index]
         found = 0
-        for kind, bank in _banks_of(instruction):
-            for unit, until in self._until.get((kind, bank), {}).items():
-                if unit is not own and until > found:
+        for key in self._banks[index]:
+            for unit, until in self._until[key].items():
+                if until > found and unit is not own:
                     found = until
-            if own is Unit.VECTOR and kind == "act_read_banks":
-                until = self._until.get(("act_write_banks", bank), {}).get(own, 0)
-                found = max(found, until)
+            if own is Unit.VECTOR and key[0] == "act_read_banks":
+                found = max(found, self._until["act_write_banks", key[1]].get(own, 0))
         return found
 
-    def hold(self, instruction: Instruction, until: int) -> None:
-        """Let ``instruction`` hold its banks."""
-        for bank in _banks_of(instruction):
-            self._until.setdefault(bank, {})[instruction.unit] = until
+    def hold(self, index: int, until: int) -> None:
+        """Let instruction ``index`` hold its banks."""
+        for bank in self._banks[index]:
+            self._until[bank][self._units[index]] = until
 
 
 def _banks_of(instruction: Instruction) -> list[tuple[str, int]]:

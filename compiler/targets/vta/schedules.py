@@ -18,8 +18,19 @@ from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
 from .nest import Kernel
+from .read_nests import read_nests
 
-__all__ = ["AXES", "Limits", "Tiling", "default_tiling", "tiled"]
+__all__ = [
+    "AXES",
+    "COARSE",
+    "Grain",
+    "Limits",
+    "Scheduled",
+    "Schedules",
+    "Tiling",
+    "default_tiling",
+    "tiled",
+]
 
 AXES = ("c", "y", "x")
 TILES = 4
@@ -40,6 +51,22 @@ WHOLE = {
 """Constants that are all there from the beginning, unless each tile has its part."""
 
 LANES = ("l", "i")
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How fine instructions are.  A unit holds banks while it works on one, so finer ones let
+    others go on; but each costs its latency.
+
+    parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
+    which suits windows of rows; else all rows of some channels.
+    """
+
+    parts: int = 1
+    by_rows: bool = False
+
+
+COARSE = Grain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +94,31 @@ class Tiling:
     parted: tuple[str, ...] = ()
 
 
-def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A layer in tiles, and the nests of that."""
+
+    schedule: Schedule
+    kernel: Kernel
+
+
+class Schedules:
+    """Layers in tiles; remembers those that were made, because plans share most of theirs."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[Function, Scheduled]] = {}
+
+    def of(self, function: Function, tiling: Tiling) -> Scheduled:
+        """``function`` in the tiles of ``tiling``."""
+        sizes = tuple(sorted(tiling.sizes.items()))
+        key = id(function), sizes, tiling.outer, tiling.depth, tiling.parted
+        if key not in self._made:
+            schedule = tiled(function, tiling)
+            self._made[key] = function, Scheduled(schedule, read_nests(schedule.function))
+        return self._made[key][1]
+
+
+def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain = COARSE) -> Tiling:
     """The plain one: tiles that fit, sums and weights of one tile only.
 
     Raises DoesNotFitError when not even the smallest tile fits.
@@ -86,7 +137,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1) -> Tiling:
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
     blocks = _divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
-    return Tiling(_tile(extents, reduced, limits, blocks, has_sums=has_sums), AXES, depth)
+    sizes = _tile(extents, reduced, limits, blocks, grain, has_sums=has_sums)
+    return Tiling(sizes, ("y", "x", "c") if grain.by_rows else AXES, depth)
 
 
 def tiled(function: Function, tiling: Tiling) -> Schedule:
@@ -139,21 +191,26 @@ def _tile(
     reduced: int,
     limits: Limits,
     blocks: Sequence[int],
+    grain: Grain,
     *,
     has_sums: bool,
 ) -> dict[str, int]:
-    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows.
+    """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
+    by rows the one of most channels.
 
     blocks: extents of c to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
-    wanted = min(limits.acc_words, max(1, total // TILES)) if has_sums else max(1, total // TILES)
+    wanted = max(1, total // (TILES * grain.parts))
+    if has_sums:
+        wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
-        key = (words <= wanted, words if words <= wanted else -words, x, y)
+        size = words if words <= wanted else -words
+        key = (words <= wanted, *((c, size, x) if grain.by_rows else (size, x, y)))
         if best_key is None or key > best_key:
             best, best_key = {"c": c, "y": y, "x": x}, key
     assert best is not None, "a tile of one word fits"

@@ -9,15 +9,13 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
-from ...schedule.steps.schedule import Schedule
 from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
-from .read_nests import read_nests
-from .schedules import AXES, Tiling, tiled
+from .schedules import AXES, Scheduled, Tiling
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
@@ -56,14 +54,9 @@ class StreamedLayer:
     tiling: Tiling
     windows: Mapping[str, Window]
 
-    def schedule(self) -> Schedule:
-        """The schedule with its tiles."""
-        return tiled(self.layer.function, self.tiling)
-
-    def kernel(self, schedule: Schedule) -> Kernel:
+    def kernel(self, scheduled: Scheduled) -> Kernel:
         """The nests of its schedule, on the buffers that hold what one tile touches."""
-        kernel = read_nests(schedule.function)
-        windows = dict(self.windows)
+        kernel, windows = scheduled.kernel, dict(self.windows)
         output = kernel.nests[-1].name
         if output in windows:
             windows[ADDEND] = windows[output]

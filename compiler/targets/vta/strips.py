@@ -16,7 +16,7 @@ from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .rows import Reader, RowRing
-from .schedules import Tiling
+from .schedules import Grain, Tiling
 from .stream import StreamedLayer
 from .windows import SLOTS
 
@@ -250,7 +250,7 @@ def _cycles(
 
 
 def scheduled_cascade(
-    stripes: Sequence[Stripes], first: int, chosen: Sized, config: HardwareConfig
+    stripes: Sequence[Stripes], first: int, chosen: Sized, config: HardwareConfig, grain: Grain
 ) -> Cascade:
     """The cascade of one of ``cascade_sizes``."""
     planned = []
@@ -264,7 +264,7 @@ def scheduled_cascade(
         if not chosen.rings[output.name].kept:
             ring = chosen.rings[output.name]
             windows[output.name] = ring.window(output.halo[0], rows, "y.outer")
-        tiling = Tiling(_tile(each, rows, chosen.rings, config), ("y", "x", "c"), SLOTS)
+        tiling = Tiling(_tile(each, rows, chosen.rings, config, grain), ("y", "x", "c"), SLOTS)
         planned.append(StreamedLayer(each.layer, tiling, windows))
     strips = tuple(
         each.output.height // rows for each, rows in zip(stripes, chosen.rows, strict=True)
@@ -273,7 +273,7 @@ def scheduled_cascade(
 
 
 def _tile(
-    each: Stripes, rows: int, rings: Mapping[str, RowRing], config: HardwareConfig
+    each: Stripes, rows: int, rings: Mapping[str, RowRing], config: HardwareConfig, grain: Grain
 ) -> dict[str, int]:
     """The widest tile of a strip, then of the most channel blocks, whose sums fit in ACC."""
     kernel, extents = each.layer.kernel, each.layer.kernel.extents
@@ -288,6 +288,7 @@ def _tile(
     blocks = 1 if kernel.is_far or _uneven(each, rings) else max(1, most // (rows * x))
     if each.part:
         blocks = min(blocks, config.depth(each.part[0]) // 2 // each.part[1])
+    blocks = max(1, min(blocks, extents["c"]) // grain.parts)
     c = max(d for d in range(1, blocks + 1) if extents["c"] % d == 0)
     return {"c": c, "y": rows, "x": x}
 

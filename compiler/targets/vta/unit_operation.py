@@ -3,13 +3,12 @@
 from dataclasses import dataclass, replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import with_bank_masks
 from dovetail.isa.instructions import Gemm, Instruction, Vector
 from dovetail.isa.memories import Memory
 
 from .record import Frame, Part
 
-__all__ = ["UnitOperation", "sums_in_acc", "with_acc_bank"]
+__all__ = ["UnitOperation", "moved_to_bank", "sums_in_acc"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +35,29 @@ def sums_in_acc(instruction: Instruction) -> bool:
             return isinstance(instruction, Gemm)
 
 
-def with_acc_bank(operation: UnitOperation, bank: int, config: HardwareConfig) -> Instruction:
-    """The instruction with its sums in bank ``bank`` of ACC, and its bank masks."""
-    first = bank * config.bank_words(Memory.ACC)
-    instruction = operation.instruction
+def moved_to_bank(
+    instruction: Instruction, bank: int, tile: int | None, config: HardwareConfig
+) -> Instruction:
+    """An instruction with its bank masks, as in bank 0 of ACC, with its sums in bank ``bank``.
+
+    tile: None for one that has no sums.
+    """
+    if tile is None or not bank:
+        return instruction
+    first, banks = bank * config.bank_words(Memory.ACC), 1 << bank
     match instruction:
-        case _ if operation.tile is None:
-            pass
         case Gemm(acc_address=address):
-            instruction = replace(instruction, acc_address=address + first)
+            return replace(instruction, acc_address=address + first, acc_banks=banks)
         case Vector(source_address=source, destination_address=destination):
             if instruction.source is Memory.ACC:
-                instruction = replace(instruction, source_address=source + first)
+                source += first
             if instruction.destination is Memory.ACC:
-                instruction = replace(instruction, destination_address=destination + first)
-    return with_bank_masks(instruction, config)
+                destination += first
+            return replace(
+                instruction,
+                source_address=source,
+                destination_address=destination,
+                acc_banks=banks,
+            )
+        case other:
+            return other

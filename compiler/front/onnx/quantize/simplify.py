@@ -15,6 +15,7 @@ from .dense import LowerDense, MergeTransposes, NormalizeDense
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
+from .groups import FlattenGroups, LastSoftmax, MergeReshapes, RowsToImages
 from .model import FloatModel
 
 __all__ = ["simplify"]
@@ -168,6 +169,10 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
         FindHardSigmoid(),
         DropIdentities(),
         ShortcutToConv(shapes),
+        FlattenGroups(shapes),
+        RowsToImages(shapes),
+        MergeReshapes(shapes),
+        LastSoftmax(shapes),
         NormalizeDense(shapes),
         FoldAffine(shapes, rest=False),
         LowerDense(shapes),

@@ -139,11 +139,29 @@ def recognise_pad(state: State, node: Node) -> Value:
             f"pads {[*before, *after]}; required borders of height and width only"
         )
     if operator.mode is not PadMode.CONSTANT:
-        raise UnrecognisedError(f"mode {operator.mode.value!r}; required 'constant'")
+        return _repeated(state, node, operator, value, tensor)
     border = _border(state, node.inputs[1], value, tensor)
     pad = Pad((before[2], before[3], after[2], after[3]), border)
     name = to_nhwc(state.builder, tensor, node.origin)
     name = state.builder.node(pad, (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _repeated(
+    state: State, node: Node, operator: PadTensor, value: Value, tensor: Integer
+) -> Value:
+    """A border of rows and columns of the image itself."""
+    name = to_nhwc(state.builder, tensor, node.origin)
+    for axis in (1, 2):
+        size = state.builder.types[name].shape[axis]
+        pad = PadTensor(
+            operator.before[axis + 1 : axis + 2], operator.after[axis + 1 : axis + 2], operator.mode
+        )
+        (places,) = pad.evaluate([np.arange(size), np.array(0)])
+        if len(places) != size:
+            constant = state.builder.constant(f"{node.output}/places", places.astype(np.int64))
+            inputs = (name, constant)
+            name = state.builder.node(Gather(axis), inputs, node.output, node.origin)
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 

@@ -8,7 +8,8 @@ What reads a tensor that lies so gets a copy, its channels side by side from a b
     f(Concatenate(x, y))  ->  f(Gather(Concatenate(x, y)))
 
 A dense convolution needs no copy of a whole with gaps, nor do layers that keep channels where they
-are, if their results are not parts themselves.  Each node is visited once, so the pass ends.
+are, if their results are not parts themselves; nor does the host, which takes the channels of
+outputs from wherever they lie.  Each node is visited once, so the pass ends.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,8 @@ from ....graph.operators.integer.values import Lookup, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Slice
 from ....graph.passes.eliminate_dead import EliminateDead
-from .own_parts import HOST, is_channel_concatenation, is_channel_slice
+from ..capabilities import ON_HOST, is_alias
+from .own_parts import is_channel_concatenation, is_channel_slice
 from .split_groups import is_depthwise
 
 __all__ = ["AlignChannels"]
@@ -88,6 +90,8 @@ class _Aligning:
             for name in node.inputs if joins or isinstance(node.operator, Assemble) else ():
                 self.wholes[name] = node.output, first
                 first += graph.types[name].shape[3] if joins else 0
+        for name in graph.inputs:
+            self.layouts[name] = self.side_by_side(name)
         inner = {whole for whole, _ in self.wholes.values()}
         starts: dict[str, set[int]] = {}
         for name in self.wholes.keys() - inner:
@@ -139,7 +143,11 @@ class _Aligning:
         before = self.layouts.get(node.inputs[0]) if node.inputs else None
         if before is not None and self.keeps(node) and not before.is_dense(self.block):
             return replace(before, root=name, base=name)
-        return _Layout(name, tuple(range(count)), name)
+        return self.side_by_side(name)
+
+    def side_by_side(self, name: str) -> _Layout:
+        """The layout of a tensor without gaps that is part of no other."""
+        return _Layout(name, tuple(range((1, *self.graph.types[name].shape)[-1])), name)
 
     def sliced(self, node: Node) -> _Layout:
         """Where the channels of a slice lie."""
@@ -161,9 +169,9 @@ class _Aligning:
         return isinstance(operator, (*KEEPERS, Requantize))
 
     def is_free(self, node: Node) -> bool:
-        """Whether the result of a layer that ``node`` begins is nobody's part, and no output."""
+        """Whether the result of a layer that ``node`` begins is nobody's part."""
         name = node.output
-        while name not in self.wholes and name not in self.graph.outputs:
+        while name not in self.wholes:
             readers = self.graph.consumers(name)
             if len(readers) != 1 or not isinstance(readers[0].operator, Requantize | Lookup):
                 return True
@@ -173,7 +181,7 @@ class _Aligning:
     def readable(self, name: str, node: Node) -> str:
         """``name``, or the copy of it that ``node`` can read."""
         layout, operator = self.layouts.get(name), node.operator
-        if layout is None or isinstance(operator, Requantize):
+        if layout is None or isinstance(operator, Requantize) or self.is_on_host(node):
             return name
         if layout.root == name and not layout.is_dense(self.block):
             if isinstance(operator, Gather) or (
@@ -182,10 +190,11 @@ class _Aligning:
                 return name
             if self.keeps(node) and self.is_free(node):
                 return name
-        direct = layout.base == name or not isinstance(operator, HOST)
-        if direct and layout.is_dense(self.block):
-            return name
-        return self.copy(name, node.origin)
+        return name if layout.is_dense(self.block) else self.copy(name, node.origin)
+
+    def is_on_host(self, node: Node) -> bool:
+        """Whether the host reads what ``node`` reads: it takes channels from wherever they lie."""
+        return isinstance(node.operator, ON_HOST) and not is_alias(self.graph, node)
 
     def copy(self, name: str, origin: str) -> str:
         """The channels of ``name``, side by side, as a tensor of their own."""
@@ -203,14 +212,7 @@ class _Aligning:
         return self.copies[name]
 
     def build(self) -> Graph:
-        """The graph; outputs keep their names."""
-        outputs = []
-        for name in self.graph.outputs:
-            layout = self.layouts.get(name)
-            lies = layout is None or (layout.is_dense(self.block) and layout.base == name)
-            outputs.append(name if lies else self.copy(name, name))
+        """The graph."""
         if not self.copies:
             return self.graph
-        if tuple(outputs) != self.graph.outputs:
-            self.builder.export(outputs, self.graph.outputs)
         return EliminateDead().run(self.builder.build(self.graph.outputs))

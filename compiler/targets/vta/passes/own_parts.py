@@ -15,11 +15,10 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
-from ....graph.operators.integer.conversions import Dequantize, Shift128
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.operators.movement import Concatenate, Slice
 from ....graph.types import TensorType
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
@@ -27,9 +26,6 @@ __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
 MADE = (Requantize, Add, Multiply, *POOLS, Lookup, Assemble, Gather)
 """Operators whose results layers of the accelerator make."""
-
-HOST = (Dequantize, Shift128, Softmax, Reshape, Transpose)
-"""Operators that may read results of layers on the host."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 

@@ -27,7 +27,6 @@ class _Drawing:
         self.values = np.random.default_rng(seed)
         self.builder = GraphBuilder()
         self.images: list[str] = []
-        self.ends: list[str] = []
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.builder.types[name].shape
@@ -101,23 +100,14 @@ class _Drawing:
         return self.emit(AveragePool2d((height, width), (1, 1), 2, 1, 0.7 / height / width), x)
 
     def join(self, x: str) -> str:
-        """Where parts do not fill blocks, it is an output that no layer reads."""
         alike = [y for y in self.images if self.shape(y)[1:3] == self.shape(x)[1:3]]
         parts = [x, *(self.random.choice(alike) for _ in range(self.random.randint(1, 2)))]
-        joined = self.emit(Concatenate(3), *parts)
-        if any(self.shape(part)[3] % self.block for part in parts[:-1]):
-            self.ends.append(joined)
-            return self.lookup(x)
-        return joined
+        return self.emit(Concatenate(3), *parts)
 
     def part(self, x: str) -> str:
-        """Whole blocks of channels of what has them all after each other."""
-        node = next((node for node in self.builder.nodes if node.output == x), None)
         _, height, width, channels = self.shape(x)
-        if channels <= self.block or node is None or not isinstance(node.operator, Requantize):
-            return self.conv(x)
-        start = (0, 0, 0, self.random.randrange(0, channels, self.block))
-        size = min(self.random.randint(1, self.block), channels - start[3])
+        start = (0, 0, 0, self.random.randrange(channels))
+        size = self.random.randint(1, channels - start[3])
         return self.emit(Slice(start, (1, 1, 1, 1), (1, height, width, size)), x)
 
     def lookup(self, x: str) -> str:
@@ -161,8 +151,7 @@ def random_integer_graph(seed: int, block: int, layers: int = 8) -> Graph:
         drawing.layer()
     read = {name for node in drawing.builder.nodes for name in node.inputs}
     made = [name for name in dict.fromkeys(drawing.images) if name not in given]
-    ends = drawing.ends
-    ends += [name for name in made if name not in read or drawing.random.random() < 0.25]
+    ends = [name for name in made if name not in read or drawing.random.random() < 0.25]
     ends += [name for name in ends if drawing.random.random() < 0.2]
     return drawing.builder.build(tuple(dict.fromkeys(map(drawing.output, ends))))
 

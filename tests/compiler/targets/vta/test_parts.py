@@ -9,7 +9,7 @@ from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
-from dovetail.compiler.graph.operators.integer.values import Add
+from dovetail.compiler.graph.operators.integer.values import Add, Softmax
 from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
 from dovetail.compiler.graph.operators.movement import Slice, Transpose
 from dovetail.compiler.graph.types import TensorType
@@ -77,8 +77,8 @@ def drawn(*shape: int) -> tuple[GraphBuilder, str]:
 
 def test_one_input_may_come_in_two_forms() -> None:
     builder, q = drawn(1, 3, 3, 3)
-    turned = builder.node(Transpose((0, 2, 1, 3)), (q,), "turned", "turned")
-    sums = builder.node(Add(0.75, 0.5, 3, -4, 1, -128, 127), (q, turned), "y", "y")
+    finer = builder.node(Quantize(0.25, -1), ("x",), "finer", "finer")
+    sums = builder.node(Add(0.75, 0.5, 3, -4, 1, -128, 127), (q, finer), "y", "y")
     graph = builder.build((sums,))
     part = compiled(graph, "tiny")
     assert [each.name for each in part.inputs] == ["x"]
@@ -143,11 +143,10 @@ def test_an_output_of_the_host_alone_is_refused() -> None:
 
 def test_a_host_operator_between_layers_is_refused() -> None:
     builder, q = drawn(1, 3, 3, 4)
-    turned = builder.node(
-        Transpose((0, 2, 1, 3)), (builder.node(POOL, (q,), "y", "y"),), "turned", "turned"
-    )
-    graph = builder.build((turned, builder.node(POOL, (turned,), "z", "z")))
-    with pytest.raises(UnsupportedOperatorError, match="node 'turned': Transpose between layers"):
+    y = builder.node(POOL, (q,), "y", "y")
+    soft = builder.node(Softmax(0.1, 0, 1 / 256, -128), (y,), "soft", "soft")
+    graph = builder.build((soft, builder.node(POOL, (soft,), "z", "z")))
+    with pytest.raises(UnsupportedOperatorError, match="node 'soft': Softmax between layers"):
         compiled(graph, "tiny")
 
 

@@ -137,6 +137,42 @@ def test_transposes_that_undo_each_other_vanish() -> None:
     check(nodes, IMAGE, WEIGHTS | constants, ["Conv", "Conv"])
 
 
+def test_groups_of_channels_become_channels_of_images() -> None:
+    """Split attention: two groups, weighed by numbers for each channel, and added."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "apart"], ["g"]),
+        helper.make_node("GlobalAveragePool", ["x"], ["p"]),
+        helper.make_node("Reshape", ["p", "beside"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["s"], axis=1),
+        helper.make_node("Mul", ["g", "s"], ["m"]),
+        helper.make_node("ReduceSum", ["m", "one"], ["y"], keepdims=0),
+    ]
+    constants = {
+        "apart": np.array([1, 2, 4, 6, 6]),
+        "beside": np.array([1, 2, 4, 1, 1]),
+        "one": np.array([1]),
+    }
+    kinds = ["GlobalAveragePool", "Reshape", "Transpose", "Softmax", "Transpose", "Reshape"]
+    check(nodes, random((1, 8, 6, 6)), constants, [*kinds, "Mul", "Conv"])
+
+
+def test_a_convolution_of_rows_becomes_one_of_images() -> None:
+    conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 2], strides=[2], group=2)
+    constants = {"w": random((6, 2, 3), 1), "b": random((6,), 2)}
+    check([conv], random((1, 4, 9)), constants, ["Reshape", "Conv", "Reshape"])
+
+
+def test_stacked_images_are_joined() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Unsqueeze", ["x", "one"], ["a"]),
+        helper.make_node("Unsqueeze", ["r", "one"], ["b"]),
+        helper.make_node("Concat", ["a", "b"], ["c"], axis=1),
+        helper.make_node("ReduceSum", ["c", "one"], ["y"], keepdims=0),
+    ]
+    check(nodes, IMAGE, {"one": np.array([1])}, ["Relu", "Concat", "Conv"])
+
+
 def test_preparation_of_the_image_becomes_depthwise() -> None:
     nodes = [
         helper.make_node("Sub", ["x", "mean"], ["m"]),

@@ -1,0 +1,195 @@
+"""A plan's program, and the cycles that it takes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+
+from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.program import program_to_bytes
+from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.result import TimelineEntry
+
+from ...options import Overlap
+from .blockwise import GROUP
+from .constants import DramMap
+from .dependence import dependences, drained, permuted, serial
+from .layers.activation import Activation
+from .operations import Builder
+from .order import Ordered, order
+from .plan import Plan, Planner
+from .postpone import postponed
+from .size import require_size
+from .timing import Timing, expected_cycles
+from .tokens import insert_tokens
+from .unit_operation import UnitOperation, moved_to_bank
+
+__all__ = ["Draft", "make_draft", "whole_cycles", "with_loads_postponed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan, its operations, and their program.
+
+    addresses: in DRAM, of every activation there.  places: the operations in the program's order.
+    before: what each instruction of the program depends on.  plain, program: without and with
+    tokens.  code: of the latter.  expected: first and last cycle of its instructions.
+    """
+
+    plan: Plan
+    addresses: Mapping[str, int]
+    builder: Builder
+    places: tuple[int, ...]
+    before: tuple[frozenset[int], ...]
+    plain: tuple[Instruction, ...]
+    program: tuple[Instruction, ...]
+    program_address: int
+    code: bytes
+    expected: tuple[tuple[int, int], ...]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles that the program is expected to take."""
+        return whole_cycles(self.expected)
+
+    @property
+    def shares(self) -> list[int]:
+        """Cycles of each layer; they add up to ``cycles``."""
+        operations = self.builder.operations
+        parts = zip(self.program, self.places, self.expected, strict=True)
+        timeline = tuple(
+            TimelineEntry(
+                index, each.unit.name, operations[place].layer, start, start, end, None, None, 0
+            )
+            for index, (each, place, (start, end)) in enumerate(parts)
+        )
+        return share_cycles(timeline, len(self.plan.layers), self.cycles)
+
+
+def whole_cycles(expected: Iterable[tuple[int, int]]) -> int:
+    """Cycles of a run: after the last end it takes one to find the machine empty."""
+    return max((end for _, end in expected), default=-2) + 2
+
+
+def make_draft(
+    planner: Planner,
+    plan: Plan,
+    activations: Mapping[str, Activation],
+    overlap: Overlap,
+    timing: Timing,
+) -> Draft:
+    config, ends = planner.config, planner.ends
+    require_size(plan.layers, config)
+    dram = DramMap(config)
+    given = [x.name for x in ends.sources]
+    addresses = {
+        name: _reserve(dram, activations[name], config)
+        for name in dict.fromkeys((*given, *sorted(ends.results), *sorted(plan.streamed)))
+    }
+    builder = Builder(config, plan, dram, addresses, planner.schedules)
+    _add_layers(builder, planner, activations)
+    operations = builder.operations
+    masked = [with_bank_masks(operation.instruction, config) for operation in operations]
+    ordered = _ordered(operations, masked, builder.in_order, config, overlap)
+    places = tuple(ordered.places)
+    plain = tuple(
+        moved_to_bank(masked[i], ordered.banks[i], operations[i].tile, config) for i in places
+    )
+    before = tuple(permuted(ordered.before, places))
+    program = tuple(insert_tokens(plain, config, before))
+    address = dram.reserve(len(program) * INSTRUCTION_BYTES)
+    code = program_to_bytes(program)
+    expected = expected_cycles(timing, code, config, address)
+    return Draft(plan, addresses, builder, places, before, plain, program, address, code, expected)
+
+
+def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Activation]) -> None:
+    """Append the operations of all layers, what is loaded before and stored after each included."""
+    plan, layers, ends = builder.plan, planner.layers, planner.ends
+    begins = {item.activation.name: item.first + 1 for item in planner.items}
+    loaded = [x for x in ends.sources if x.name in begins.keys() - plan.streamed]
+    makers = {layer.output.name: number for number, layer in enumerate(layers)}
+    stored = sorted(makers.keys() & ends.results - plan.streamed, key=makers.__getitem__)
+    number = 0
+    while number < len(layers):
+        planner.look(f"operations, layer {layers[number].name!r}")
+        cascade = plan.cascades.get(number)
+        count = len(cascade.layers) if cascade else GROUP if number in plan.blockwise else 1
+        members = range(number, number + count)
+        for source in loaded:
+            if begins[source.name] in members:
+                builder.load_input(source, begins[source.name])
+        if cascade:
+            builder.add_cascade(cascade, layers)
+        elif number in plan.blockwise:
+            builder.add_blockwise(plan.blockwise[number], layers)
+        else:
+            builder.add_layer(number, layers[number])
+        for name in stored:
+            if makers[name] in members:
+                builder.store_output(activations[name], makers[name])
+        number += count
+
+
+def with_loads_postponed(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs behind others that are more urgent, if it is faster so."""
+    order = postponed(draft.program, draft.before, draft.expected)
+    if order == list(range(len(order))):
+        return draft
+    plain = tuple(draft.plain[index] for index in order)
+    before = tuple(permuted(draft.before, order))
+    program = tuple(insert_tokens(plain, config, before))
+    code = program_to_bytes(program)
+    other = replace(
+        draft,
+        places=tuple(draft.places[index] for index in order),
+        before=before,
+        plain=plain,
+        program=program,
+        code=code,
+        expected=expected_cycles(timing, code, config, draft.program_address),
+    )
+    return min(draft, other, key=_cycles)
+
+
+def _ordered(
+    operations: Sequence[UnitOperation],
+    program: Sequence[Instruction],
+    in_order: Iterable[range],
+    config: HardwareConfig,
+    overlap: Overlap,
+) -> Ordered:
+    """The order of the program, with what ``overlap`` does not allow as further dependences.
+
+    program: the operations with their bank masks.  in_order: operations; the LOADs and GEMMs of
+    each range keep their order.
+    """
+    tiles = [operation.tile for operation in operations]
+    before = dependences(program, config, tiles)
+    for group, unit in product(in_order, (Unit.LOAD, Unit.GEMM)):
+        kept = [index for index in group if program[index].unit is unit]
+        for earlier, later in pairwise(kept):
+            before[later] |= {earlier}
+    match overlap:
+        case Overlap.NOTHING:
+            places = list(range(len(program)))
+            return Ordered(places, [0] * len(program), serial(before))
+        case Overlap.UNITS | Overlap.TILES:
+            units = [instruction.unit for instruction in program]
+            before = drained(before, units, [operation.layer for operation in operations])
+    return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
+
+
+def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> int:
+    """Address of room for an activation; an image has some bytes to spare on both sides."""
+    if activation.image is None:
+        pixels = activation.blocks * activation.height * activation.width
+        return dram.reserve(pixels * config.word_bytes(Memory.ACT))
+    image, margin = activation.image, activation.image.margin(activation.lanes)
+    return dram.reserve(2 * margin + image.rows * image.pitch) + margin
+
+
+def _cycles(draft: Draft) -> int:
+    return draft.cycles

@@ -1,0 +1,103 @@
+"""The fastest of the programs that some plans make."""
+
+from collections.abc import Mapping, Sequence
+
+from ...options import Overlap
+from .choose import Change, Choice
+from .draft import Draft, make_draft, with_loads_postponed
+from .layers.activation import Activation
+from .place import NoRoomError
+from .plan import Plan, Planner
+from .refine import Trial, refine
+from .timing import Timing
+
+__all__ = ["fastest"]
+
+BUSY = 0.5
+"""Part of the time that DRAM has to work for plans that move less to be tried."""
+
+PRICE = 0.25
+"""What a cycle of DRAM counts as in those."""
+
+FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
+"""Operations above which no plans that move less are made, and above which only one plan is: to
+order one takes long.
+"""
+
+MOST_ROUNDS, ROUND_OPERATIONS = 40, 20_000
+"""Programs made to find a faster plan, at most, and operations of all of them."""
+
+OPERATIONS_A_ROUND = 8
+"""Short programs have little to gain: there are no more rounds than they have so many operations.
+"""
+
+NEAR = 1.06
+"""Cycles over those of the roof that are near enough for a long program."""
+
+
+def fastest(
+    planner: Planner, activations: Mapping[str, Activation], overlap: Overlap, timing: Timing
+) -> Draft:
+    """The program of the plan that makes the fastest one, out of some.
+
+    The first ones differ in what the planner counts: perhaps the waits between layers, and, where
+    DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.
+    """
+    best = make_draft(planner, planner.best(), activations, overlap, timing)
+    if overlap is not Overlap.LAYERS:
+        return best
+    count = len(best.builder.operations)
+    plans: list[Plan] = []
+    if count <= MANY_OPERATIONS:
+        plans.append(planner.best(edges=True))
+    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
+        plans += [planner.best(PRICE), planner.best(PRICE, edges=True)]
+    seen = {best.plan.key}
+    for plan in plans:
+        if plan.key not in seen:
+            seen.add(plan.key)
+            other = make_draft(planner, plan, activations, overlap, timing)
+            best = min(best, other, key=_cycles)
+    best = _refined(best, planner, activations, timing)
+    return with_loads_postponed(best, planner.config, timing)
+
+
+def _refined(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program, in which some layers run in another way."""
+    count, roof = max(1, len(best.program)), planner.roof.cycles
+    most = min(MOST_ROUNDS, ROUND_OPERATIONS // count, count // OPERATIONS_A_ROUND)
+    if count > FEW_OPERATIONS and best.cycles <= NEAR * roof:
+        return best
+    drafts, gone = {best.plan.key: best}, best.plan.gone
+
+    def attempt(choices: Sequence[Choice]) -> Trial | None:
+        try:
+            plan = planner.built(choices, gone)
+        except NoRoomError:
+            return None
+        if plan.key not in drafts:
+            drafts[plan.key] = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+        return _trial(drafts[plan.key])
+
+    def ways(choices: Sequence[Choice], number: int) -> Sequence[Change]:
+        return planner.chooser.changes(choices, number, gone)
+
+    start = _trial(best)
+    for choices in planner.chooser.grained(best.plan.choices, gone):
+        if len(drafts) > most:
+            break
+        other = attempt(choices)
+        if other and other.cycles < start.cycles:
+            start = other
+    found = refine(start, attempt, ways, most - len(drafts))
+    return drafts[gone, tuple(choice.key for choice in found.choices)]
+
+
+def _trial(draft: Draft) -> Trial:
+    return Trial(draft.plan.choices, draft.cycles, draft.shares)
+
+
+def _cycles(draft: Draft) -> int:
+    return draft.cycles

@@ -1,0 +1,1 @@
+"""Who made a module, and running it with limits."""
