@@ -110,6 +110,12 @@ NETS: dict[str, tuple[Net, int]] = {
     "the largest of all": (lambda b, x: _pooled(b, x, "GlobalMaxPool"), 8),
     "the largest of a row": (lambda b, x: _pooled(b, x, "ReduceMax", axes=[3]), 8),
     "the mean of a column": (lambda b, x: _pooled(b, x, "ReduceMean", axes=[2]), 8),
+    "three times as large, linear": (
+        lambda b, x: b.node(
+            "Resize", [x, "", b.constant(np.array([1, 1, 3, 3], F32))], mode="linear"
+        ),
+        8,
+    ),
     "half as large": (lambda b, x: _resized(b, x, 0.5, 0.5), 8),
 }
 

@@ -10,6 +10,7 @@ from ...operators.indexing import Gather
 from ...operators.integer.windows import Pad, Upsample2d
 from ...operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
+from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
     NCHW_TO_NHWC,
@@ -184,9 +185,12 @@ def recognise_gather(state: State, node: Node) -> Value:
     """Rows, columns or channels of an image: each a whole number of times, or any of them."""
     operator = node.operator
     assert isinstance(operator, Gather)
+    indices = state.constant(node.inputs[1], "the index")
+    found = picked(state.value(node.inputs[0]), operator.axis, indices)
+    if found is not None:
+        return found
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
-    indices = state.constant(node.inputs[1], "the index")
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")
     size, builder = shape[operator.axis], state.builder
@@ -200,6 +204,8 @@ def recognise_gather(state: State, node: Node) -> Value:
         constant = builder.constant(f"{node.output}/places", places.astype(np.int64))
         gather = Gather(NCHW_TO_NHWC.index(operator.axis))
         name = builder.node(gather, (name, constant), node.output, node.origin)
+    if operator.axis > 1:
+        state.picked[name] = value, operator.axis, indices
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
