@@ -75,7 +75,7 @@ def timed(path: Path, threads: int) -> Timed:
 def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
     """Machine code with clocks, and the number of calls."""
     target, main = CpuTarget.at_level(options.level), "dovetail_main"
-    built = build_functions(program.functions, target, options)
+    built = build_functions(program.functions, options)
     memory = memory_bytes(program, built)
     lines = main_text(program, built, target, main).splitlines()
     found, count = [], 0

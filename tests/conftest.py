@@ -65,9 +65,9 @@ def resnet18_module(
     return Module.load(made_once(tmp_path_factory, "resnet18.dvt", make))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
 def quick_builds() -> Iterator[None]:
-    """Simulations of RTL are compiled quickly: those that take longer to build than to run."""
+    """Simulations of RTL are compiled quickly: they take longer to build than to run."""
     with pytest.MonkeyPatch.context() as patch:
         flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O1"
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)

@@ -5,7 +5,8 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ __all__ = [
     "build_harness",
     "core_clock",
     "harness_files",
+    "shared_objects",
     "verilator_directory",
 ]
 
@@ -42,6 +44,9 @@ WAVES = {".fst": ("--trace-fst",), ".vcd": ("--trace-vcd",)}
 
 HEADERS = {".fst": (("lz4.h", "lz4", "liblz4-dev"), ("zlib.h", "z", "zlib1g-dev"))}
 """Headers and libraries that each format needs, and the packages that bring them."""
+
+LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o")
+"""Verilator's own objects, the same in every simulation, and half of the work of a small one."""
 
 PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
     f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'
@@ -126,13 +131,38 @@ def build_executable(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not has_whole(cache, entry):
                 with tempfile.TemporaryDirectory(dir=cache) as work:
-                    keep_file(cache, entry, _build(top, files, Path(work), options))
+                    (objects := Path(work) / "obj_dir").mkdir()
+                    with shared_objects(cache, objects, f"{options}{MAKE_FLAGS}", LIBRARY):
+                        built = _build(top, files, Path(work), options)
+                    keep_file(cache, entry, built)
     except OSError as error:
         raise HardwareError(
             f"cannot keep the simulation in {cache}: {error.strerror}; "
             "set DOVETAIL_CACHE to a folder of your own"
         ) from None
     return cache / entry
+
+
+@contextmanager
+def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) -> Iterator[None]:
+    """Give a build in ``folder`` those of Verilator's own objects that an earlier one of the same
+    ``flags`` has kept in ``cache``, and keep the others that it makes.
+
+    make compiles what is missing, or older than its source.
+    """
+    digest = hashlib.sha256(f"{flags}{version('verilator')}".encode()).hexdigest()[:20]
+    entries = {name: f"library-{digest}/{name}" for name in names}
+    missing = []
+    for name, entry in entries.items():
+        content = fetch(cache, entry)
+        if content is None:
+            missing.append(name)
+        else:
+            (folder / name).write_bytes(content)
+    yield
+    for name in missing:
+        if (folder / name).exists():
+            keep(cache, entries[name], (folder / name).read_bytes())
 
 
 def _source_hash(config: HardwareConfig) -> str:

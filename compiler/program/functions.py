@@ -43,13 +43,15 @@ class Lowering:
 
     lower: gives the loop program of a group of nodes; raises UnsupportedOperatorError.
     intrinsics: that functions may call.  threads: that share the loops.  most_work: elements that
-    all loops together may read and write.
+    all loops together may read and write.  observe: called with each function of the program as
+    soon as it is known.
     """
 
     lower: Callable[[Graph, Sequence[Node]], Kernel]
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
     threads: int = 1
     most_work: int = MOST_WORK
+    observe: Callable[[Function], object] = field(default=lambda function: None)
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class Shared:
             if self.lowering.threads > 1:
                 function = over_threads(function, self.lowering.intrinsics)
             self.functions[text] = replace(function, name=name)
+            self.lowering.observe(self.functions[text])
         return self.functions[text]
 
     def name(self, wanted: str) -> str:

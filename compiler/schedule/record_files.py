@@ -1,6 +1,6 @@
 """Files of schedules that were found by search: one JSON object, a record on each line of it.
 
-    {"version": 1, "records": [
+    {"version": 2, "records": [
     {"kind": "kernel", "cpu": "znver5", "threads": 1, "key": ..., "title": ...,
      "steps": [...], "seconds": 1.9e-4, "default_seconds": 2.2e-4},
     {"kind": "convolution", "cpu": "znver5", "threads": 1, "key": ..., "tile": 4},
@@ -26,7 +26,8 @@ __all__ = [
     "write_entries",
 ]
 
-VERSION = 1
+VERSION = 2
+"""1 had decisions in the place of steps."""
 SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
 """The records that come with this project."""
 
@@ -52,8 +53,10 @@ def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[
         ) from None
     except UnicodeDecodeError:
         raise ScheduleError(f"records {path}: no text in UTF-8; {hint}") from None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise ScheduleError(f"records {path}: required an object of version {VERSION}; {hint}")
+    version = found.get("version") if isinstance(found, dict) else None
+    if version != VERSION:
+        what = "no version" if version is None else f"version {version}"
+        raise ScheduleError(f"records {path}: found {what}; required version {VERSION}; {hint}")
     entries = found.get("records")
     if not isinstance(entries, list):
         raise ScheduleError(f"records {path}: required a list called records; {hint}")

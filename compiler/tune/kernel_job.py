@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checking.kernels import compare
+from ..errors import ScheduleError
 from ..graph.operators.winograd import Winograd
 from ..schedule.records import KernelRecord
 from ..targets.cpu.llvm.compile import LlvmOptions, compile_functions
@@ -18,7 +19,7 @@ from ..targets.cpu.llvm.module import CompiledModule
 from .kernel import Kernel, Setting
 from .problem import Candidate, Measured
 
-__all__ = ["KernelJob"]
+__all__ = ["KernelJob", "record_of"]
 
 Array = NDArray[Any]
 
@@ -60,8 +61,15 @@ class KernelJob:
 
     @property
     def _record(self) -> KernelRecord:
-        steps: Any = Candidate(self.candidate).record.get("steps", [])
-        return KernelRecord(tuple(steps))
+        return record_of(Candidate(self.candidate))
+
+
+def record_of(candidate: Candidate) -> KernelRecord:
+    """The candidate as compilation takes it."""
+    steps = candidate.record.get("steps")
+    if not isinstance(steps, list):
+        raise ScheduleError(f"record {candidate.text}; required a list of steps")
+    return KernelRecord(tuple(steps))
 
 
 def _options(setting: Setting, cache: Path | None) -> LlvmOptions:

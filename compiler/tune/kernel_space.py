@@ -14,17 +14,16 @@ from ..errors import ScheduleError
 from ..loops.ir import Store
 from ..loops.text import to_text
 from ..loops.traverse import walk
-from ..schedule.records import KernelRecord
 from ..schedule.steps.schedule import Schedule, Step
 from ..schedule.steps.trace import from_record, step_record
 from .features import function_features
 from .kernel import Kernel, Setting
-from .kernel_job import KernelJob
+from .kernel_job import KernelJob, record_of
 from .problem import Candidate, Features
 from .steps import draw_step, varied_step
 from .tiles import choices_of, key_of
 
-__all__ = ["KernelProblem", "record_of"]
+__all__ = ["KernelProblem"]
 
 MOST_STEPS = 10
 """Steps of a trace at most; each costs time to check."""
@@ -34,14 +33,6 @@ RARE = 0.06
 MANY_STORES = 64
 KNOWN = 4096
 """Candidates whose schedules are remembered."""
-
-
-def record_of(candidate: Candidate) -> KernelRecord:
-    """The candidate as compilation takes it."""
-    steps = candidate.record.get("steps", [])
-    if not isinstance(steps, list):
-        raise ScheduleError(f"record {candidate.text}; required a list of steps")
-    return KernelRecord(tuple(steps))
 
 
 Chosen = Mapping[str, Step]

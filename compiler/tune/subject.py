@@ -7,7 +7,8 @@ from typing import Protocol
 from ..front.onnx.source import SourceModel
 from .experience import Experience, shipped_experience
 from .kernel import Setting
-from .kernel_space import KernelProblem, record_of
+from .kernel_job import record_of
+from .kernel_space import KernelProblem
 from .problem import Candidate, Job, Problem
 from .variants import Layers, layers_of
 from .whole import WholeJob

@@ -19,7 +19,6 @@ from dovetail.vta_sim.device import SimulatorDevice
 
 from .boards import SMALL_BOARD, device_name
 
-pytestmark = pytest.mark.usefixtures("quick_builds")
 CONFIG = SMALL_BOARD.config
 PROGRAM = 512
 """Address of the programs."""
@@ -39,7 +38,7 @@ def launch_of(program: tuple[Load | Store, ...], seed: int = 0, watchdog: int = 
 
 
 @pytest.fixture(scope="module")
-def emulator(quick_builds: None) -> Iterator[Emulator]:
+def emulator() -> Iterator[Emulator]:
     with Emulator(SMALL_BOARD, garbage=True) as running:
         yield running
 

@@ -23,7 +23,6 @@ from tests.instructions import gemm
 
 from .boards import SMALL_BOARD, device_name
 
-pytestmark = pytest.mark.usefixtures("quick_builds")
 CONFIG = replace(SMALL_BOARD.config, lane_groups=2, core_clock_ratio=2, deep_pipelines=True)
 BOARD = replace(SMALL_BOARD, name="small_fast", config=CONFIG)
 WORDS = 16
@@ -86,7 +85,7 @@ def launch(seed: int) -> Launch:
 
 
 @pytest.fixture(scope="module")
-def emulator(quick_builds: None) -> Iterator[Emulator]:
+def emulator() -> Iterator[Emulator]:
     with Emulator(BOARD, garbage=True) as running:
         yield running
 

@@ -32,7 +32,6 @@ def test_semantics_simulator_and_rtl_agree(config: str, programs: int, seed: int
     assert not differences, f"{differences}; see: make differential CONFIG={config} SEED={seed}"
 
 
-@pytest.mark.usefixtures("quick_builds")
 @pytest.mark.parametrize("config", ["narrow", "fast_core"])
 def test_they_agree_on_other_configurations(config: str) -> None:
     test_semantics_simulator_and_rtl_agree(config, 15, 1)

@@ -57,6 +57,14 @@ def _joined(b: ModelBuilder, x: str) -> str:
     return b.node("Concat", [conv(b, x, CHANNELS, 3), conv(b, x, CHANNELS, 5)], axis=1)
 
 
+def _padded(b: ModelBuilder, x: str, mode: str, *pads: int) -> str:
+    return b.node("Pad", [x, _numbers(b, 0, 0, *pads[:2], 0, 0, *pads[2:])], mode=mode)
+
+
+def _pooled(b: ModelBuilder, x: str, kind: str, **attributes: object) -> str:
+    return b.node(kind, [x], **attributes)
+
+
 NETS: dict[str, tuple[Net, int]] = {
     "shuffled": (_shuffle, 8),
     "halves": (_halves, 8),
@@ -84,6 +92,30 @@ NETS: dict[str, tuple[Net, int]] = {
     "every second row": (lambda b, x: _slice(b, x, 2, 1, 99, 2), 8),
     "cut": (lambda b, x: _slice(b, _slice(b, x, 2, 1, -1), 3, 1, 4), 8),
     "half as large again": (lambda b, x: _resized(b, x, 1.5, 1.5), 8),
+    "a border": (lambda b, x: _padded(b, x, "constant", 1, 2, 1, 0), 8),
+    "a border of rows of its own": (lambda b, x: _padded(b, x, "reflect", 2, 1, 1, 1), 8),
+    "a border of its edges": (lambda b, x: _padded(b, x, "edge", 0, 1, 1, 2), 8),
+    "a border of zeros before a maximum": (
+        lambda b, x: _pooled(
+            b, _padded(b, x, "constant", 0, 0, 1, 1), "MaxPool", kernel_shape=[2, 2]
+        ),
+        8,
+    ),
+    "an average with its border": (
+        lambda b, x: _pooled(
+            b, x, "AveragePool", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1
+        ),
+        8,
+    ),
+    "the largest of all": (lambda b, x: _pooled(b, x, "GlobalMaxPool"), 8),
+    "the largest of a row": (lambda b, x: _pooled(b, x, "ReduceMax", axes=[3]), 8),
+    "the mean of a column": (lambda b, x: _pooled(b, x, "ReduceMean", axes=[2]), 8),
+    "three times as large, linear": (
+        lambda b, x: b.node(
+            "Resize", [x, "", b.constant(np.array([1, 1, 3, 3], F32))], mode="linear"
+        ),
+        8,
+    ),
     "half as large": (lambda b, x: _resized(b, x, 0.5, 0.5), 8),
 }
 
@@ -97,6 +129,26 @@ def test_what_moves_between_layers_stays_on_the_accelerator(name: str) -> None:
 
     model = statically_quantized(net, (1, 3, HEIGHT, WIDTH))
     check_on_targets(model, ("cpu", "vta:tiny", "vta:zynq7020"))
+
+
+def _product(b: ModelBuilder, x: str, channels: int, outputs: int) -> str:
+    rng = np.random.default_rng(outputs)
+    return b.node("MatMul", [x, b.constant(rng.normal(size=(channels, outputs)).astype(F32))])
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_products_of_several_rows_are_convolutions_of_pixels(rows: bool) -> None:
+    """A product, a function, a product and a sum, of [1, N, C] or of [1, H, W, C]."""
+
+    def net(b: ModelBuilder, x: str) -> str:
+        x = b.node("Transpose", [conv(b, x, 3, 8)], perm=[0, 2, 3, 1])
+        x = b.node("Reshape", [x, _numbers(b, 1, HEIGHT * WIDTH, 8)]) if rows else x
+        inner = _product(b, x, 8, 6)
+        return b.node("Add", [x, _product(b, b.node("Sigmoid", [inner]), 6, 8)])
+
+    model = statically_quantized(net, (1, 3, HEIGHT, WIDTH))
+    kinds = check_on_targets(model, ("cpu", "vta:tiny", "vta:zynq7020"))
+    assert [kind.split("+")[0] for kind in kinds[:3]] == ["Conv2d"] * 3
 
 
 def test_what_only_picks_channels_is_part_of_a_convolution() -> None:

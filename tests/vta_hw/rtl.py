@@ -59,8 +59,8 @@ MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
 ENVIRONMENT = {"COCOTB_LOG_LEVEL": "WARNING", "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py"}
 """Variables of a run.  By default cocotb has pytest rewrite all imported modules: two seconds."""
 
-LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
-"""Verilator's own objects, the same in every bench, and most of the work of a small one."""
+LIBRARY = (*build.LIBRARY, "verilated_vpi.o")
+"""Verilator's own objects in a bench."""
 
 
 class PortsOnly(Verilator):
@@ -176,14 +176,8 @@ def _verilate(text: str, folder: Path, cache: Path) -> None:
     source, public, log = folder / f"{TOP}.v", folder / "public.vlt", folder / "build.log"
     source.write_text(text)
     public.write_text(PUBLIC)
-    # make compiles what is missing, or older than its source.
-    library = f"bench-library-{_digest()}"
-    objects = {name: fetch(cache, f"{library}/{name}") for name in LIBRARY}
-    for name, content in objects.items():
-        if content is not None:
-            (folder / name).write_bytes(content)
     try:
-        with _tools():
+        with _tools(), build.shared_objects(cache, folder, _digest(), LIBRARY):
             PortsOnly().build(
                 sources=[public, source],
                 hdl_toplevel=TOP,
@@ -195,9 +189,6 @@ def _verilate(text: str, folder: Path, cache: Path) -> None:
             )
     except SystemExit:
         pytest.fail(f"Verilator cannot build {TOP}:\n{log.read_text()[-4000:]}", pytrace=False)
-    for name, content in objects.items():
-        if content is None:
-            keep(cache, f"{library}/{name}", (folder / name).read_bytes())
 
 
 @contextmanager

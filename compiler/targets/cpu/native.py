@@ -12,6 +12,7 @@ from dovetail.runtime.manifest import read_value, write_value
 from dovetail.runtime.native.content import pack_constants
 from dovetail.runtime.native.model import ModelPart
 from dovetail.runtime.native.part import CpuPart
+from dovetail.runtime.native.program import ProgramCode
 from dovetail.runtime.tensors import TensorSignature
 
 from ...errors import ModelError
@@ -35,6 +36,7 @@ from ...program.text import to_text as program_text
 from ...schedule.records import NO_RECORDS, Records
 from .executor.executor import Executor
 from .layouts.expand_integers import is_integer
+from .llvm.build import FunctionBuilds
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
 from .segment import EXACT_PASSES, MIXED_PASSES, float_passes, lower_graph
@@ -81,9 +83,12 @@ def compile_graph(
     graph = Pipeline(passes.passes, trace.observers).run(graph)
     trace.step("prepare", lambda: to_text(graph))
     options = options or LlvmOptions()
-    program = lower_graph(graph, options)
-    trace.step("program", lambda: program_text(program))
-    return _part(program, options, numbers_only, trace)
+    with FunctionBuilds(options) as builds:
+        program = lower_graph(graph, options, builds)
+        trace.step("program", lambda: program_text(program))
+        code = build_program_code(program, options, builds)
+    trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
+    return _part(program, code, options, numbers_only)
 
 
 def load_specialising(part: ModelPart) -> Executor:
@@ -185,13 +190,8 @@ def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:
 
 
 def _part(
-    program: Program,
-    options: LlvmOptions,
-    numbers_only: list[str],
-    trace: Trace,
+    program: Program, code: ProgramCode, options: LlvmOptions, numbers_only: list[str]
 ) -> CpuPart:
-    code = build_program_code(program, options)
-    trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
     target = CpuTarget.at_level(options.level)
     constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (

@@ -1,7 +1,7 @@
 """A graph as machine code: groups of nodes → loop programs → one program of calls → LLVM."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from .layouts.expand_quantization import ExpandQuantization
 from .layouts.pack_weights import PackWeights
 from .layouts.share_borders import ShareBorders
 from .layouts.transpose_operands import TransposeOperands
+from .llvm.build import FunctionBuilds
 from .llvm.compile import LlvmOptions, compile_program
 from .llvm.intrinsics import INTRINSICS
 from .llvm.module import CompiledProgram
@@ -129,13 +130,17 @@ def compile_segment(
     """
     options = options or LlvmOptions()
     graph = (passes or float_passes(options.winograd, options.records)).run(graph)
-    program = lower_graph(graph, options)
-    return Segment(graph, program, compile_program(program, options))
+    with FunctionBuilds(options) as builds:
+        program = lower_graph(graph, options, builds)
+        return Segment(graph, program, compile_program(program, options, builds))
 
 
-def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
+def lower_graph(
+    graph: Graph, options: LlvmOptions, builds: FunctionBuilds | None = None
+) -> Program:
     """The program that computes a graph.
 
+    builds: gets each function as soon as it is scheduled.
     Raises as ``compile_segment``.
     """
     machine = CpuTarget.at_level(options.level).machine(options.threads)
@@ -145,7 +150,10 @@ def lower_graph(graph: Graph, options: LlvmOptions) -> Program:
         options.check(f"lower, node {nodes[-1].origin!r}")
         return tuned(graph, nodes)
 
-    program = build_program(graph, Lowering(lower, INTRINSICS, options.threads, options.most_work))
+    lowering = Lowering(lower, INTRINSICS, options.threads, options.most_work)
+    if builds is not None:
+        lowering = replace(lowering, observe=builds.start)
+    program = build_program(graph, lowering)
     if options.verify:
         verify(program, INTRINSICS)
     return program

@@ -36,7 +36,9 @@ from .passes.fuse import Partition, fuse
 from .passes.move_pixels import MovePixels
 from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
+from .passes.pad_pixels import PadPixels
 from .passes.raise_transposes import RaiseTransposes
+from .passes.rows_to_pixels import RowsToPixels
 from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
 from .plan_files import read_plan_entries, read_plans, write_plans
@@ -80,7 +82,8 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     None has anything left to do after the others; so a piece of a graph may go through them again.
     """
     return (
-        *(RaiseTransposes(), ChannelTables(lanes), DenseToConv(), MovePixels()),
+        *(RaiseTransposes(), PadPixels(), RowsToPixels(), ChannelTables(lanes)),
+        *(DenseToConv(), MovePixels()),
         *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),
     )

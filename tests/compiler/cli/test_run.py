@@ -36,15 +36,17 @@ def test_a_program_runs_by_itself(tmp_path: Path, device: str) -> None:
     )
 
 
-@pytest.mark.parametrize("device", ["sim", "rtl"])
+STOPPED = [
+    (bytes([0xFF]) * 64, "stopped with ILLEGAL_INSTRUCTION at instruction 0 of 1"),
+    ("load memory=act sram_address=0 dram_address=0x4000", "WINDOW at instruction 0 of 1"),
+    (f"{PROGRAM}store sram_address=0 dram_address=4096", "WINDOW at instruction 2 of 3"),
+]
+ENDLESS = ("store sram_address=0 dram_address=0 wait=gemm", "WATCHDOG at instruction 0 of 1")
+
+
 @pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (bytes([0xFF]) * 64, "stopped with ILLEGAL_INSTRUCTION at instruction 0 of 1"),
-        ("load memory=act sram_address=0 dram_address=0x4000", "WINDOW at instruction 0 of 1"),
-        (f"{PROGRAM}store sram_address=0 dram_address=4096", "WINDOW at instruction 2 of 3"),
-        ("store sram_address=0 dram_address=0 wait=gemm", "WATCHDOG at instruction 0 of 1"),
-    ],
+    ("device", "program", "message"),
+    [(device, *case) for device in ("sim", "rtl") for case in STOPPED] + [("sim", *ENDLESS)],
 )
 def test_a_stopped_program_gives_code_and_index(
     tmp_path: Path, device: str, program: str | bytes, message: str

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dovetail.compiler.loops.expressions import Buffer
 from dovetail.compiler.loops.ir import Function, LoopKind, Store
 from dovetail.compiler.processes import child_process
 from dovetail.compiler.processes.child_process import ChildProcess
-from dovetail.compiler.processes.shared_work import build_with_workers
+from dovetail.compiler.processes.shared_work import SharedWork
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 
 from ..targets.cpu.llvm.kernels import elementwise
@@ -29,6 +29,16 @@ def scaled(factor: int) -> Function:
     return replace(function, name=f"f{factor}")
 
 
+def done(
+    tasks: Sequence[Any], build: Callable[[Any], Any], there: Callable[[Any], Any] | None = None
+) -> list[Any]:
+    """What comes of tasks when two processes help."""
+    with SharedWork(build, lambda count: 2, there) as work:
+        for task in tasks:
+            work.add(task)
+        return work.results()
+
+
 def marked(path: str) -> int:
     """What the processes do."""
     Path(path).touch()
@@ -36,7 +46,7 @@ def marked(path: str) -> int:
 
 
 def here(path: str) -> int:
-    """What this thread does: it waits until the processes have done something."""
+    """What this process does: it waits until the processes have done something."""
     while not any(Path(path).parent.iterdir()):
         time.sleep(0.01)
     return len(path)
@@ -47,8 +57,8 @@ def paths(folder: Path) -> list[str]:
 
 
 def test_processes_do_a_part_of_the_work(tmp_path: Path) -> None:
-    done = build_with_workers(paths(tmp_path), here, 2, marked)
-    assert done == [len(path) for path in paths(tmp_path)]
+    found = done(paths(tmp_path), here, marked)
+    assert found == [len(path) for path in paths(tmp_path)]
     assert 0 < len(list(tmp_path.iterdir())) < COUNT - 1
 
 
@@ -64,22 +74,39 @@ def test_what_a_process_was_ended_over_is_done_here(
 
     monkeypatch.setattr(ChildProcess, "start", doomed)
     tasks = [0.05] * COUNT
-    assert build_with_workers(tasks, time.sleep, 2) == [None] * COUNT
+    assert done(tasks, time.sleep) == [None] * COUNT
 
 
 def test_processes_that_do_not_start_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "WORKER", "no.such.module")
-    assert build_with_workers(["a"] * COUNT, len, 2) == [1] * COUNT
+    assert done(["a"] * COUNT, len) == [1] * COUNT
 
 
 def test_what_cannot_be_sent_is_done_here() -> None:
     tasks: list[Callable[[], int]] = [lambda n=n: n for n in range(COUNT)]  # type: ignore[misc]
-    assert build_with_workers(tasks, called, 2) == list(range(COUNT))
+    assert done(tasks, called) == list(range(COUNT))
 
 
 def called(task: Callable[[], int]) -> int:
     time.sleep(0.02)
     return task()
+
+
+def test_work_begins_before_all_of_it_is_known() -> None:
+    begun = threading.Event()
+    with SharedWork(lambda task: begun.set() or task, lambda count: 0) as work:
+        work.add(1)
+        assert begun.wait(60)
+        work.add(2)
+        assert work.results() == [1, 2]
+
+
+def test_an_error_is_raised_where_results_are_asked_for() -> None:
+    with SharedWork(int, lambda count: 0) as work:
+        work.add("x")
+        work.add("2")
+        with pytest.raises(ValueError, match="invalid literal"):
+            work.results()
 
 
 def test_an_error_in_another_process_is_raised_here() -> None:

@@ -65,7 +65,7 @@ def zeros(module: Module) -> dict[str, np.ndarray]:
 def test_the_record_gives_the_cycles_that_were_measured(
     subject: AcceleratorSubject, digits_model: Path, tmp_path: Path
 ) -> None:
-    found = tune(subject, tmp_path, Options(None, 16))
+    found = tune(subject, tmp_path, Options(None, 10))
     file = tmp_path / RECORDS
     options = CompileOptions(records=(file,))
     module = dovetail.compiler.compile(digits_model, TARGET, options)

@@ -17,7 +17,8 @@ from dovetail.compiler.schedule.steps.strips import Strips
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.tune.features import LENGTH
 from dovetail.compiler.tune.kernel import Kernel, Setting
-from dovetail.compiler.tune.kernel_space import KernelProblem, record_of
+from dovetail.compiler.tune.kernel_job import record_of
+from dovetail.compiler.tune.kernel_space import KernelProblem
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.variants import layers_of
 
@@ -48,7 +49,7 @@ def expected(number: int, threads: int) -> list[np.ndarray]:
     return results(kernels()[number], KernelRecord(), Setting(threads=threads))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32), st.booleans())
 def test_candidates_compute_what_the_default_computes(seed: int, threaded: bool) -> None:
     rng = random.Random(seed)
@@ -135,6 +136,7 @@ TILE = {
         {"steps": [{**TILE, "loops": ["o0", "o0"]}]},
         {"steps": [{**TILE, "lanes": "2"}]},
         {"steps": [{"step": "fuse", "outer": "a", "inner": "b", "name": ""}]},
+        {"decisions": {}},
     ],
 )
 def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None:

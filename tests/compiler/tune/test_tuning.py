@@ -152,10 +152,15 @@ def test_a_record_of_another_version_is_left_out_with_a_warning(
     ("text", "message"),
     [
         ("{", "line 1: no JSON"),
-        ("[]", "required an object of version 1"),
-        ('{"version": 1}', "required a list called records"),
-        ('{"version": 1, "records": [\n{"kind": "kernel"}]}', "record 1 is malformed"),
-        ('{"version": 1, "records": [\n{"kind": "other"}]}', "malformed; required kind, key;"),
+        ("[]", "found no version; required version 2"),
+        ('{"records": []}', "found no version; required version 2"),
+        (
+            '{"version": 1, "records": [\n{"kind": "kernel", "key": "k", "decisions": {}}]}',
+            "found version 1; required version 2",
+        ),
+        ('{"version": 2}', "required a list called records"),
+        ('{"version": 2, "records": [\n{"kind": "kernel"}]}', "record 1 is malformed"),
+        ('{"version": 2, "records": [\n{"kind": "other"}]}', "malformed; required kind, key;"),
     ],
 )
 def test_a_malformed_file_of_records_is_a_clear_error(
@@ -199,11 +204,11 @@ def test_good_candidates_of_another_compiler_are_measured_first(
     tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalWorkers, "run", by_length)
-    tune(subject, tmp_path, Options(None, 80))
+    tune(subject, tmp_path, Options(None, 40))
     before = read_trials(tmp_path / TRIALS)
     lines = [trial.__class__(**{**_fields(trial), "setting": "older"}) for trial in before]
     (tmp_path / TRIALS).write_text("".join(json.dumps(_fields(line)) + "\n" for line in lines))
-    again = tune(subject, tmp_path, Options(None, 60, seed=5))
+    again = tune(subject, tmp_path, Options(None, 30, seed=5))
     assert again.progress.known == 0
     new = [trial for trial in read_trials(tmp_path / TRIALS) if trial.setting != "older"]
     for key in subject.layers.kernels:

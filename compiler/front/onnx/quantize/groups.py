@@ -1,7 +1,8 @@
 """Groups of channels that exporters write as a dimension of their own, [N, groups, C, H, W], as
 channels of an image: convolutions, gates and sums then compute them as they do all others.
 
-Softmax over another dimension than the last is written with that one last.
+Convolutions of rows are written as those of images one pixel high.  Softmax over another dimension
+than the last is written with that one last.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from ..node import OnnxNode
 from .functions import PAIRS
 from .model import FloatModel
 
-__all__ = ["FlattenGroups", "LastSoftmax", "MergeReshapes"]
+__all__ = ["FlattenGroups", "LastSoftmax", "MergeReshapes", "RowsToImages"]
 
 Shapes = dict[str, tuple[int, ...]]
 FLAT = "/image"
@@ -83,6 +84,43 @@ class FlattenGroups:
                 shape = (count, groups * channels, *size)
                 _reshape(name, name + FLAT, shape, nodes, constants)
         return [name + FLAT for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToImages:
+    """Conv of [N, C, W] -> Reshape, Conv of [N, C, 1, W], Reshape.
+
+    ``shapes``: of every tensor.
+    """
+
+    shapes: Shapes
+    name: str = "rows_to_images"
+
+    def run(self, model: FloatModel) -> FloatModel:
+        """The rewritten model."""
+        nodes: list[OnnxNode] = []
+        constants: dict[str, Array] = {}
+        for node in model.nodes:
+            x, out = (*node.inputs[:1], "")[0], node.outputs[0]
+            weights = model.constants.get(node.inputs[1]) if node.kind == "Conv" else None
+            if weights is None or weights.ndim != 3 or node.text("auto_pad", "NOTSET") != "NOTSET":
+                nodes.append(node)
+                continue
+            constants[f"{out}/weights"] = weights[:, :, None]
+            before, after = node.integers("pads", (0, 0))
+            attributes = {
+                "kernel_shape": [1, weights.shape[2]],
+                "strides": [1, *node.integers("strides", (1,))],
+                "dilations": [1, *node.integers("dilations", (1,))],
+                "pads": [0, before, 0, after],
+                "group": node.integer("group", 1),
+            }
+            (count, channels, width), wide = self.shapes[x], self.shapes[out]
+            _reshape(x, f"{out}/x", (count, channels, 1, width), nodes, constants)
+            names = (f"{out}/x", f"{out}/weights", *node.inputs[2:])
+            nodes.append(OnnxNode("Conv", node.name, names, (out + FLAT,), attributes))
+            _reshape(out + FLAT, out, wide, nodes, constants)
+        return model.with_nodes(nodes, constants) if constants else model
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from .dense import LowerDense, MergeTransposes, NormalizeDense
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
-from .groups import FlattenGroups, LastSoftmax, MergeReshapes
+from .groups import FlattenGroups, LastSoftmax, MergeReshapes, RowsToImages
 from .model import FloatModel
 
 __all__ = ["simplify"]
@@ -170,6 +170,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
         DropIdentities(),
         ShortcutToConv(shapes),
         FlattenGroups(shapes),
+        RowsToImages(shapes),
         MergeReshapes(shapes),
         LastSoftmax(shapes),
         NormalizeDense(shapes),

@@ -10,6 +10,7 @@ from ...operators.elementwise import Binary, BinaryFunction
 from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import model_shape
+from .resampling import weighted
 from .state import State, UnrecognisedError
 from .values import (
     Accumulated,
@@ -48,6 +49,9 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
     a, b = state.values.get(left), state.values.get(right)
+    resampled = weighted(state, node, function)
+    if resampled is not None:
+        return resampled
     if isinstance(a, Real) and isinstance(b, Real) and function in JOINING:
         return None if is_common(state, a.tensor, b.tensor) else JOINING[function](state, a, b)
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):

@@ -10,6 +10,7 @@ from ...operators.indexing import Gather
 from ...operators.integer.windows import Pad, Upsample2d
 from ...operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
+from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
     NCHW_TO_NHWC,
@@ -139,11 +140,29 @@ def recognise_pad(state: State, node: Node) -> Value:
             f"pads {[*before, *after]}; required borders of height and width only"
         )
     if operator.mode is not PadMode.CONSTANT:
-        raise UnrecognisedError(f"mode {operator.mode.value!r}; required 'constant'")
+        return _repeated(state, node, operator, value, tensor)
     border = _border(state, node.inputs[1], value, tensor)
     pad = Pad((before[2], before[3], after[2], after[3]), border)
     name = to_nhwc(state.builder, tensor, node.origin)
     name = state.builder.node(pad, (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _repeated(
+    state: State, node: Node, operator: PadTensor, value: Value, tensor: Integer
+) -> Value:
+    """A border of rows and columns of the image itself."""
+    name = to_nhwc(state.builder, tensor, node.origin)
+    for axis in (1, 2):
+        size = state.builder.types[name].shape[axis]
+        pad = PadTensor(
+            operator.before[axis + 1 : axis + 2], operator.after[axis + 1 : axis + 2], operator.mode
+        )
+        (places,) = pad.evaluate([np.arange(size), np.array(0)])
+        if len(places) != size:
+            constant = state.builder.constant(f"{node.output}/places", places.astype(np.int64))
+            inputs = (name, constant)
+            name = state.builder.node(Gather(axis), inputs, node.output, node.origin)
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
@@ -166,9 +185,12 @@ def recognise_gather(state: State, node: Node) -> Value:
     """Rows, columns or channels of an image: each a whole number of times, or any of them."""
     operator = node.operator
     assert isinstance(operator, Gather)
+    indices = state.constant(node.inputs[1], "the index")
+    found = picked(state.value(node.inputs[0]), operator.axis, indices)
+    if found is not None:
+        return found
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
-    indices = state.constant(node.inputs[1], "the index")
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")
     size, builder = shape[operator.axis], state.builder
@@ -182,6 +204,8 @@ def recognise_gather(state: State, node: Node) -> Value:
         constant = builder.constant(f"{node.output}/places", places.astype(np.int64))
         gather = Gather(NCHW_TO_NHWC.index(operator.axis))
         name = builder.node(gather, (name, constant), node.output, node.origin)
+    if operator.axis > 1:
+        state.picked[name] = value, operator.axis, indices
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 

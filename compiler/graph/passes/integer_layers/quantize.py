@@ -16,6 +16,7 @@ from ...operators.movement import Reshape
 from .average_within import average_within
 from .functions import code_points, table_of
 from .layouts import join_tensors, permuted, to_model_order
+from .resampling import quantize_resampled
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -27,6 +28,7 @@ from .values import (
     Joined,
     Multiplied,
     Real,
+    Resampled,
     Softmaxed,
     Sum,
     Value,
@@ -58,6 +60,8 @@ def quantize(
             return _multiply(graph, value, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
+        case Resampled():
+            return quantize_resampled(state, value, scale, zero_point, stem, origin)
         case Joined(parts=parts, axis=axis):
             tensors = [
                 quantize(state, part, scale, zero_point, f"{stem}/part", origin) for part in parts

@@ -33,6 +33,7 @@ class State:
     sums: sums of products that the new graph has, by what determines them.
     plain: tensors that the new graph has as the source has them, by their names there.
     producers: the nodes that make the source's tensors.
+    picked: the value that a tensor has rows or columns of, their dimension in the model, and which.
     tables: the tensor that one is a function of, the function's table, int8[256] or int8[C, 256],
     and the dimension of its channels, by its name.
     """
@@ -44,6 +45,7 @@ class State:
     values: dict[str, Value] = field(default_factory=dict)
     sums: dict[tuple[object, ...], str] = field(default_factory=dict)
     plain: dict[str, str] = field(default_factory=dict)
+    picked: dict[str, tuple[Value, int, Array]] = field(default_factory=dict)
     tables: dict[str, tuple[str, Array, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "Multiplied",
     "Real",
     "RealConstant",
+    "Resampled",
     "Softmaxed",
     "Sum",
     "Totals",
@@ -184,6 +185,18 @@ class Averaged:
     counts: bool = True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Resampled:
+    """``rows @ image @ columns.T`` of a dequantised image, channel by channel.
+
+    rows: float[rows, H].  columns: float[columns, W].
+    """
+
+    real: Real
+    rows: Array
+    columns: Array
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Dequantised tensors one after the other along dimension ``axis`` of the model."""
@@ -249,6 +262,7 @@ Value = (
     | WindowSums
     | Totals
     | Averaged
+    | Resampled
     | Joined
     | Softmaxed
     | Function

@@ -7,6 +7,7 @@ import numpy as np
 from ...ir import Node
 from ...operators.integer.rules import Pads, Pair
 from ...operators.integer.windows import MaxPool2d
+from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from ...operators.rows import SoftmaxRows
 from ...operators.windows import WindowFunction, WindowReduce
@@ -22,6 +23,7 @@ from .values import (
     Totals,
     Value,
     WindowSums,
+    identity_order,
 )
 
 __all__ = ["divided", "recognise_reduce", "recognise_softmax", "recognise_window"]
@@ -46,15 +48,36 @@ def recognise_window(state: State, node: Node) -> Value:
 
 
 def recognise_reduce(state: State, node: Node) -> Value:
-    """The sum over dimensions, which a division makes a mean."""
+    """The sum over dimensions, which a division makes a mean; the maximum over an image's."""
     operator = node.operator
     assert isinstance(operator, Reduce)
+    if operator.function is ReduceFunction.MAX:
+        return _largest(state, node, operator)
     if operator.function is not ReduceFunction.SUM:
         raise UnrecognisedError(
             f"the {operator.function.value} over axes {list(operator.axes)}; required the mean "
             "over height and width"
         )
     return Totals(state.real(node.inputs[0]), operator.axes, operator.keep)
+
+
+def _largest(state: State, node: Node, operator: Reduce) -> Value:
+    value, tensor = state.integer(node.inputs[0])
+    shape, axes = model_shape(state.builder, tensor), operator.axes
+    if len(shape) != 4 or not set(axes) <= {2, 3} or not (operator.keep or len(axes) == 2):
+        raise UnrecognisedError(
+            f"the maximum over axes {list(axes)} of {len(shape)}; required the height and width "
+            "of an image"
+        )
+    kernel = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
+    name = to_nhwc(state.builder, tensor, node.origin)
+    pool = MaxPool2d(_pair(kernel), (1, 1), (0, 0, 0, 0))
+    name = state.builder.node(pool, (name,), node.output, node.origin)
+    pooled = replace(tensor, name=name, permutation=NCHW_TO_NHWC)
+    if not operator.keep:
+        name = state.builder.node(Reshape(shape[:2]), (name,), node.output, node.origin)
+        pooled = replace(tensor, name=name, permutation=identity_order(2))
+    return replace(value, tensor=pooled) if isinstance(value, Real) else pooled
 
 
 def recognise_softmax(state: State, node: Node) -> Value:
@@ -98,17 +121,21 @@ def divided(state: State, sums: WindowSums | Totals, divisor: Array, origin: str
 
 def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged:
     rank, axes = len(totals.real.tensor.permutation), totals.axes
-    if rank != 4 or len(axes) != 2 or 0 in axes:
+    part = len(axes) == 1 and totals.keeps and axes[0] in (2, 3)
+    if rank != 4 or (len(axes) != 2 and not part) or 0 in axes:
         raise UnrecognisedError(
             f"axes {list(axes)} of {rank}; required the height and width of an image"
         )
-    (channels,) = {1, 2, 3} - set(axes)
-    order = (0, axes[0], axes[1], channels)
+    down, across = (2, 3) if part else axes
+    (channels,) = {1, 2, 3} - {down, across}
+    order = (0, down, across, channels)
     name = permuted(state.builder, totals.real.tensor, order, origin)
-    _, height, width, _ = state.builder.types[name].shape
-    if divisor.size != 1 or divisor.reshape(-1)[0] != height * width:
+    size = state.builder.types[name].shape[1:3]
+    kernel = _pair(
+        tuple(n if axis in axes else 1 for axis, n in zip((down, across), size, strict=True))
+    )
+    if divisor.size != 1 or divisor.reshape(-1)[0] != kernel[0] * kernel[1]:
         raise UnrecognisedError("a sum divided by other than the number of its elements")
-    kernel = (height, width)
     return Averaged(
         totals.real,
         order,

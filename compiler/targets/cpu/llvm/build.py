@@ -5,11 +5,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from ....loops.ir import Function
 from ....options import CpuOptions
-from ....processes.shared_work import build_with_workers
+from ....processes.shared_work import SharedWork
 from ....schedule.records import NO_RECORDS, Records
 from .cache import BuiltFunction, content_key, fetch, keep
 from .emitter import ModuleText
@@ -17,7 +18,7 @@ from .functions import write_function
 from .optimize import to_object
 from .target import CpuTarget
 
-__all__ = ["LlvmOptions", "build_function", "build_functions"]
+__all__ = ["FunctionBuilds", "LlvmOptions", "build_function", "build_functions"]
 
 Task = tuple[str, Function, CpuTarget, int]
 """Key, function, the CPU it is for, and the threads that parallel loops run on."""
@@ -54,49 +55,75 @@ class LlvmOptions(CpuOptions):
         return CpuOptions(**{each.name: getattr(self, each.name) for each in fields(CpuOptions)})
 
 
-def build_functions(
-    functions: Sequence[Function], target: CpuTarget, options: LlvmOptions
-) -> list[BuiltFunction]:
-    """The object file of each; equal functions of different names have one and the same.
+class FunctionBuilds:
+    """Object files of functions, each made from when it is started on, while others are scheduled.
 
-    Raises GraphError for what a CPU cannot run.
+    Equal functions of different names have one and the same.
     """
-    keys = [content_key(function, target, options.threads) for function in functions]
-    known: dict[str, BuiltFunction] = {}
-    missing: dict[str, Function] = {}
-    for key, function in zip(keys, functions, strict=True):
-        if key in known or key in missing:
-            continue
+
+    def __init__(self, options: LlvmOptions) -> None:
+        """Raises TargetError for no such level."""
+        self._target, self._options = CpuTarget.at_level(options.level), options
+        self._keys: dict[int, tuple[Function, str]] = {}
+        self._known: dict[str, BuiltFunction] = {}
+        self._missing: list[str] = []
+        self._work = SharedWork(self._build, self._workers, build_function)
+
+    def __enter__(self) -> "FunctionBuilds":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._work.__exit__(kind, error, trace)
+
+    def start(self, function: Function) -> str:
+        """Have it made, unless it is known; returns its key."""
+        if id(function) in self._keys:
+            return self._keys[id(function)][1]
+        options = self._options
+        key = content_key(function, self._target, options.threads)
+        self._keys[id(function)] = function, key
+        if key in self._known or key in self._missing:
+            return key
         found = None if options.cache is None else fetch(options.cache, key, _symbol(key))
         if found is None:
-            missing[key] = function
+            self._missing.append(key)
+            self._work.add((key, function, self._target, options.threads))
         else:
-            known[key] = found
-    for key, built in zip(missing, _build_all(missing, target, options), strict=True):
-        known[key] = built
-        if options.cache is not None:
-            keep(options.cache, key, built)
-    return [known[key] for key in keys]
+            self._known[key] = found
+        return key
+
+    def finish(self, functions: Sequence[Function]) -> list[BuiltFunction]:
+        """The object file of each.  Raises GraphError for what a CPU cannot run."""
+        keys = [self.start(function) for function in functions]
+        for key, built in zip(self._missing, self._work.results(), strict=True):
+            self._known[key] = built
+            if self._options.cache is not None:
+                keep(self._options.cache, key, built)
+        return [self._known[key] for key in keys]
+
+    def _build(self, task: Task) -> BuiltFunction:
+        self._options.check(f"llvm, {task[1].name}")
+        return build_function(task)
+
+    def _workers(self, functions: int) -> int:
+        cores = self._options.jobs or len(os.sched_getaffinity(0))
+        daemonic = multiprocessing.current_process().daemon
+        return 0 if daemonic else min(cores, functions // _FUNCTIONS_OF_A_PROCESS) - 1
+
+
+def build_functions(functions: Sequence[Function], options: LlvmOptions) -> list[BuiltFunction]:
+    """The object file of each.  Raises GraphError for what a CPU cannot run."""
+    with FunctionBuilds(options) as builds:
+        return builds.finish(functions)
 
 
 def _symbol(key: str) -> str:
     return f"dovetail_{key}"
-
-
-def _build_all(
-    missing: dict[str, Function], target: CpuTarget, options: LlvmOptions
-) -> list[BuiltFunction]:
-    work = [(key, function, target, options.threads) for key, function in missing.items()]
-    cores = options.jobs or len(os.sched_getaffinity(0))
-    processes = min(cores, len(work) // _FUNCTIONS_OF_A_PROCESS)
-    daemonic = multiprocessing.current_process().daemon
-    count = 0 if daemonic else max(processes - 1, 0)
-
-    def build_here(task: Task) -> BuiltFunction:
-        options.check(f"llvm, {task[1].name}")
-        return build_function(task)
-
-    return build_with_workers(work, build_here, count, build_function)
 
 
 def build_function(task: Task) -> BuiltFunction:

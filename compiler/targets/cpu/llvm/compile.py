@@ -9,7 +9,7 @@ from ....errors import GraphError
 from ....loops.ir import Function
 from ....program.ir import Program
 from ..arch.arch import Arch
-from .build import LlvmOptions, build_functions
+from .build import FunctionBuilds, LlvmOptions, build_functions
 from .functions import Signature
 from .link import link
 from .main import main_text, memory_bytes
@@ -37,7 +37,7 @@ def compile_functions(
     names = [function.name for function in functions]
     if len(set(names)) < len(names):
         raise GraphError(f"two functions are called {max(names, key=names.count)}")
-    built = build_functions(functions, target, options)
+    built = build_functions(functions, options)
     signatures = {
         function.name: Signature(each.symbol, function, each.workspace_bytes, Effort.FULL)
         for function, each in zip(functions, built, strict=True)
@@ -49,24 +49,31 @@ def compile_functions(
     )
 
 
-def compile_program(program: Program, options: LlvmOptions | None = None) -> CompiledProgram:
+def compile_program(
+    program: Program, options: LlvmOptions | None = None, builds: FunctionBuilds | None = None
+) -> CompiledProgram:
     """Machine code of all calls of ``program`` in order, in this process.
 
+    builds: of its functions, as they were started on.
     Raises GraphError and TargetError as ``compile_functions``.
     """
     options = options or LlvmOptions()
     CpuTarget.at_level(options.level).require_host()
-    return CompiledProgram(program, build_program_code(program, options))
+    return CompiledProgram(program, build_program_code(program, options, builds))
 
 
-def build_program_code(program: Program, options: LlvmOptions | None = None) -> ProgramCode:
+def build_program_code(
+    program: Program, options: LlvmOptions | None = None, builds: FunctionBuilds | None = None
+) -> ProgramCode:
     """Machine code of all calls of ``program`` in order, for any CPU.
 
+    builds: of its functions, as they were started on.
     Raises GraphError for what a CPU cannot run, TargetError for no such level.
     """
     options = options or LlvmOptions()
     target = CpuTarget.at_level(options.level)
-    built = build_functions(program.functions, target, options)
+    functions = program.functions
+    built = builds.finish(functions) if builds else build_functions(functions, options)
     objects = {each.symbol: each.code for each in built}
     objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
     return ProgramCode(

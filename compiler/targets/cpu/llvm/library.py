@@ -41,7 +41,7 @@ def write_objects(
         raise CompilerError(f"name {name!r}; required letters, digits and underscores, for C")
     options = options or LlvmOptions()
     target = CpuTarget.at_level(options.level)
-    built = build_functions(program.functions, target, options)
+    built = build_functions(program.functions, options)
     main = main_text(program, built, target, f"{name}_main")
     entry = _entry_text(program, name, memory_bytes(program, built), options.threads)
     modules = {f"{name}_main": main, f"{name}_entry": entry}

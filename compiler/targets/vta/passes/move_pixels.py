@@ -21,6 +21,7 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
@@ -58,6 +59,17 @@ class _Piece:
     columns: _Run
     channels: tuple[int, ...]
     places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """An image: pixels ``steps`` apart from each of ``starts`` on, and the pieces they are made of,
+    one after the other.
+    """
+
+    starts: tuple[Pair, ...]
+    steps: Pair
+    parts: tuple[list[_Piece], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +112,8 @@ class _Moving:
             if self.renamed[node.output] != node.output:
                 return
         if self.is_movement(node) and self.is_read_by_layers(node):
-            pieces = self.pieces(self.chain(node))
-            if pieces is not None and self.emit(*pieces, node):
+            found = self.picture(self.chain(node))
+            if found is not None and self.emit(*found, node):
                 last = self.builder.nodes.pop()
                 self.builder.nodes.append(replace(last, output=node.output))
                 self.moved = True
@@ -130,8 +142,8 @@ class _Moving:
             found.append(before)
         return found
 
-    def pieces(self, chain: list[Node]) -> tuple[str, tuple[int, int], list[list[_Piece]]] | None:
-        """The image that all comes from, the periods, and the pieces of each phase."""
+    def picture(self, chain: list[Node]) -> tuple[str, _Picture] | None:
+        """The image that all comes from, and what the last image is made of."""
         source = chain[-1].inputs[0]
         shape = self.graph.types[source].shape
         if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
@@ -146,7 +158,7 @@ class _Moving:
             found = _pieces(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
             if found is not None:
                 image = self.image(source, chain[-1].origin) if planes else source
-                return (image, *found)
+                return image, found
         return None
 
     def image(self, name: str, origin: str) -> str:
@@ -155,16 +167,14 @@ class _Moving:
             self.images[name] = self.builder.node(TO_NHWC, (name,), f"{name}/image", origin)
         return self.images[name]
 
-    def emit(
-        self, x: str, periods: tuple[int, int], phases: list[list[_Piece]], node: Node
-    ) -> bool:
+    def emit(self, x: str, picture: _Picture, node: Node) -> bool:
         """Add the nodes that put all together, the last of them last; whether there are any."""
-        parts = [self.phase(x, pieces, node, len(phases) > 1) for pieces in phases]
-        if len(parts) == 1:
+        several = len(picture.parts) > 1
+        parts = [self.phase(x, pieces, node, several) for pieces in picture.parts]
+        if not several:
             return parts[0] != x
-        starts = tuple(product(range(periods[0]), range(periods[1])))
         size = self.graph.types[node.output].shape[1:3]
-        whole = Assemble((size[0], size[1]), starts, periods)
+        whole = Assemble((size[0], size[1]), picture.starts, picture.steps)
         self.builder.node(whole, tuple(parts), node.output, node.origin)
         return True
 
@@ -216,28 +226,48 @@ def _numbers(shape: tuple[int, ...], planes: bool) -> Indices:
     return np.asarray(pixels.transpose(0, 3, 1, 2))
 
 
-def _pieces(
-    numbers: Indices, size: tuple[int, ...]
-) -> tuple[tuple[int, int], list[list[_Piece]]] | None:
-    """The least periods of rows and columns with which all phases are pieces, and these.
+def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
+    """The least periods of rows and columns with which all phases are pieces; else the longest
+    runs of rows and columns; None when there are too many.
 
     numbers: [H, W, C], of the elements of an image of ``size``.
     """
     height, width = numbers.shape[:2]
     rows, rest = np.divmod(numbers, size[1] * size[2])
     columns, channels = np.divmod(rest, size[2])
+
+    def picture(starts: list[Pair], steps: Pair, ends: list[Pair]) -> _Picture | None:
+        found = []
+        for (top, left), (bottom, right) in zip(starts, ends, strict=True):
+            part = np.s_[top : bottom : steps[0], left : right : steps[1]]
+            pieces = _phase(rows[part], columns[part], channels[part])
+            if pieces is None:
+                return None
+            found.append(pieces)
+        few = sum(map(len, found)) <= MOST
+        return _Picture(tuple(starts), steps, tuple(found)) if few else None
+
     ways = product(range(1, min(height, LONGEST) + 1), range(1, min(width, LONGEST) + 1))
-    for down, across in sorted(ways, key=lambda way: (way[0] * way[1], way)):
-        phases: list[list[_Piece]] = []
-        for top, left in product(range(down), range(across)):
-            phase = np.s_[top::down, left::across]
-            found = _phase(rows[phase], columns[phase], channels[phase])
-            if found is None:
-                break
-            phases.append(found)
-        else:
-            return ((down, across), phases) if sum(map(len, phases)) <= MOST else None
-    return None
+    down, across = _cuts(rows[:, 0, 0]), _cuts(columns[0, :, 0])
+    runs = len(down) * len(across)
+    for steps in sorted(ways, key=lambda way: (way[0] * way[1], way)):
+        starts = list(product(range(steps[0]), range(steps[1])))
+        if len(starts) > runs > 1:
+            break
+        found = picture(starts, steps, [(height, width)] * len(starts))
+        if found is not None:
+            return found
+    ends = product([*down[1:], height], [*across[1:], width])
+    return picture(list(product(down, across)), (1, 1), list(ends))
+
+
+def _cuts(numbers: Indices) -> list[int]:
+    """Where runs begin that are as long as possible."""
+    found = [0]
+    for place in range(1, len(numbers)):
+        if _run(numbers[found[-1] : place + 1]) is None:
+            found.append(place)
+    return found
 
 
 def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[_Piece] | None:

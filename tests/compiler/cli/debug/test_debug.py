@@ -165,7 +165,6 @@ def first_and_last(path: Path) -> tuple[int, int]:
     return first, last
 
 
-@pytest.mark.usefixtures("quick_builds")
 def test_waveforms_of_a_window_are_written(
     module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

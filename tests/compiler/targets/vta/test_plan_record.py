@@ -15,17 +15,18 @@ from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network
 
 
-def model(channels: int = 24) -> object:
-    """Layers that run in tiles, wholly on chip, and strip by strip."""
+def model(channels: int = 24, *, more: bool = False) -> object:
+    """Layers that run in tiles, wholly on chip, and strip by strip; ``more``: a second output."""
     net = Network(np.random.default_rng(1))
     x = net.conv(net.input(3, 40, 40), channels, pads=(1, 1, 1, 1))
+    second = [x] if more else []
     x = net.conv(x, channels, pads=(1, 1, 1, 1), depthwise=True)
     x = net.max_pool(net.conv(x, 16, (1, 1)), 2, 2)
-    return net.model(net.dense(net.global_average(x), 9))
+    return net.model(net.dense(net.global_average(x), 9), *second)
 
 
-def compiled(path: Path, channels: int = 24) -> bytes:
-    module = compile(model(channels), "vta:tiny", CompileOptions(plans=path))
+def compiled(path: Path, channels: int = 24, *, more: bool = False) -> bytes:
+    module = compile(model(channels, more=more), "vta:tiny", CompileOptions(plans=path))
     return bytes(accelerator_part(module).dram)
 
 
@@ -55,6 +56,16 @@ def test_plans_of_several_networks_lie_in_one_file(kept: tuple[bytes, str], tmp_
     path.write_text(kept[1])
     compiled(path, 20)
     assert len(json.loads(path.read_text())) == 2
+
+
+def test_a_network_of_more_outputs_has_a_plan_of_its_own(
+    kept: tuple[bytes, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "plans.json"
+    path.write_text(kept[1])
+    first = compiled(path, more=True)
+    assert len(json.loads(path.read_text())) == 2
+    assert compiled(path, more=True) == first
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,12 @@ def test_groups_of_channels_become_channels_of_images() -> None:
     check(nodes, random((1, 8, 6, 6)), constants, [*kinds, "Mul", "Conv"])
 
 
+def test_a_convolution_of_rows_becomes_one_of_images() -> None:
+    conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 2], strides=[2], group=2)
+    constants = {"w": random((6, 2, 3), 1), "b": random((6,), 2)}
+    check([conv], random((1, 4, 9)), constants, ["Reshape", "Conv", "Reshape"])
+
+
 def test_stacked_images_are_joined() -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["r"]),

@@ -1,4 +1,4 @@
-"""Nearest-neighbour Resize by whole factors, against ONNX Runtime."""
+"""Resize, to the nearest and linear, against ONNX Runtime."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.graph.interpreter import run
 
-from .models import F32, ModelBuilder, check, integer_graph
+from .models import F32, ModelBuilder, check, integer_graph, reference
 
 SHAPE = (1, 3, 4, 5)
 REPEATING = [
@@ -66,3 +67,37 @@ def test_other_sizes_pick_rows_columns_and_channels(
 def test_another_image_is_refused() -> None:
     with pytest.raises(UnsupportedOperatorError, match="required whole rows or columns of an"):
         integer_graph(resized((2, 1, 1, 1)))
+
+
+def linear(scales: tuple[float, ...], way: str, scale: float, dtype: str) -> Any:
+    b = ModelBuilder()
+    zero = np.int8(-3) if dtype == "int8" else np.uint8(125)
+    factors = b.constant(np.array(scales, F32))
+    how = {"mode": "linear", "coordinate_transformation_mode": way}
+    x = b.node("Resize", [b.dequantize("x", F32(scale), zero), "", factors], **how)
+    return b.build({"x": (dtype, SHAPE)}, b.quantize(x, F32(scale), zero), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("factors", [(2, 2), (4, 2), (1, 8), (0.5, 1)])
+def test_linear_sums_equal_onnxruntime(factors: tuple[float, ...], way: str, dtype: str) -> None:
+    """By a scale and weights that are powers of two, so that its float sums are exact."""
+    model = linear((1, 1, *factors), way, 2**-4, dtype)
+    image = np.random.default_rng(4).integers(-128, 128, SHAPE).astype(np.int8)
+    check(model, {"x": image if dtype == "int8" else image.view(np.uint8)})
+
+
+@pytest.mark.parametrize("factors", [(2, 2), (4, 4)])
+def test_other_linear_sums_differ_only_half_way(factors: tuple[float, ...]) -> None:
+    model = linear((1, 1, *factors), "half_pixel", 0.05, "int8")
+    image = np.random.default_rng(4).integers(-128, 128, SHAPE).astype(np.int8)
+    (found,) = run(integer_graph(model), {"x": image})[model.graph.output[0].name]
+    wrong = np.abs(found.astype(int) - reference(model, {"x": image})[0])
+    assert wrong.max() <= 1
+    assert np.count_nonzero(wrong) < 0.1 * wrong.size
+
+
+def test_weights_that_do_not_come_again_are_refused() -> None:
+    with pytest.raises(UnsupportedOperatorError, match="required weights that come again after"):
+        integer_graph(linear((1, 1, 5, 5), "align_corners", 0.05, "int8"))

@@ -1,0 +1,91 @@
+"""Products of rows as convolutions of pixels, and what follows as layers of images.
+
+    Dense(x[1, N, C])             ->  Reshape(Conv2d(Reshape(x))), each row a pixel
+    Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
+    f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
+                                      Multiply
+
+Every step takes away a Dense of several rows or moves a Reshape one node nearer to the outputs, so
+the pass ends.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from ....graph.ir import Graph, Node
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.movement import Reshape
+from ....graph.rewrite import Rewriter, rewrite
+
+__all__ = ["RowsToPixels"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToPixels:
+    """See the module's docstring."""
+
+    name: str = "rows_to_pixels"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        return rewrite(graph, (_merge, _convolve, _sink))
+
+
+def _shaped(rewriter: Rewriter, name: str) -> Node | None:
+    """The Reshape of an image that makes several rows of its channels; None for another tensor."""
+    node, types = rewriter.graph.producer(name), rewriter.graph.types
+    if node is None or not isinstance(node.operator, Reshape):
+        return None
+    before, after = types[node.inputs[0]].shape, types[name].shape
+    image = len(before) == 4 and before[0] == 1 and prod(before[:3]) > 1
+    return node if image and before[3] == after[-1] else None
+
+
+def _merge(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, Reshape):
+        return None
+    before = _shaped(rewriter, node.inputs[0])
+    if before is None:
+        return None
+    if rewriter.graph.types[before.inputs[0]].shape == node.operator.shape:
+        return before.inputs[0]
+    return rewriter.builder.node(node.operator, before.inputs, node.output, node.origin)
+
+
+def _convolve(rewriter: Rewriter, node: Node) -> str | None:
+    operator, builder, types = node.operator, rewriter.builder, rewriter.graph.types
+    x, shape = node.inputs[0], types[node.inputs[0]].shape
+    if not isinstance(operator, Dense) or shape[0] != 1 or prod(shape[:-1]) == 1:
+        return None
+    before = _shaped(rewriter, x)
+    if before is not None:
+        x = before.inputs[0]
+    elif len(shape) != 4:
+        pixels = Reshape((1, 1, prod(shape[:-1]), shape[-1]))
+        x = builder.node(pixels, (x,), f"{node.output}/x", node.origin)
+    weights = rewriter.graph.constants[node.inputs[1]]
+    kernel = builder.constant(f"{node.output}/kernel", weights.reshape(len(weights), 1, 1, -1))
+    zero_points = (operator.zero_point, operator.weight_zero_point)
+    conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
+    inputs = (x, kernel, node.inputs[2])
+    out = builder.node(conv, inputs, f"{node.output}/conv", node.origin)
+    if types[node.output].shape == builder.types[out].shape:
+        return out
+    return builder.node(Reshape(types[node.output].shape), (out,), node.output, node.origin)
+
+
+def _sink(rewriter: Rewriter, node: Node) -> str | None:
+    operator, types = node.operator, rewriter.graph.types
+    count = 2 if isinstance(operator, Add | Multiply) else 1
+    if not isinstance(operator, Add | Multiply | Requantize | Lookup):
+        return None
+    before = [_shaped(rewriter, name) for name in node.inputs[:count]]
+    found = [each.inputs[0] for each in before if each is not None]
+    if len(found) < count or len({types[name].shape for name in found}) > 1:
+        return None
+    inputs = (*found, *node.inputs[count:])
+    inner = rewriter.builder.node(operator, inputs, f"{node.output}/image", node.origin)
+    return rewriter.builder.node(
+        Reshape(types[node.output].shape), (inner,), node.output, node.origin
+    )
