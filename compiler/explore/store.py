@@ -1,7 +1,8 @@
 """What was found so far, in an SQLite file: each result is safe as soon as it is put there.
 
 A folder of results holds one space on given models; a second file, the cache, holds results of all
-spaces.  Both map a key, the content a result follows from, to the result.
+spaces.  Both map a key, the content a result follows from, to the result, behind a digest of both:
+a result that was changed, or moved to another key, is taken for absent and found anew.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ from .evaluate import Failure, Performance, Task
 __all__ = ["ResultFile", "result_key"]
 
 Result = Performance | Failure
+
+DIGEST_LETTERS = 64
 
 
 def result_key(task: Task, program: str) -> str:
@@ -47,19 +50,21 @@ class ResultFile:
             self._db.execute("CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT)")
 
     def find(self, key: str) -> Result | None:
-        """The result with this key."""
+        """The result with this key; None if there is none, or not a whole one."""
         with self._clear_errors("read"):
             row = self._db.execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
-        if row is None:
+        text = None if row is None else _checked(key, row[0])
+        if text is None:
             return None
-        values = json.loads(row[0])
+        values = json.loads(text)
         return Failure(**values) if "kind" in values else Performance(**values)
 
     def put(self, key: str, result: Result) -> None:
         """Keep ``result``, from now on."""
+        text = json.dumps(asdict(result))
         with self._clear_errors("written"):
             self._db.execute(
-                "INSERT OR REPLACE INTO results VALUES (?, ?)", (key, json.dumps(asdict(result)))
+                "INSERT OR REPLACE INTO results VALUES (?, ?)", (key, _digest(key, text) + text)
             )
 
     def count(self) -> int:
@@ -92,3 +97,15 @@ class ResultFile:
                 f"{self._path} cannot be {what}: {error}; the results in it are kept: make room "
                 "or choose another folder, then give the same command again"
             ) from None
+
+
+def _digest(key: str, text: str) -> str:
+    return hashlib.sha256(f"{key}\0{text}".encode()).hexdigest()
+
+
+def _checked(key: str, stored: object) -> str | None:
+    """The result behind its digest; None when this does not fit."""
+    if not isinstance(stored, str):
+        return None
+    found, text = stored[:DIGEST_LETTERS], stored[DIGEST_LETTERS:]
+    return text if found == _digest(key, text) else None

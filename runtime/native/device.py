@@ -1,5 +1,7 @@
 """The ``cpu`` device: machine code, and models that are compiled as they run."""
 
+import os
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -41,14 +43,29 @@ class CpuDevice:
         """
         found = self._loaded.get(id(part))
         if found is None:
-            # Other threads may do the same: each step with what is shared is one of the dictionary.
-            found = self._loaded[id(part)] = part, _load(part)
-            while len(self._loaded) > LOADED:
-                self._loaded.popitem(last=False)
+            with _loading:
+                found = self._loaded.get(id(part))
+                if found is None:
+                    found = self._loaded[id(part)] = part, _load(part)
+                    while len(self._loaded) > LOADED:
+                        self._loaded.popitem(last=False)
         return found[1]
 
     def close(self) -> None:
         """There is nothing that others could not use at the same time."""
+
+
+_loading = threading.Lock()
+"""Held while a part is loaded: threads that ask for the same one get the same."""
+
+
+def _forget_loading() -> None:
+    """In a forked process, which has none of the threads that were loading."""
+    global _loading
+    _loading = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_loading)
 
 
 def _load(part: Part) -> "PreparedPart":

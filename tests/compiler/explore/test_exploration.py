@@ -349,3 +349,27 @@ def test_results_outlive_the_file_being_closed_at_any_time(tmp_path: Path) -> No
     second.close()
     with pytest.raises(ExploreError, match="cannot be read"):
         second.find("a")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE results SET value = replace(value, 'memory', 'nothing')",
+        "UPDATE results SET value = substr(value, 65)",
+        "UPDATE results SET value = (SELECT value FROM results WHERE key = 'b')",
+        "UPDATE results SET value = 7",
+    ],
+)
+def test_a_result_that_was_changed_is_found_anew(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.sqlite"
+    file = ResultFile(path)
+    file.put("a", Failure("WorkerDied", "out of memory"))
+    file.put("b", Failure("WorkerDied", "out of memory, again"))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"{change} WHERE key = 'a'")
+        db.commit()
+    assert file.find("a") is None
+    assert file.find("b") == Failure("WorkerDied", "out of memory, again")
+    file.put("a", Failure("WorkerDied", "once more"))
+    assert file.find("a") == Failure("WorkerDied", "once more")
+    file.close()

@@ -165,6 +165,29 @@ def test_more_modules_than_are_kept_run_from_threads(monkeypatch: pytest.MonkeyP
     assert seen == [True] * 400
 
 
+def test_threads_that_ask_for_one_module_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, _ = layers()
+    device, loaded = CpuDevice(), []
+    load, both = native_device._load, threading.Barrier(2)
+
+    def slow(part: Part) -> Any:
+        loaded.append(part)
+        time.sleep(0.2)
+        return load(part)
+
+    def ask() -> None:
+        both.wait()
+        device.prepare(module.parts[0])
+
+    monkeypatch.setattr(native_device, "_load", slow)
+    callers = [threading.Thread(target=ask) for _ in range(2)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert len(loaded) == 1
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_process_forked_during_a_run_runs_the_module_itself(threads: int) -> None:
     module, weights = layers(threads)
