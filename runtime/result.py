@@ -86,7 +86,8 @@ def join_results(
     """What running parts in order gave: figures of accelerators added up, the time of other parts
     as the host's.
 
-    The timeline is that of a single accelerator; those of several have no common clock.
+    In the timeline each program begins where the one before it ended: instructions, layers and
+    cycles are counted on.  None where one of them has none.
     """
     counted = [each for each in results if each.cycles is not None]
     if not counted:
@@ -117,4 +118,28 @@ def join_results(
         counters={
             name: sum(each.counters[name] for each in counted) for name in counted[0].counters
         },
+        timeline=_joined_timelines(counted),
     )
+
+
+def _joined_timelines(results: Sequence[RunResult]) -> Timeline:
+    if not all(each.timeline for each in results):
+        return ()
+    entries: list[TimelineEntry] = []
+    layers = cycles = 0
+    for result in results:
+        count = len(entries)
+        entries += [
+            replace(
+                each,
+                index=each.index + count,
+                layer=each.layer + layers,
+                queued=each.queued + cycles,
+                start=each.start + cycles,
+                end=each.end + cycles,
+            )
+            for each in result.timeline
+        ]
+        layers = 1 + max(each.layer for each in entries)
+        cycles += result.cycles or 0
+    return tuple(entries)

@@ -85,9 +85,12 @@ def compile_command(
         _report_cpu(module, output, as_json)
         return
     placement = [each._asdict() for each in module.placement]
-    if placement and not as_json:
+    beside = [each for each in module.placement if each.where == "cpu"]
+    if beside and not as_json:
         rows = [tuple(each.values()) for each in placement]
         human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))
+    asked = sum(each.macs for each in module.placement)
+    own = asked - sum(each.macs for each in beside)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
     layers = [layer for part in parts for layer in part.layers]
     figures = {
@@ -96,8 +99,11 @@ def compile_command(
         "layers": len(layers),
         "instructions": sum(part.instruction_count for part in parts),
         "macs": sum(part.macs for part in parts),
+        "expected_cycles": sum(part.expected_cycles for part in parts),
         "bytes": output.stat().st_size,
-        **({"placement": placement} if placement else {}),
+        "parts": [part.target for part in module.parts],
+        "macs_on_accelerator": own / asked if asked else 1.0,
+        "placement": placement,
     }
     inexact = sum(layer.inexact_pairs for layer in layers)
     if inexact:
@@ -106,8 +112,10 @@ def compile_command(
         print_json(figures)
     else:
         human.print(
-            f"{output}: {figures['target']}, {figures['layers']} layers, "
-            f"{figures['instructions']} instructions, {figures['bytes']:,} bytes"
+            f"{output}: {figures['target']}, {len(module.parts)} parts, "
+            f"{figures['layers']} layers, {figures['instructions']} instructions, "
+            f"{figures['macs_on_accelerator']:.1%} of the MACs on the accelerator, "
+            f"{figures['bytes']:,} bytes"
         )
 
 

@@ -10,7 +10,7 @@ from dovetail.isa.assembly import assemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.program import check_program, program_to_bytes
-from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.runtime.accelerator.part import accelerator_parts
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
 from dovetail.runtime.program import run_program
@@ -62,7 +62,7 @@ def assemble_file(path: Path, config: HardwareConfig) -> bytes:
 
 
 def read_code(path: Path) -> bytes:
-    """The bytes of the instructions in a module (.dvt) or in a file of nothing else.
+    """The bytes of the instructions in a module (.dvt), of all its programs, or in another file.
 
     Raises ModuleError when the file cannot be read, or is a module without a program.
     """
@@ -73,7 +73,7 @@ def read_code(path: Path) -> bytes:
             raise ModuleError(f"cannot read {path}: {error.strerror}") from None
     module = Module.load(path)
     try:
-        return accelerator_part(module).code
+        return b"".join(part.code for part in accelerator_parts(module))
     except DeviceError:
         raise ModuleError(f"{path} is a module for {module.target!r}; it has no program") from None
 

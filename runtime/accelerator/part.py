@@ -26,6 +26,7 @@ __all__ = [
     "PartOutput",
     "Rows",
     "accelerator_part",
+    "accelerator_parts",
 ]
 
 Array = NDArray[Any]
@@ -260,12 +261,17 @@ class AcceleratorPart:
         return sum(layer.macs for layer in self.layers)
 
 
-def accelerator_part(module: Module) -> AcceleratorPart:
-    """The first part of ``module`` that an accelerator runs.
+def accelerator_parts(module: Module) -> tuple[AcceleratorPart, ...]:
+    """The parts of ``module`` that an accelerator runs, in order; at least one.
 
     Raises DeviceError when there is none.
     """
-    for part in module.parts:
-        if isinstance(part, AcceleratorPart):
-            return part
+    found = tuple(part for part in module.parts if isinstance(part, AcceleratorPart))
+    if found:
+        return found
     raise DeviceError(f"the module was compiled for {module.target!r}; required one for vta:CONFIG")
+
+
+def accelerator_part(module: Module) -> AcceleratorPart:
+    """The first of ``accelerator_parts``."""
+    return accelerator_parts(module)[0]

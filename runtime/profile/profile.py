@@ -6,7 +6,7 @@ from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 
-from ..accelerator.part import accelerator_part
+from ..accelerator.part import accelerator_parts
 from ..errors import DeviceError
 from ..html import table
 from ..module import Module
@@ -18,7 +18,7 @@ __all__ = ["Profile", "make_profile"]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A run of a module on an accelerator.
+    """A run of a module on an accelerator; several programs follow each other.
 
     model: a name for it.  assembly: one line an instruction.  roof_cycles: as in the module.
     """
@@ -61,14 +61,14 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
 
     Raises DeviceError when it gave none.
     """
-    part = accelerator_part(module)
-    config = part.configuration
+    parts = accelerator_parts(module)
+    config = parts[0].configuration
     if not result.timeline:
         raise DeviceError(
             f"device {result.device!r} does not say when each instruction ran; profile on sim or "
             "rtl, where a board's program takes the same cycles"
         )
-    program = part.program
+    program = tuple(instruction for part in parts for instruction in part.program)
     lines = [line for line in disassemble(program).splitlines() if line and line[0] != "#"]
     return Profile(
         model,
@@ -76,6 +76,6 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
         config,
         program,
         tuple(lines),
-        profile_layers(result, part.layers, config),
-        part.roof_cycles,
+        profile_layers(result, [layer for part in parts for layer in part.layers], config),
+        sum(part.roof_cycles for part in parts),
     )

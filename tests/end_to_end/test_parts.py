@@ -6,6 +6,8 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_parts
+from dovetail.runtime.profile.profile import make_profile
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
 
 SCALE = F32(2**-4)
@@ -49,3 +51,22 @@ def test_layers_stay_integer_beside_floats(seed: int, target: str) -> None:
         x = rng.integers(0, 256, SHAPE).astype(np.uint8)
         (wanted,) = session.run(None, {"x": x})
         np.testing.assert_array_equal(run(module, {"x": x}).outputs[last], wanted)
+
+
+def test_a_profile_is_of_all_programs() -> None:
+    b, rng = ModelBuilder(), np.random.default_rng(5)
+    first = stored(b, convolution(b, stored(b, "x", SCALE), rng, 0.11), 0.11)
+    norm = b.node("Mul", [first, b.node("ReduceMax", [first], axes=[1], keepdims=1)])
+    between = b.quantize(norm, 0.09, np.uint8(120))
+    last = convolution(b, stored(b, between, 0.09), rng, 0.3)
+    module = compile(b.build({"x": ("uint8", SHAPE)}, last, "uint8"), "vta:tiny")
+    parts = accelerator_parts(module)
+    assert len(parts) == 2
+    found = make_profile("two", module, run(module, {"x": np.zeros(SHAPE, np.uint8)}))
+    assert found.cycles == sum(part.expected_cycles for part in parts)
+    assert sum(layer.cycles for layer in found.layers) == found.cycles
+    assert [layer.macs for layer in found.layers] == [each.macs for p in parts for each in p.layers]
+    assert len(found.program) == len(found.timeline) == sum(p.instruction_count for p in parts)
+    assert found.timeline[-1].end <= found.cycles
+    second = parts[0].instruction_count
+    assert found.timeline[second].queued >= parts[0].expected_cycles

@@ -1,6 +1,7 @@
-"""Let the host transpose what it gives to the accelerator, before tables that layers compute.
+"""Transpose before tables that layers compute, where what comes before moves elements too.
 
-    Transpose(Lookup(x))  ->  Lookup(Transpose(x)), x made by the host, or another table of that
+    Transpose(Lookup(x))  ->  Lookup(Transpose(x)), x made by the host or moved, or another table
+                              of that
 
 Each step moves a Transpose one node nearer to the input, so the pass ends.
 """
@@ -8,13 +9,16 @@ Each step moves a Transpose one node nearer to the input, so the pass ends.
 from dataclasses import dataclass
 
 from ....graph.ir import Graph, Node
+from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.conversions import Quantize, Shift128
 from ....graph.operators.integer.values import Lookup
-from ....graph.operators.movement import Transpose
+from ....graph.operators.movement import Reshape, Slice, Transpose
 from ....graph.passes.merge_common import MergeCommon
 from ....graph.rewrite import Rewriter, rewrite
 
 __all__ = ["RaiseTransposes"]
+
+MOVED = (Quantize, Shift128, Transpose, Reshape, Slice, Gather)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ def _raise(rewriter: Rewriter, node: Node) -> str | None:
     maker = graph.producer(x)
     while maker is not None and isinstance(maker.operator, Lookup):
         maker = graph.producer(maker.inputs[0])
-    if maker is not None and not isinstance(maker.operator, Quantize | Shift128):
+    if maker is not None and not isinstance(maker.operator, MOVED):
         return None
     turned = rewriter.builder.node(node.operator, (x,), f"{x}/turned", node.origin)
     return rewriter.builder.node(before.operator, (turned, table), node.output, before.origin)
