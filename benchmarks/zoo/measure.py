@@ -78,8 +78,7 @@ def measure(path: Path, quantised: Path, figures: Figures) -> None:
         onnx.save(QUANTISERS[figures.quantiser](onnx.load(path)), quantised)
     figures.quantise_seconds = time.process_time() - begin
     model = onnx.load(quantised)
-    macs = macs_by_node(model)
-    figures.macs = sum(macs.values())
+    figures.macs = macs_of(model)
     figures.where = "reference"
     inputs = inputs_of(model, INPUT_SEED)
     expected = {name: reference(model, inputs, name) for name in REFERENCES}
@@ -91,7 +90,7 @@ def measure(path: Path, quantised: Path, figures: Figures) -> None:
     figures.cpu_parts = sum(part.target == "cpu" for part in module.parts)
     figures.where = "run"
     result = run(module, inputs)
-    _count(figures, module, result, macs)
+    _count(figures, module, result)
     outputs = [result.outputs[each.name] for each in model.graph.output]
     figures.elements = sum(each.size for each in outputs)
     for name, wanted in expected.items():
@@ -114,26 +113,25 @@ def reference(model: onnx.ModelProto, inputs: dict[str, Array], level: str) -> l
     return session.run(None, inputs)
 
 
-def macs_by_node(model: onnx.ModelProto) -> dict[str, int]:
-    """Multiply-accumulates of each convolution and matrix product."""
+def macs_of(model: onnx.ModelProto) -> int:
+    """Multiply-accumulates of convolutions and matrix products."""
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     shapes = {each.name: list(each.dims) for each in inferred.initializer}
     for value in (*inferred.input, *inferred.value_info, *inferred.output):
-        shapes[value.name] = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-    found = {}
+        shapes[value.name] = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
+    total = 0
     for node in inferred.node:
         if node.op_type not in PRODUCTS:
             continue
-        names = (*node.input[:2], node.output[0])
-        x, weights, out = (shapes.get(name, [0]) for name in names)
+        x, weights, out = (shapes.get(name, [0]) for name in (*node.input[:2], node.output[0]))
         match node.op_type:
             case "Conv":
-                found[node.name] = prod(out) * prod(weights[1:])
+                total += prod(out) * prod(weights[1:])
             case "ConvTranspose":
-                found[node.name] = prod(x) * prod(weights[1:])
+                total += prod(x) * prod(weights[1:])
             case _:
-                found[node.name] = prod(out) * x[-1]
-    return found
+                total += prod(out) * x[-1]
+    return total
 
 
 def _difference(found: Array, wanted: Array) -> float:
@@ -141,7 +139,7 @@ def _difference(found: Array, wanted: Array) -> float:
     return float(np.abs(found.astype(np.float64) - wanted).max(initial=0.0)) / largest
 
 
-def _count(figures: Figures, module: Module, result: RunResult, macs: dict[str, int]) -> None:
+def _count(figures: Figures, module: Module, result: RunResult) -> None:
     """What the accelerator did; nothing where no part is for it.  Its own counter of products also
     has those by which it moves channels.
     """
@@ -150,7 +148,7 @@ def _count(figures: Figures, module: Module, result: RunResult, macs: dict[str, 
     config = find_config(module.target.removeprefix("vta:"))
     bytes_moved = (result.dram_bytes_read or 0) + (result.dram_bytes_written or 0)
     busy = (result.counters["gemm_busy"], result.counters["vector_busy"])
-    elsewhere = sum(macs.get(each.node, 0) for each in module.placement if each.where == "cpu")
+    elsewhere = sum(each.macs for each in module.placement if each.where == "cpu")
     figures.cycles, figures.accelerated = result.cycles, figures.macs - elsewhere
     figures.roof = max(*busy, bytes_moved // config.bus_bytes)
 

@@ -15,6 +15,7 @@ from .dense import LowerDense, MergeTransposes, NormalizeDense
 from .evaluate import Evaluator
 from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
+from .functions import PAIRS
 from .groups import FlattenGroups, LastSoftmax, MergeReshapes, RowsToImages
 from .model import FloatModel
 
@@ -97,6 +98,35 @@ class DropIdentities:
 
 
 @dataclass(frozen=True, slots=True)
+class DropExpands:
+    """Remove an Expand in front of operators of two tensors, which repeat the smaller themselves.
+
+    ``shapes``: of every tensor.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    name: str = "drop_expands"
+
+    def run(self, model: FloatModel) -> FloatModel:
+        """The model without them; their nodes are left to nobody."""
+        sources = {
+            node.outputs[0]: node.inputs[0]
+            for node in model.nodes
+            if node.kind == "Expand"
+            and len(self.shapes[node.inputs[0]]) == len(self.shapes[node.outputs[0]])
+        }
+        nodes = []
+        for node in model.nodes:
+            if node.kind in PAIRS and sum(name in sources for name in node.inputs) == 1:
+                inputs = tuple(sources.get(name, name) for name in node.inputs)
+                shapes = (self.shapes[name] for name in inputs)
+                if np.broadcast_shapes(*shapes) == self.shapes[node.outputs[0]]:
+                    node = replace(node, inputs=inputs)
+            nodes.append(node)
+        return model if nodes == list(model.nodes) else model.with_nodes(nodes)
+
+
+@dataclass(frozen=True, slots=True)
 class ShortcutToConv:
     """Slice with steps over height and width, Pad with channels of zeros -> 1x1 Conv with strides.
 
@@ -167,6 +197,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
     passes: tuple[Pass[FloatModel], ...] = (
         FoldConstants(shapes),
         FindHardSigmoid(),
+        DropExpands(shapes),
         DropIdentities(),
         ShortcutToConv(shapes),
         FlattenGroups(shapes),

@@ -162,6 +162,16 @@ def test_a_convolution_of_rows_becomes_one_of_images() -> None:
     check([conv], random((1, 4, 9)), constants, ["Reshape", "Conv", "Reshape"])
 
 
+def test_what_an_operator_repeats_itself_is_not_expanded() -> None:
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["x"], ["p"]),
+        helper.make_node("Expand", ["p", "shape"], ["e"]),
+        helper.make_node("Mul", ["x", "e"], ["y"]),
+    ]
+    constants = {"shape": np.array(IMAGE.shape)}
+    check(nodes, IMAGE, constants, ["GlobalAveragePool", "Mul"])
+
+
 def test_stacked_images_are_joined() -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["r"]),
