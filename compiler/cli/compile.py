@@ -1,5 +1,6 @@
 """The command ``dovetail compile``."""
 
+from collections.abc import Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,8 +88,11 @@ def compile_command(
     placement = [each._asdict() for each in module.placement]
     beside = [each for each in module.placement if each.where == "cpu"]
     if beside and not as_json:
-        rows = [tuple(each.values()) for each in placement]
-        human.print(table("Placement", dict.fromkeys(placement[0], "left"), rows))
+        headings = {"node": "left", "operator": "left", "reason": "left", "MACs": "right"}
+        rows: list[tuple[object, ...]] = [
+            (each.node, each.operator, each.reason, f"{each.macs:,}") for each in beside
+        ]
+        human.print(table("On the CPU", headings, rows))
     asked = sum(each.macs for each in module.placement)
     own = asked - sum(each.macs for each in beside)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
@@ -112,11 +116,15 @@ def compile_command(
         print_json(figures)
     else:
         human.print(
-            f"{output}: {figures['target']}, {len(module.parts)} parts, "
-            f"{figures['layers']} layers, {figures['instructions']} instructions, "
+            f"{output}: {figures['target']}, {_count(module.parts, 'part')}, "
+            f"{_count(layers, 'layer')}, {figures['instructions']:,} instructions, "
             f"{figures['macs_on_accelerator']:.1%} of the MACs on the accelerator, "
             f"{figures['bytes']:,} bytes"
         )
+
+
+def _count(things: Sized, what: str) -> str:
+    return f"{len(things)} {what}" + ("s" if len(things) != 1 else "")
 
 
 def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:

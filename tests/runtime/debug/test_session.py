@@ -14,6 +14,7 @@ from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.expected import reference
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.isa.configs import find_config
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug.moments import Event
@@ -37,7 +38,9 @@ def session(module: Module) -> Session:
 
 @pytest.fixture(scope="module")
 def truth(digits_model: Path, module: Module) -> dict[str, NDArray[Any]]:
-    return dict(reference(SourceModel.load(digits_model), random_inputs(module), 4).values)
+    return dict(
+        reference(SourceModel.load(digits_model), random_inputs(module), find_config("tiny")).values
+    )
 
 
 def test_an_instruction_is_reached_before_it_starts_and_after_it_ended(session: Session) -> None:
@@ -202,7 +205,7 @@ def test_writers_and_constants_are_known(session: Session) -> None:
 
 
 def test_weights_are_the_models(session: Session, digits_model: Path, module: Module) -> None:
-    found = reference(SourceModel.load(digits_model), random_inputs(module), 4)
+    found = reference(SourceModel.load(digits_model), random_inputs(module), find_config("tiny"))
     compared = 0
     for number, layer in enumerate(found.partition.layers):
         operator = layer.nodes[0].operator

@@ -143,23 +143,29 @@ class _Moving:
         return found
 
     def picture(self, chain: list[Node]) -> tuple[str, _Picture] | None:
-        """The image that all comes from, and what the last image is made of."""
+        """The image that all comes from, and what the last image is made of.
+
+        A tensor of the host may be planes or pixels: what makes fewer pieces is taken.
+        """
         source = chain[-1].inputs[0]
         shape = self.graph.types[source].shape
         if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
             return None
         made = isinstance(getattr(self.producers.get(source), "operator", None), MADE)
-        orders = [False] if made else [False, True]
-        for planes in orders:
+        pictures: dict[bool, _Picture] = {}
+        for planes in [False] if made else [False, True]:
             values = _numbers(shape, planes)
             for node in reversed(chain):
                 constants = [self.graph.constants[name] for name in node.inputs[1:]]
                 (values,) = node.operator.evaluate([values, *constants])
             found = _pieces(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
             if found is not None:
-                image = self.image(source, chain[-1].origin) if planes else source
-                return image, found
-        return None
+                pictures[planes] = found
+        if not pictures:
+            return None
+        planes = min(pictures, key=lambda order: sum(map(len, pictures[order].parts)))
+        image = self.image(source, chain[-1].origin) if planes else source
+        return image, pictures[planes]
 
     def image(self, name: str, origin: str) -> str:
         """A tensor of the host as NHWC."""
