@@ -27,7 +27,7 @@ def _expected(model: onnx.ModelProto, inputs: dict[str, Bytes], *, optimised: bo
 
 
 def _element_wise(kind: str, scale: float) -> onnx.ModelProto:
-    """Of ``a``, whose scale is given, and ``b``; scales of 0.1."""
+    """A sum of ``a``, whose scale is given, and ``b``; the other scales are 0.1."""
     model = onnx.parser.parse_model(
         f"{HEAD} (uint8[1, 256] a, uint8[1, 256] b) => (uint8[1, 256] y) <float s = {{1.0}}, "
         "float t = {0.1}, uint8 u = {10}, uint8 v = {20}, uint8 w = {30}> { "
