@@ -74,7 +74,7 @@ SDRAM, speed grade -75.
 """
 
 SDRAM_CHIPS = {chip.name: chip for chip in (MT48LC16M16A2_75,)}
-"""Those that files of configurations may name."""
+"""The chips that files of configurations may name."""
 
 
 @dataclass(frozen=True, slots=True)
