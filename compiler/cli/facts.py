@@ -15,7 +15,7 @@ Facts = dict[str, Any]
 
 
 def module_facts(path: Path) -> Facts:
-    """Of a module's file.  Raises ModuleError when it is none."""
+    """Describe a module's file.  Raises ModuleError when it is none."""
     from dovetail.runtime.module import Module
     from dovetail.runtime.trust.origin import holds_code, is_own
     from dovetail.runtime.trust.signer import signer_of
@@ -39,7 +39,7 @@ def module_facts(path: Path) -> Facts:
 
 
 def model_facts(path: Path, target: str) -> Facts:
-    """Of a model's file, and what ``target`` would run of it.
+    """Describe a model's file, and what ``target`` would run of it.
 
     A model that the target takes nothing of has the reason as ``problem``.
     Raises ModelError when it is no model, TargetError when there is no such target.
