@@ -36,7 +36,7 @@ SOFT = frozenset((
 """Operators whose quantised results may be a step off: sums of floats, approximations."""
 
 TOLERANCE = 2e-4
-"""Of float results, as part of the tensor's largest."""
+"""How far float results may be off, as part of the tensor's largest."""
 
 
 class FoundError(Exception):
@@ -78,7 +78,7 @@ def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
 
 
 def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple[Array, ...]]:
-    """Of each output what ONNX Runtime gives; not optimised last."""
+    """What ONNX Runtime gives for each output; not optimised last."""
     found = []
     for optimised, integers in ((True, False), (True, True), (False, False)):
         try:
