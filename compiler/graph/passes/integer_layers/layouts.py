@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 GROUPS_LAST = (0, 3, 4, 1, 2)
-"""Of [N, groups, C, H, W]: stored as an image is, the groups' channels one after the other."""
+"""[N, groups, C, H, W] stored as an image is, the channels of its groups one after the other."""
 
 
 def join_tensors(
