@@ -7,6 +7,7 @@ import numpy as np
 
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
+from ...operators.integer.values import Lookup
 from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import model_shape
@@ -91,6 +92,16 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
     return Sum(a, b)
 
 
+def _difference(state: State, a: Real, b: Real) -> Sum:
+    """A sum with the negated second operand, whose bits are all turned: ``-1 - b``."""
+    table = state.builder.constant(
+        f"{b.tensor.name}/table", np.arange(127, -129, -1).astype(np.int8)
+    )
+    name = f"{b.tensor.name}/negated"
+    name = state.builder.node(Lookup(), (b.tensor.name, table), name, b.tensor.name)
+    return _sum(state, a, Real(replace(b.tensor, name=name), b.scale, -1 - b.zero_point))
+
+
 def _product(state: State, a: Real, b: Real) -> Multiplied:
     """The product of two tensors, the smaller one repeated to the shape of the other."""
     a, b = (replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in (a, b))
@@ -111,5 +122,6 @@ def _product(state: State, a: Real, b: Real) -> Multiplied:
 JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real], Value]] = {
     BinaryFunction.ADD: _sum,
     BinaryFunction.MUL: _product,
+    BinaryFunction.SUB: _difference,
 }
 """What two tensors are joined by."""
