@@ -20,7 +20,7 @@ from ...ir import Graph, Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Dequantize, Shift128
-from ...operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
+from ...operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...operators.protocol import Fusion
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce
@@ -43,6 +43,7 @@ from .movement import (
     recognise_transpose,
 )
 from .quantize import quantize
+from .repetition import recognise_expand
 from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
@@ -216,6 +217,7 @@ RULES: Mapping[type, Rule] = {
     Contract: recognise_contract,
     Convolution: recognise_convolution,
     DequantizeLinear: _dequantize,
+    Expand: recognise_expand,
     Gather: recognise_gather,
     PadTensor: recognise_pad,
     QuantizeLinear: _quantize,
@@ -230,9 +232,8 @@ RULES: Mapping[type, Rule] = {
 
 
 def _rule(node: Node) -> Rule | None:
-    if node.operator.fusion is Fusion.ELEMENTWISE:
-        return recognise_elementwise
-    return RULES.get(type(node.operator))
+    other = recognise_elementwise if node.operator.fusion is Fusion.ELEMENTWISE else None
+    return RULES.get(type(node.operator), other)
 
 
 def _unquantized(state: State, name: str) -> str | None:
