@@ -8,6 +8,8 @@ PROGRAMS ?= 200
 SEED ?= 1
 MUTANTS ?= 10000
 FAULTS ?= 10000
+COUNT ?= 1000
+TARGETS ?= cpu,vta:tiny,vta:zynq7020,vta:ecp5_85,vta:large
 BOARD ?= ulx3s-85f
 ARGS ?=
 
@@ -18,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz operators docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup demo train test check format differential conformance fuzz operators docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean fuzz-graphs
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +71,10 @@ fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators
+
+fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime: COUNT, SEED, TARGETS
+	$(BIN)/python -m tests.random_models --jobs $(JOBS) --count $(COUNT) --seed $(SEED) \
+		--targets $(TARGETS)
 
 docs: $(READY) ## Generate docs/isa.md, and build the documentation site in build/site
 	$(BIN)/python -m dovetail.isa.document

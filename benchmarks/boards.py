@@ -15,8 +15,7 @@ from models import models
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.bitstreams.boards import BOARDS
-from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS
+from dovetail.bitstreams.boards import BOARDS, ZYNQ_BOARDS
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.isa.errors import DovetailError

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, ECP5_85_FAST
+from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, ECP5_85_FAST, ZYNQ7020
 from dovetail.isa.errors import ConfigError
+from dovetail.isa.link import GRAIN
 
-__all__ = ["BOARDS", "Board", "find_board"]
+__all__ = ["BOARDS", "ZYNQ_BOARDS", "Board", "ZynqBoard", "cycles_of_a_bit", "find_board"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,33 @@ class Board:
     seed: int = 1
     floorplan: bool = False
     router: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        cycles_of_a_bit(self.config, self.baud)
+
+
+def cycles_of_a_bit(config: HardwareConfig, baud: int) -> int:
+    """Cycles for which a bit stays on the serial line of a board with an SDRAM.
+
+    Raises ConfigError for a configuration whose memory is no SDRAM, a bus of more than 8 bytes, or
+    a clock that does not fit.
+    """
+    if config.dram.sdram is None:
+        raise ConfigError(
+            f"{config.name}: its memory is no SDRAM, which the board has; required dram.sdram, as "
+            "in ecp5_85 and ecp5_25"
+        )
+    if config.bus_bytes > GRAIN:
+        raise ConfigError(
+            f"{config.name}: a bus of {config.bus_bytes} bytes; required at most {GRAIN} on a board"
+        )
+    cycles = round(config.clock_hz / baud)
+    if cycles < 8 or abs(config.clock_hz / cycles / baud - 1) > 0.02:
+        raise ConfigError(
+            f"{config.name}: {baud} baud from {config.clock_hz} Hz; required at least 8 cycles a "
+            "bit, and an error of at most 2 %"
+        )
+    return cycles
 
 
 DETOURS = (
@@ -79,11 +107,33 @@ ULX3S_25F = replace(
 BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_85F_8X8, ULX3S_25F)}
 
 
+@dataclass(frozen=True, slots=True)
+class ZynqBoard:
+    """A Zynq-7000 board: its configuration, and the module and class of its pins."""
+
+    name: str
+    config: HardwareConfig
+    platform: tuple[str, str]
+
+
+ZYNQ_BOARDS = {
+    board.name: board
+    for board in (
+        ZynqBoard("arty-z7-20", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+        # The same part and package; the design uses no pin of the fabric.
+        ZynqBoard("pynq-z1", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+        ZynqBoard("pynq-z2", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
+    )
+}
+
+
 def find_board(name: str) -> Board:
-    """The board called ``name``.
+    """The board with an SDRAM called ``name``.
 
     Raises ConfigError when there is none.
     """
     if name not in BOARDS:
-        raise ConfigError(f"no board is called {name!r}; there are: {', '.join(BOARDS)}")
+        raise ConfigError(
+            f"no board is called {name!r}; there are: {', '.join((*BOARDS, *ZYNQ_BOARDS))}"
+        )
     return BOARDS[name]

@@ -5,13 +5,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.errors import ConfigError
 from dovetail.isa.link import GRAIN
 from dovetail.vta_hw.accelerator import Accelerator
 from dovetail.vta_hw.axi import Axi4, Axi4Lite
 from dovetail.vta_hw.registers import ADDRESS_BITS
 from dovetail.vta_hw.sdram import SdramController, SdramPins
 
+from .boards import cycles_of_a_bit
 from .bridge import HostBridge
 
 __all__ = ["BoardCore"]
@@ -40,22 +40,9 @@ class BoardCore(wiring.Component):
     """
 
     def __init__(self, config: HardwareConfig, baud: int) -> None:
-        """Raises ConfigError for a configuration whose memory is no SDRAM, a bus of more than 8
-        bytes, or a clock that does not fit.
-        """
-        if config.dram.sdram is None:
-            raise ConfigError(f"{config.name}: its memory is no SDRAM; a board needs dram.sdram")
-        if config.bus_bytes > GRAIN:
-            raise ConfigError(
-                f"{config.name}: a bus of {config.bus_bytes} bytes; required at most {GRAIN} on a "
-                "board"
-            )
-        self._divisor = round(config.clock_hz / baud)
-        if self._divisor < 8 or abs(config.clock_hz / self._divisor / baud - 1) > 0.02:
-            raise ConfigError(
-                f"{config.name}: {baud} baud from {config.clock_hz} Hz; required at least 8 cycles "
-                "a bit, and an error of at most 2 %"
-            )
+        """Raises ConfigError as ``cycles_of_a_bit``."""
+        self._divisor = cycles_of_a_bit(config, baud)
+        assert config.dram.sdram is not None
         self._config, self._sdram = config, config.dram.sdram
         super().__init__(
             {

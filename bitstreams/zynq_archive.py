@@ -3,41 +3,20 @@
 import io
 import json
 import zipfile
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import ZYNQ7020
 from dovetail.isa.registers import REGISTERS
 
 from .axi3 import MEMORY_BASE
+from .boards import ZynqBoard
 from .platforms import platform_files
 from .zynq_top import CONTROL, MEMORY, ZynqTop
 
-__all__ = ["ZYNQ_BOARDS", "ZynqBoard", "address_map", "make_archive"]
+__all__ = ["address_map", "make_archive"]
 
 NAME = "dovetail"
 GENERAL_PURPOSE_0 = 0x4000_0000
 """Physical address of general-purpose port 0 (UG585, table 4-1)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ZynqBoard:
-    """A Zynq-7000 board: its configuration, and the module and class of its pins."""
-
-    name: str
-    config: HardwareConfig
-    platform: tuple[str, str]
-
-
-ZYNQ_BOARDS = {
-    board.name: board
-    for board in (
-        ZynqBoard("arty-z7-20", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
-        # The same part and package; the design uses no pin of the fabric.
-        ZynqBoard("pynq-z1", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
-        ZynqBoard("pynq-z2", ZYNQ7020, ("amaranth_boards.arty_z7", "ArtyZ720Platform")),
-    )
-}
 
 
 def address_map(config: HardwareConfig) -> dict[str, object]:

@@ -7,8 +7,9 @@ from importlib.metadata import version
 
 from dovetail.vta_hw.synthesis import FAMILIES, synthesize
 
+from .boards import ZynqBoard
 from .record import TOOLS, Record
-from .zynq_archive import NAME, ZynqBoard
+from .zynq_archive import NAME
 
 __all__ = ["count_cells"]
 

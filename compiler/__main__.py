@@ -10,6 +10,7 @@ from .cli.assembly import assemble, disassemble
 from .cli.bitstream import bitstream
 from .cli.check import check
 from .cli.compile import compile_command
+from .cli.config import config
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
@@ -23,7 +24,7 @@ from .cli.verilog import verilog
 __all__ = ["main"]
 
 COMMANDS = (
-    *(assemble, bitstream, check, compile_command, debug, devices, disassemble, explore),
+    *(assemble, bitstream, check, compile_command, config, debug, devices, disassemble, explore),
     *(keygen, profile, quantize, run, sign, tune, verilog),
 )
 

@@ -6,22 +6,28 @@ valid.
 """
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from .declared import Limit, check_fields, declare
 from .errors import ConfigError
 from .memories import Memory
 from .sdram import SdramTiming
 
-__all__ = ["INSTRUCTION_BYTES", "WIDEST_BUS_BYTES", "DramTiming", "HardwareConfig"]
+__all__ = [
+    *("DEFAULT_CLOCK_HZ", "INSTRUCTION_BYTES", "WIDEST_BUS_BYTES"),
+    *("DramTiming", "HardwareConfig"),
+]
 
 INSTRUCTION_BYTES = 64
 """Size of every instruction in DRAM, in every configuration."""
 
 WIDEST_BUS_BYTES = 16
 """Width of the AXI4 data bus, at most."""
+
+DEFAULT_CLOCK_HZ = 100_000_000
 
 ELEMENTS: dict[Memory, np.dtype[Any]] = {
     Memory.ACT: np.dtype(np.int8),
@@ -36,140 +42,185 @@ ELEMENTS: dict[Memory, np.dtype[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class DramTiming:
-    """The documented DRAM model (docs/timing.md): one in-order command queue behind the AXI port.
+    """The documented DRAM model (docs/timing.md): an in-order command queue behind the AXI port."""
 
-    latency_cycles: address accepted to first data beat, at the earliest (1..1023).
-    beat_interval_cycles: cycles from one beat to the next within a burst (1..15).
-    queue_bursts: commands accepted and not yet finished, at most (1..64).
-    turnaround_cycles: extra cycles between a read and a write burst, in either order (0..63).
-    response_cycles: last write beat to its response (1..63).
-    sdram: when given, memory is this SDRAM behind its controller, whose own rules give the exact
-        time; the numbers above only describe it roughly.
-    """
-
-    latency_cycles: int = 24
-    beat_interval_cycles: int = 1
-    queue_bursts: int = 8
-    turnaround_cycles: int = 4
-    response_cycles: int = 4
-    sdram: SdramTiming | None = None
+    latency_cycles: int = field(
+        default=24, metadata=declare("Cycles, address accepted to first data beat.", 1, 1023)
+    )
+    beat_interval_cycles: int = field(
+        default=1, metadata=declare("Cycles from one beat to the next within a burst.", 1, 15)
+    )
+    queue_bursts: int = field(
+        default=8, metadata=declare("Bursts accepted and not yet finished, at most.", 1, 64)
+    )
+    turnaround_cycles: int = field(
+        default=4,
+        metadata=declare("Extra cycles between a read and a write burst, in either order.", 0, 63),
+    )
+    response_cycles: int = field(
+        default=4, metadata=declare("Cycles, last write beat to its response.", 1, 63)
+    )
+    sdram: SdramTiming | None = field(
+        default=None,
+        metadata=declare(
+            "When given, memory is this SDRAM behind its controller, whose own rules give the "
+            "exact time; the numbers above only describe it roughly."
+        ),
+    )
 
     def __post_init__(self) -> None:
-        limits = {
-            "latency_cycles": (1, 1023),
-            "beat_interval_cycles": (1, 15),
-            "queue_bursts": (1, 64),
-            "turnaround_cycles": (0, 63),
-            "response_cycles": (1, 63),
-        }
-        for name, (low, high) in limits.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(f"DRAM timing {name} = {value}; required {low} to {high}")
+        check_fields(self, "DRAM timing ")
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
-    Every size but ``token_max`` and ``multiplier_bits`` is a power of two.
-
-    block: lanes; the matrix core multiplies ``block x block`` int8 weights by ``block`` int8 inputs
-        in ``tile_cycles`` (4..64).
-    bus_bytes: width of the AXI4 data bus; divides ``block`` (4..16).
-    *_depth: words in each scratchpad.
-    act_banks, acc_banks: equal contiguous parts of ACT (1..8) and ACC (1..4).
-    queue_depth: instructions waiting in front of each unit (2..64).
-    fetch_ahead: instructions requested and not yet dispatched (2..16).
-    burst_beats: beats in a burst at most; bursts never cross a multiple of ``burst_beats *
-        bus_bytes``, which is at most 4096.
-    store_slots: bursts that STORE buffers (2..16).
-    token_max: largest value of a token counter (1..255).
-    multiplier_bits: wider operand of the FPGA's multipliers (18..32); from 25 on, the matrix core
-        puts two products in each.  Neither results nor cycles depend on it.
-    tile_cycles: cycles for a tile of the matrix core, which has ``block / tile_cycles`` rows of
-        multipliers (1..4).
-    lane_groups: equal groups of the matrix core's rows, each a cycle behind its neighbour, so that
-        no wire goes to all of them.
-    vector_cycles: cycles for a word of the vector unit, which has ``block / vector_cycles`` lanes
-        (1..4).
-    core_clock_ratio: cycles of the matrix core's multipliers in one of the accelerator (1, 2).
-        With 2 they have a clock of their own, and each makes two products in a cycle of the
-        accelerator: half as many do.  Needs ``deep_pipelines``.
-    deep_pipelines: more registers behind memories and adders, for FPGAs where these are slow.
-    clock_hz: clock the timing figures are quoted at.
+    Every field declares what it means, its unit and its range.
     """
 
-    name: str
-    block: int
-    bus_bytes: int
-    act_depth: int
-    wgt_depth: int
-    acc_depth: int
-    par_depth: int
-    tap_depth: int
-    tab_depth: int
-    act_banks: int = 8
-    acc_banks: int = 4
-    queue_depth: int = 16
-    fetch_ahead: int = 4
-    burst_beats: int = 16
-    store_slots: int = 4
-    token_max: int = 15
-    multiplier_bits: int = 18
-    tile_cycles: int = 1
-    lane_groups: int = 1
-    vector_cycles: int = 1
-    core_clock_ratio: int = 1
-    deep_pipelines: bool = False
-    clock_hz: int = 100_000_000
-    dram: DramTiming = DramTiming()
+    name: str = field(metadata=declare("The configuration, in names of targets and in Verilog."))
+    block: int = field(
+        metadata=declare(
+            "Lanes: the matrix core multiplies block x block int8 weights by block int8 inputs in "
+            "tile_cycles.",
+            *(4, 64, True),
+        )
+    )
+    bus_bytes: int = field(
+        metadata=declare(
+            "Bytes that the AXI4 data bus is wide; divides block.", 4, WIDEST_BUS_BYTES, True
+        )
+    )
+    act_depth: int = field(
+        metadata=declare(
+            "Words of ACT, activations: block int8 each.",
+            Limit("2 * act_banks", lambda config: 2 * config.act_banks),
+            *(1 << 16, True),
+        )
+    )
+    wgt_depth: int = field(
+        metadata=declare("Tiles of WGT, weights: block x block int8 each.", 2, 1 << 16, True)
+    )
+    acc_depth: int = field(
+        metadata=declare(
+            "Words of ACC, accumulators: block int32 each.",
+            Limit("2 * acc_banks", lambda config: 2 * config.acc_banks),
+            *(1 << 16, True),
+        )
+    )
+    par_depth: int = field(
+        metadata=declare(
+            "Words of PAR, parameters: block int32 biases and block float32 scales each.",
+            *(2, 1 << 12, True),
+        )
+    )
+    tap_depth: int = field(
+        metadata=declare("Words of TAP, depthwise weights: block int8 each.", 4, 1 << 12, True)
+    )
+    tab_depth: int = field(
+        metadata=declare(
+            "Words of TAB, look-up tables of 256 words: block int8 each.", 256, 1 << 12, True
+        )
+    )
+    act_banks: int = field(
+        default=8, metadata=declare("Equal contiguous parts of ACT.", 1, 8, True)
+    )
+    acc_banks: int = field(
+        default=4, metadata=declare("Equal contiguous parts of ACC.", 1, 4, True)
+    )
+    queue_depth: int = field(
+        default=16, metadata=declare("Instructions waiting in front of each unit.", 2, 64, True)
+    )
+    fetch_ahead: int = field(
+        default=4, metadata=declare("Instructions requested and not yet dispatched.", 2, 16, True)
+    )
+    burst_beats: int = field(
+        default=16,
+        metadata=declare(
+            "Beats in a burst at most; bursts never cross a multiple of burst_beats * bus_bytes, "
+            "which is at most 4096 bytes.",
+            Limit(f"{INSTRUCTION_BYTES} / bus_bytes", lambda c: INSTRUCTION_BYTES // c.bus_bytes),
+            *(256, True),
+        ),
+    )
+    store_slots: int = field(default=4, metadata=declare("Bursts that STORE buffers.", 2, 16, True))
+    token_max: int = field(
+        default=15, metadata=declare("Largest value of a token counter.", 1, 255)
+    )
+    multiplier_bits: int = field(
+        default=18,
+        metadata=declare(
+            "Bits of the wider operand of the FPGA's multipliers; from 25 on, the matrix core puts "
+            "two products in each.  Neither results nor cycles depend on it.",
+            *(18, 32),
+        ),
+    )
+    tile_cycles: int = field(
+        default=1,
+        metadata=declare(
+            "Cycles for a tile of the matrix core, which has block / tile_cycles rows of "
+            "multipliers.",
+            1,
+            Limit(
+                "4, and to block / core_clock_ratio",
+                lambda c: min(4, c.block // c.core_clock_ratio),
+            ),
+            power=True,
+        ),
+    )
+    lane_groups: int = field(
+        default=1,
+        metadata=declare(
+            "Equal groups of the matrix core's rows, each a cycle behind its neighbour, so that no "
+            "wire goes to all of them.",
+            1,
+            # Two products in one multiplier are of two rows of a group, in one cycle of its clock.
+            Limit(
+                "the rows of multipliers, half as many from multiplier_bits = 25 on",
+                lambda config: config.multiplier_rows // (1 + (config.multiplier_bits > 24)),
+            ),
+            power=True,
+        ),
+    )
+    vector_cycles: int = field(
+        default=1,
+        metadata=declare(
+            "Cycles for a word of the vector unit, which has block / vector_cycles lanes.",
+            *(1, 4, True),
+        ),
+    )
+    core_clock_ratio: int = field(
+        default=1,
+        metadata=declare(
+            "Cycles of the matrix core's multipliers in one of the accelerator.  With 2 they have "
+            "a clock of their own, and each makes two products in a cycle of the accelerator: half "
+            "as many do.  Needs deep_pipelines.",
+            *(1, 2, True),
+        ),
+    )
+    deep_pipelines: bool = field(
+        default=False,
+        metadata=declare(
+            "More registers behind memories and adders, for FPGAs where these are slow."
+        ),
+    )
+    clock_hz: int = field(
+        default=DEFAULT_CLOCK_HZ,
+        metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
+    )
+    dram: DramTiming = field(
+        default=DramTiming(), metadata=declare("The memory that simulations assume.")
+    )
 
     def __post_init__(self) -> None:
-        powers: tuple[str, ...] = (
-            *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth", "fetch_ahead"),
-            *("burst_beats", "store_slots", *(f"{memory.value}_depth" for memory in Memory)),
-            *("tile_cycles", "lane_groups", "vector_cycles", "core_clock_ratio"),
-        )
-        for name in powers:
-            value = getattr(self, name)
-            if value < 1 or value & (value - 1):
-                raise ConfigError(f"{self.name}: {name} = {value}; required a power of two")
-        limits = {
-            "block": (4, 64),
-            "bus_bytes": (4, WIDEST_BUS_BYTES),
-            "act_banks": (1, 8),
-            "acc_banks": (1, 4),
-            "act_depth": (2 * self.act_banks, 1 << 16),
-            "acc_depth": (2 * self.acc_banks, 1 << 16),
-            "wgt_depth": (2, 1 << 16),
-            "par_depth": (2, 1 << 12),
-            "tap_depth": (4, 1 << 12),
-            "tab_depth": (256, 1 << 12),
-            "queue_depth": (2, 64),
-            "fetch_ahead": (2, 16),
-            "burst_beats": (INSTRUCTION_BYTES // self.bus_bytes, 256),
-            "store_slots": (2, 16),
-            "token_max": (1, 255),
-            "multiplier_bits": (18, 32),
-            "tile_cycles": (1, min(4, self.block // self.core_clock_ratio)),
-            "vector_cycles": (1, 4),
-            "core_clock_ratio": (1, 2),
-            # Two products in one multiplier are of two rows of a group, in one cycle of its clock.
-            "lane_groups": (1, self.multiplier_rows // (1 + (self.multiplier_bits > 24))),
-        }
-        for name, (low, high) in limits.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(f"{self.name}: {name} = {value}; required {low} to {high}")
+        check_fields(self, f"{self.name}: ")
         if self.core_clock_ratio > 1 and not self.deep_pipelines:
             raise ConfigError(
                 f"{self.name}: core_clock_ratio = {self.core_clock_ratio} without deep_pipelines; "
                 "the matrix core has a clock of its own only between the registers of deep "
                 "pipelines: set deep_pipelines, or core_clock_ratio = 1"
             )
-        if self.clock_hz < 1:
-            raise ConfigError(f"{self.name}: clock_hz = {self.clock_hz}; required at least 1")
         if self.block % self.bus_bytes:
             raise ConfigError(
                 f"{self.name}: bus_bytes = {self.bus_bytes} does not divide block = {self.block}; "

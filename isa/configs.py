@@ -1,8 +1,11 @@
-"""The named configurations."""
+"""The named configurations, and how one is found by its name or its file."""
 
+import difflib
 from dataclasses import replace
+from pathlib import Path
 
 from .config import DramTiming, HardwareConfig
+from .config_file import SUFFIX, read_config
 from .errors import ConfigError
 from .sdram import MT48LC16M16A2_75, sdram_timing
 
@@ -111,10 +114,17 @@ CONFIGS = {config.name: config for config in NAMED}
 
 
 def find_config(name: str) -> HardwareConfig:
-    """Return the configuration called ``name``.
+    """Return the configuration called ``name``, or the one in a file when it ends in ``.toml``.
 
-    Raises ConfigError when there is none.
+    Raises ConfigError when there is none, or the file holds none.
     """
+    if name.endswith(SUFFIX):
+        return read_config(Path(name).expanduser(), CONFIGS)
     if name not in CONFIGS:
-        raise ConfigError(f"no configuration is called {name!r}; there are: {', '.join(CONFIGS)}")
+        close = difflib.get_close_matches(name, CONFIGS, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigError(
+            f"no configuration is called {name!r}; there are: {', '.join(CONFIGS)}, and files of "
+            f"your own, FILE{SUFFIX}{hint}"
+        )
     return CONFIGS[name]

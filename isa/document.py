@@ -12,6 +12,7 @@ from textwrap import dedent, indent
 from . import assembly
 from .config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from .configs import CONFIGS, TINY
+from .declared import declarations
 from .formats import Format
 from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier
 from .manual_text import (
@@ -95,28 +96,32 @@ def _configurations() -> str:
     ]
     parts = (
         "## Configurations\n",
-        _verbatim(HardwareConfig),
+        f"{getdoc(HardwareConfig)}\n",
+        _fields(HardwareConfig),
         _table(("", *CONFIGS), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
         f"that of {TINY.name}): every field but the name, how units are built (`multiplier_bits` "
         "to `deep_pipelines`), the clock and the memory's timing.\n",
         f"    {TINY.identity}\n",
-        "The memory that simulations assume where none is given:\n",
-        _verbatim(DramTiming),
+        f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
+        _fields(DramTiming),
         _table(("", *CONFIGS), timings),
     )
     return "\n".join(parts)
+
+
+def _fields(cls: type) -> str:
+    """What each field of a dataclass is declared to be."""
+    rows: list[tuple[object, ...]] = [
+        (f"`{field.name}`", declared.text, declared.range) for field, declared in declarations(cls)
+    ]
+    return _table(("field", "meaning", "range"), rows)
 
 
 def _timing(timing: DramTiming, name: str) -> object:
     """A field of a memory's timing; of an SDRAM the chip's name."""
     value = getattr(timing, name)
     return value.chip.name if isinstance(value, SdramTiming) else "none" if value is None else value
-
-
-def _verbatim(documented: object) -> str:
-    """A docstring as it stands."""
-    return indent(getdoc(documented) or "", "    ") + "\n"
 
 
 def _assembly() -> str:

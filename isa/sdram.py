@@ -5,7 +5,10 @@ from math import ceil
 
 from .errors import ConfigError
 
-__all__ = ["COLUMN_BYTES", "MT48LC16M16A2_75", "SdramChip", "SdramTiming", "sdram_timing"]
+__all__ = [
+    *("COLUMN_BYTES", "MT48LC16M16A2_75", "SDRAM_CHIPS"),
+    *("SdramChip", "SdramTiming", "sdram_timing"),
+]
 
 COLUMN_BYTES = 2
 """Bytes of a column: there are 16 data pins."""
@@ -69,6 +72,9 @@ MT48LC16M16A2_75 = SdramChip(
 """32 MB, 4 banks of 8192 rows of 512 columns.  Source: Micron's data sheet of the 256 Mb SDR
 SDRAM, speed grade -75.
 """
+
+SDRAM_CHIPS = {chip.name: chip for chip in (MT48LC16M16A2_75,)}
+"""The chips that files of configurations may name."""
 
 
 @dataclass(frozen=True, slots=True)

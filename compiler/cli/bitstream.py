@@ -12,14 +12,28 @@ from .output import clear_errors, human, print_json, progress, table
 
 if TYPE_CHECKING:
     from dovetail.bitstreams.record import Record
+    from dovetail.isa.config import HardwareConfig
 
 __all__ = ["bitstream"]
 
 LOADER = "openFPGALoader"
 
 
+class _BoardOption(click.Option):
+    """Names the boards in its help; the table of them is read only for that."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from dovetail.bitstreams.boards import BOARDS, ZYNQ_BOARDS
+
+        self.help = f"One of: {', '.join((*BOARDS, *ZYNQ_BOARDS))}."
+        return super().get_help_record(ctx)
+
+
 @click.command()
-@click.option("--board", "board_name", required=True, help="A board of 'dovetail devices'.")
+@click.option("--board", "board_name", required=True, cls=_BoardOption)
+@click.option(
+    "--config", "config_name", metavar="FILE.toml", help="An accelerator in place of the board's."
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the files."
 )
@@ -32,6 +46,7 @@ LOADER = "openFPGALoader"
 @clear_errors
 def bitstream(
     board_name: str,
+    config_name: str | None,
     output: Path,
     seeds: int,
     first_seed: int | None,
@@ -49,27 +64,16 @@ def bitstream(
             f"{LOADER} is not on PATH, and --program needs it; install it, or load the file "
             "yourself"
         )
-    from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, make_archive
-    from dovetail.bitstreams.zynq_record import count_cells
-    from dovetail.runtime.files import write_whole
+    from dovetail.bitstreams.boards import ZYNQ_BOARDS
+    from dovetail.isa.configs import find_config
 
+    config = find_config(config_name) if config_name else None
     if board_name in ZYNQ_BOARDS:
         if program:
             raise click.ClickException(f"{board_name} is programmed from Vivado, or by PYNQ")
-        zynq = ZYNQ_BOARDS[board_name]
-        with progress(f"generating {board_name}"):
-            content = make_archive(zynq)
-        output.mkdir(parents=True, exist_ok=True)
-        path = output / f"{board_name}.zip"
-        write_whole(path, content)
-        human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
-        if count:
-            with progress("counting cells with Yosys"):
-                counted = count_cells(zynq, content)
-            write_whole(output / "manifest.json", counted.to_json().encode())
-            _show(counted, as_json)
+        _zynq_project(board_name, config, output, count, as_json)
         return
-    record, path = _bitstream(board_name, output, first_seed, seeds, jobs)
+    record, path = _bitstream(board_name, config, output, first_seed, seeds, jobs)
     _show(record, as_json)
     if not as_json:
         human.print(str(path))
@@ -85,16 +89,52 @@ def _show(record: "Record", as_json: bool) -> None:
         human.print(table(record.board, dict.fromkeys(row, "left"), [tuple(row.values())]))
 
 
+def _zynq_project(
+    name: str, config: "HardwareConfig | None", output: Path, count: bool, as_json: bool
+) -> None:
+    """Write a Vivado project, and count its cells where that is asked for."""
+    from dataclasses import replace
+
+    from dovetail.bitstreams.boards import ZYNQ_BOARDS
+    from dovetail.bitstreams.zynq_archive import make_archive
+    from dovetail.bitstreams.zynq_record import count_cells
+    from dovetail.runtime.files import write_whole
+
+    board = ZYNQ_BOARDS[name]
+    board = replace(board, config=config) if config else board
+    with progress(f"generating {name}"):
+        content = make_archive(board)
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / f"{name}.zip"
+    write_whole(path, content)
+    human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+    if count:
+        with progress("counting cells with Yosys"):
+            counted = count_cells(board, content)
+        write_whole(output / "manifest.json", counted.to_json().encode())
+        _show(counted, as_json)
+
+
 def _bitstream(
-    name: str, output: Path, first: int | None, count: int, jobs: int
+    name: str,
+    config: "HardwareConfig | None",
+    output: Path,
+    first: int | None,
+    count: int,
+    jobs: int,
 ) -> "tuple[Record, Path]":
     """Make and write it; return its record and the ``.bit`` file."""
+    from dataclasses import replace
+
     from dovetail.bitstreams import flow
     from dovetail.bitstreams.boards import find_board
     from dovetail.bitstreams.record import make_record, portable_report
     from dovetail.runtime.files import write_whole
 
     board = find_board(name)
+    if config is not None:
+        # A floorplan is drawn for one array.
+        board = replace(board, config=config, floorplan=False)
     first = board.seed if first is None else first
     seeds = range(first, first + count)
     with tempfile.TemporaryDirectory() as place:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.isa.config import DramTiming, HardwareConfig
+from dovetail.isa.config_file import SUFFIX
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.memories import Memory
@@ -151,12 +152,13 @@ def load_space(path: Path) -> Space:
         raise SpaceError(f"space {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpaceError(f"space {path} is no TOML: {error}") from None
-    return parse_space(content, str(path))
+    return parse_space(content, str(path), path.parent)
 
 
-def parse_space(content: Mapping[str, Any], where: str = "space") -> Space:
+def parse_space(content: Mapping[str, Any], where: str = "space", folder: Path = Path()) -> Space:
     """The space of TOML tables ``base``, ``hardware``, ``dram``, ``schedule``, ``constraints``.
 
+    folder: of a base that is a file.
     Raises SpaceError for what is unknown or of a wrong type, for a value that no design can have,
     and when no design is left.
     """
@@ -165,7 +167,7 @@ def parse_space(content: Mapping[str, Any], where: str = "space") -> Space:
             raise SpaceError(f"{where}: table [{name}]; there are: {', '.join(TABLES)}")
         if not isinstance(table, Mapping):
             raise SpaceError(f"{where}: {name} = {table!r}; required a table [{name}]")
-    base = _base(content.get("base", {}), where)
+    base = _base(content.get("base", {}), where, folder)
     if base.core_clock_ratio > 1:
         raise SpaceError(
             f"{where}: [base] {base.name!r} has two clocks (core_clock_ratio = "
@@ -190,11 +192,12 @@ def parse_space(content: Mapping[str, Any], where: str = "space") -> Space:
     return _checked(space, where)
 
 
-def _base(table: Mapping[str, Any], where: str) -> HardwareConfig:
+def _base(table: Mapping[str, Any], where: str, folder: Path) -> HardwareConfig:
     if set(table) - {"config"}:
         raise SpaceError(f"{where}: [base] has {sorted(table)}; required config = NAME, alone")
+    name = str(table.get("config", "zynq7020"))
     try:
-        return find_config(str(table.get("config", "zynq7020")))
+        return find_config(str(folder / name) if name.endswith(SUFFIX) else name)
     except ConfigError as error:
         raise SpaceError(f"{where}: [base]: {error}") from None
 

@@ -49,7 +49,7 @@ CONTENTS = {
         *("docs/architecture", "docs/accelerator", "docs/compiler", "docs/planner"),
         *("docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
     ],
-    "Use": ["docs/runtime", "docs/profile", "docs/boards"],
+    "Use": ["docs/own-hardware", "docs/runtime", "docs/profile", "docs/boards"],
     "Hardware": ["docs/isa", "docs/timing", "docs/resources"],
     "Measured": ["docs/benchmarks", "docs/conformance"],
     "Reference": [],

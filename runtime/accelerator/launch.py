@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
-from dovetail.isa.configs import CONFIGS
+from dovetail.isa.configs import CONFIGS, find_config
+from dovetail.isa.errors import ConfigError
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
@@ -33,9 +34,16 @@ def find_launcher(device_name: str, config: HardwareConfig) -> Launcher:
 def require_configuration(name: str, pinned: str | None, config: HardwareConfig) -> None:
     """Raises DeviceError when the device called ``name``, which is ``pinned`` to a configuration or
     to none, is for another one.
+
+    pinned: the name of a configuration, or a file that holds one.
     """
-    known = CONFIGS.get(pinned or "", config)
-    if pinned and (pinned != config.name or known.fingerprint != config.fingerprint):
+    if pinned is None or (pinned == config.name and pinned not in CONFIGS):
+        return
+    try:
+        known = find_config(pinned)
+    except ConfigError as error:
+        raise DeviceError(f"device {name!r}: {error}") from None
+    if (known.name, known.fingerprint) != (config.name, config.fingerprint):
         raise DeviceError(
             f"what was compiled for 'vta:{config.name}' cannot run on {name!r}; "
             "use --device sim or rtl, or compile for that device"

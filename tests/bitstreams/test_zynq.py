@@ -13,7 +13,8 @@ from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiBus, AxiMaster
 
 from dovetail.bitstreams.axi3 import MEMORY_BASE
-from dovetail.bitstreams.zynq_archive import ZYNQ_BOARDS, address_map, make_archive
+from dovetail.bitstreams.boards import ZYNQ_BOARDS
+from dovetail.bitstreams.zynq_archive import address_map, make_archive
 from dovetail.bitstreams.zynq_top import require_ports
 from dovetail.isa.configs import ECP5_85, find_config
 from dovetail.isa.errors import ConfigError

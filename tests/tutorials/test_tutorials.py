@@ -1,4 +1,4 @@
-"""Every tutorial does what its page says, numbers included."""
+"""Every tutorial, and the guide to own hardware, does what its page says, numbers included."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ from .page import blocks_of
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
 SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
+PAGES = {path.name: path for path in (*TUTORIALS.glob("*.md"), ROOT / "docs" / "own-hardware.md")}
 CHANGES_SOURCES = {"buffer.md", "instruction.md", "model.md"}
 """Tutorials that run in a copy of the repository."""
 
@@ -28,7 +29,7 @@ def copy_repository(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder / "links")}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in TUTORIALS.glob("*.md")))
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_the_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
     environment = {
         **os.environ,
@@ -38,7 +39,7 @@ def test_the_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     if name in CHANGES_SOURCES:
         environment |= copy_repository(tmp_path)
-    command = [sys.executable, str(Path(__file__).parent / "page.py"), str(TUTORIALS / name)]
+    command = [sys.executable, str(Path(__file__).parent / "page.py"), str(PAGES[name])]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

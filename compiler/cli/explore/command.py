@@ -22,14 +22,14 @@ SHOWN = 12
 
 
 @click.command()
+@click.argument("models", metavar="[MODEL]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--models",
+    "more_models",
     multiple=True,
-    required=True,
     type=click.Path(path_type=Path),
-    help="A quantised ONNX file; more of them may follow.",
+    help="A quantised ONNX file; the same as MODEL.",
 )
-@click.argument("more_models", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--space", required=True, type=click.Path(path_type=Path), help="SPACE.toml")
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
@@ -59,6 +59,17 @@ SHOWN = 12
     metavar="N",
     help="Count the areas of the N best designs of the front with Yosys (minutes each).",
 )
+@click.option(
+    "--front-dir",
+    type=click.Path(path_type=Path),
+    help="Folder that gets the designs of the front for --family: front_1.toml and so on.",
+)
+@click.option(
+    "--pick",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Write the Nth design of that front as front_N.toml and front_N.v, beside the results.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def explore(
@@ -73,13 +84,18 @@ def explore(
     seed: int,
     cache: bool,
     synthesize: int,
+    front_dir: Path | None,
+    pick: int | None,
     as_json: bool,
 ) -> None:
-    """Evaluate many accelerators and schedules: --models A.onnx B.onnx --space SPACE.toml.
+    """Evaluate many accelerators and schedules: A.onnx B.onnx --space SPACE.toml.
 
     Each result is kept in the folder as soon as it is there.  The same command goes on where it was
     stopped.  Afterwards the folder has results.csv, results.parquet and report.html.
     """
+    paths = (*more_models, *models)
+    if not paths:
+        raise click.UsageError("no model is given; required one or more MODEL.onnx")
     from ...explore.exploration import Options
     from ...explore.exploration import explore as run
 
@@ -91,13 +107,16 @@ def explore(
         seed=seed,
         cache=cache,
     )
-    paths = (*models, *more_models)
     with _bar() as observe:
         found = run(paths, space, output, options, observe)
     if synthesize and _synthesize(found, family, synthesize):
         with _bar() as observe:
             found = run(paths, space, output, options, observe)
     written = _write(found, output)
+    if front_dir:
+        written += _write_front(found, family, front_dir)
+    if pick:
+        written += _write_pick(found, family, pick, output)
     if as_json:
         print_json(_figures(found))
     else:
@@ -167,6 +186,48 @@ def _write(found: "Exploration", folder: Path) -> list[Path]:
         content["report.html"] = explore_page(found).encode()
     for name, data in content.items():
         write_whole(folder / name, data)
+    return [folder / name for name in content]
+
+
+def _write_front(found: "Exploration", family: str, folder: Path) -> list[Path]:
+    """A configuration for each design of the front; those of an earlier exploration are removed."""
+    from dovetail.runtime.files import write_whole
+
+    from ...explore.front_files import front_files
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = front_files(found, family)
+    for path in folder.glob("front_*.toml"):
+        if path.name not in files and path.stem.removeprefix("front_").isdecimal():
+            path.unlink()
+    for name, text in files.items():
+        write_whole(folder / name, text.encode())
+    return [folder / name for name in files]
+
+
+def _write_pick(found: "Exploration", family: str, number: int, folder: Path) -> list[Path]:
+    """The configuration and the Verilog of one design of the front.
+
+    Raises ClickException when the front has fewer.
+    """
+    from dovetail.runtime.files import write_whole
+    from dovetail.vta_hw.verilog import emit_verilog
+
+    from ...explore.front import fitting_front
+    from ...explore.front_files import front_configuration, front_files
+
+    front = fitting_front(found.results, family)
+    if number > len(front):
+        raise click.ClickException(
+            f"--pick {number}: the front for {family} has {len(front)} designs"
+        )
+    config = front_configuration(front[number - 1], family, number)
+    with progress(f"generating {config.name}"):
+        verilog = emit_verilog(config)
+    text = front_files(found, family)[f"{config.name}.toml"]
+    content = {f"{config.name}.toml": text, f"{config.name}.v": verilog}
+    for name, each in content.items():
+        write_whole(folder / name, each.encode())
     return [folder / name for name in content]
 
 

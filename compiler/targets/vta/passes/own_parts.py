@@ -31,18 +31,22 @@ COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 
 
 def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
-    """Whether ``node``, whose result has type ``kind``, joins the channels of images."""
+    """Whether ``node``, whose result has type ``kind``, joins the channels of an image."""
     joins = isinstance(node.operator, Concatenate) and node.operator.axis == 3
-    return joins and kind.rank == 4 and kind.dtype == DType.INT8
+    return joins and _is_image(kind)
 
 
 def is_channel_slice(node: Node, kind: TensorType) -> bool:
     """Whether ``node`` cuts channels out of an image of type ``kind``."""
     operator = node.operator
-    if not isinstance(operator, Slice) or kind.rank != 4 or kind.dtype != DType.INT8:
+    if not isinstance(operator, Slice) or not _is_image(kind):
         return False
     whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
     return whole and operator.steps[3] == 1
+
+
+def _is_image(kind: TensorType) -> bool:
+    return kind.rank == 4 and kind.shape[0] == 1 and kind.dtype == DType.INT8
 
 
 @dataclass(frozen=True, slots=True)

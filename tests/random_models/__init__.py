@@ -1,0 +1,1 @@
+"""Random models: each target gives what ONNX Runtime gives."""

@@ -1,0 +1,104 @@
+"""Command line: random models on targets, each failure made small."""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import onnx
+
+from tests.conformance.backend import Case
+from tests.conformance.workers import Outcome, run_cases
+
+from .compare import TARGETS, check
+from .draw import Sample, draw
+from .minimise import minimised
+
+
+class Graphs(Mapping[str, Case]):
+    """Cases by seed and target, ``17@cpu``; or of one model, by target."""
+
+    def __init__(self, sample: Sample | None = None) -> None:
+        self.sample = sample
+
+    def __getitem__(self, name: str) -> Case:
+        seed, _, target = name.rpartition("@")
+        return Case(name, "graph", lambda: check(self.sample or draw(int(seed)), target), tuple)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def main() -> None:
+    """Run graphs, print what differs, crashes or hangs, and what was refused how often."""
+    parser = argparse.ArgumentParser(prog="random_models")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="the first graph's number")
+    parser.add_argument("--targets", default=",".join(TARGETS), help="separated by commas")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=120, help="seconds a graph may take")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build/graphs"), help="for small models"
+    )
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    done: Counter[tuple[str, str]] = Counter()
+    failed: list[Outcome] = []
+    start = time.monotonic()
+
+    def note(outcome: Outcome) -> None:
+        kind = _kind(outcome)
+        done[outcome.name.rpartition("@")[2], kind] += 1
+        if kind not in ("equal", "refused"):
+            failed.append(outcome)
+            print(f"graph {outcome.name}: {outcome.reason}", flush=True)
+
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    names = [f"{seed}@{target}" for seed in seeds for target in arguments.targets.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DOVETAIL_CACHE"] = folder
+        run_cases(Graphs(), names, arguments.jobs, arguments.limit, note)
+        for outcome in failed:
+            _make_small(outcome, arguments.limit, arguments.folder)
+    for (target, kind), count in sorted(done.items()):
+        print(f"{target}: {count} {kind}")
+    print(f"seeds {seeds.start} to {seeds.stop - 1}; {time.monotonic() - start:.0f} s")
+    sys.exit(bool(failed))
+
+
+def _kind(outcome: Outcome) -> str:
+    """What a case came to, in a word; failures alike have the same."""
+    if outcome.reason is None:
+        return "equal"
+    first = outcome.reason.partition(":")[0]
+    if first == "FoundError":
+        second = outcome.reason.split(": ")[2]
+        return f"{first} {second if second.endswith('Error') else 'bytes'}"
+    return "refused" if first == "RefusedError" else first.partition(" of ")[0]
+
+
+def _make_small(outcome: Outcome, limit: float, folder: Path) -> None:
+    seed, _, target = outcome.name.rpartition("@")
+
+    def fails(sample: Sample) -> bool:
+        found: list[Outcome] = []
+        run_cases(Graphs(sample), [f"@{target}"], 1, limit, found.append)
+        return _kind(found[0]) == _kind(outcome)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{seed}-{target.replace(':', '-')}.onnx"
+    small = minimised(draw(int(seed)), fails)
+    onnx.save(small.model, path)
+    kinds = ", ".join(node.op_type for node in small.model.graph.node)
+    print(f"graph {outcome.name} made small: {path}: {kinds}", flush=True)
+
+
+main()

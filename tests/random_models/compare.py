@@ -1,0 +1,187 @@
+"""Whether a target gives for a model what ONNX Runtime gives.
+
+ONNX Runtime is asked three ways: optimised, optimised with operators of int8, and not optimised.  A
+byte is right if one of the three has it.  Where they differ from each other, or where the
+documentation allows a step (``SOFT``), layers behind may differ by any number: there the model is
+cut, each piece is compared on what ONNX Runtime has in between.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import (
+    CompileLimitError,
+    DoesNotFitError,
+    ModelError,
+    UnsupportedOperatorError,
+)
+from dovetail.isa.errors import DovetailError
+from dovetail.runtime import run
+
+from .draw import Sample, trimmed
+from .drawing import REFUSED, Array, compute
+
+__all__ = ["TARGETS", "FoundError", "RefusedError", "check"]
+
+TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
+
+SOFT = frozenset((
+    "AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum", "ConvTranspose", "Resize",
+    "Softmax", "LogSoftmax", "InstanceNormalization", "LayerNormalization", "LpNormalization",
+    "Sigmoid", "Tanh", "Erf", "Exp", "Softplus", "Mish", "Sin", "Cos", "Elu", "Selu", "Celu",
+))  # fmt: skip
+"""Operators whose quantised results may be a step off: sums of floats, approximations."""
+
+TOLERANCE = 2e-4
+"""How far float results may be off, as part of the tensor's largest."""
+
+
+class FoundError(Exception):
+    """A result that the documentation does not allow."""
+
+
+class RefusedError(Exception):
+    """The target does not take the model; the message says why."""
+
+
+def check(sample: Sample, target: str) -> None:
+    """Raises FoundError for a wrong result, RefusedError, and what the compiler may not raise."""
+    if not _wrong(sample, target):
+        return
+    cuts = _uncertain(sample)
+    for piece, steps in _pieces(sample, cuts):
+        wrong = _wrong(piece, target, steps)
+        if wrong:
+            raise FoundError(f"{target}: {wrong}")
+
+
+def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
+    """What is wrong with the results; nothing if nothing is."""
+    try:
+        module = compile(sample.model, target)
+    except (CompileLimitError, DoesNotFitError, ModelError, UnsupportedOperatorError) as error:
+        raise RefusedError(f"{type(error).__name__}: {error}") from None
+    except DovetailError as error:
+        raise FoundError(f"{target}: {type(error).__name__}: {error}") from error
+    for given in sample.inputs:
+        found = run(module, given, "cpu" if target == "cpu" else "sim").outputs
+        for value, wanted in zip(
+            sample.model.graph.output, references(sample.model, given), strict=True
+        ):
+            wrong = _difference(found[value.name], wanted, steps)
+            if wrong:
+                return f"output {value.name}: {wrong}"
+    return ""
+
+
+def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple[Array, ...]]:
+    """What ONNX Runtime gives for each output; not optimised last."""
+    found = []
+    for optimised, integers in ((True, False), (True, True), (False, False)):
+        try:
+            found.append(compute(model, dict(given), optimised=optimised, integers=integers))
+        except REFUSED:
+            continue
+    return list(zip(*found, strict=True))
+
+
+def _difference(found: Array, wanted: Sequence[Array], steps: int) -> str:
+    """How many elements are none of those wanted, within ``steps``; nothing if all are."""
+    plain = wanted[-1]
+    if found.shape != plain.shape or found.dtype != plain.dtype:
+        return f"{found.dtype}{list(found.shape)}; required {plain.dtype}{list(plain.shape)}"
+    if found.dtype == np.float32:
+        room = TOLERANCE * max(float(np.abs(plain[np.isfinite(plain)]).max(initial=0)), 1e-30)
+        right = [np.isclose(found, each, 0, room, equal_nan=True) for each in wanted]
+    elif found.dtype.itemsize == 1:
+        numbers = found.astype(np.int16)
+        right = [np.abs(numbers - each.astype(np.int16)) <= steps for each in wanted]
+    else:
+        right = [found == each for each in wanted]
+    wrong = ~np.any(right, axis=0)
+    if not wrong.any():
+        return ""
+    place = tuple(int(n) for n in np.argwhere(wrong)[0])
+    values = ", ".join(str(each[place]) for each in wanted)
+    return f"{wrong.sum()} of {wrong.size} wrong, at {place} {found[place]}; required {values}"
+
+
+def _uncertain(sample: Sample) -> dict[str, int]:
+    """Quantised tensors behind which the model is cut: how many steps they may be off."""
+    model = sample.model
+    stored = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    makers = {name: node for node in model.graph.node for name in node.output}
+    cuts = {name: 1 for name in stored if _is_soft(name, makers)}
+    for given in sample.inputs:
+        whole = with_outputs(model, stored)
+        for name, found in zip(stored, references(whole, given), strict=True):
+            if any(not np.array_equal(found[-1], each) for each in found):
+                cuts.setdefault(name, 0)
+    return cuts
+
+
+def _is_soft(name: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
+    """Whether a soft operator lies between a tensor and the quantised ones before it."""
+    pending = list(makers[name].input)
+    while pending:
+        node = makers.get(pending.pop())
+        if node is None or node.op_type == "DequantizeLinear":
+            continue
+        if node.op_type in SOFT:
+            return True
+        pending += node.input
+    return False
+
+
+def _pieces(sample: Sample, cuts: Mapping[str, int]) -> list[tuple[Sample, int]]:
+    """The model cut: one piece for each uncertain tensor, and one for the outputs."""
+    inner = [
+        compute(with_outputs(sample.model, list(cuts)), given) if cuts else []
+        for given in sample.inputs
+    ]
+    known = [
+        {**given, **dict(zip(cuts, found, strict=True))}
+        for given, found in zip(sample.inputs, inner, strict=True)
+    ]
+    outputs = [value.name for value in sample.model.graph.output]
+    soft = any(node.op_type in SOFT for node in sample.model.graph.node)
+    pieces = []
+    for wanted, steps in ((outputs, int(soft)), *(([name], each) for name, each in cuts.items())):
+        model = with_inputs(
+            with_outputs(sample.model, wanted), [n for n in cuts if n not in wanted], known[0]
+        )
+        names = {value.name for value in model.graph.input}
+        given = tuple({n: a for n, a in each.items() if n in names} for each in known)
+        if model.graph.node:
+            pieces.append((Sample(model, given), steps))
+    return pieces
+
+
+def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    """The model with other outputs."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    old = {value.name: value for value in model.graph.output}
+    del made.graph.output[:]
+    made.graph.output.extend(old.get(name, onnx.ValueInfoProto(name=name)) for name in names)
+    return trimmed(made)
+
+
+def with_inputs(
+    model: onnx.ModelProto, names: Sequence[str], values: Mapping[str, Array]
+) -> onnx.ModelProto:
+    """The model with tensors that nodes made as inputs."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    kept = [node for node in graph.node if not set(node.output).intersection(names)]
+    del graph.node[:]
+    graph.node.extend(kept)
+    for name in names:
+        array = values[name]
+        kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
+    return trimmed(made)

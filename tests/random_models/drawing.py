@@ -1,0 +1,244 @@
+"""A model that is drawn node by node, each computed at once on a first input.
+
+So shapes are known, what ONNX Runtime refuses is left out, and scales fit what they quantise.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnxruntime.capi import onnxruntime_pybind11_state as states
+
+__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute"]
+
+Array = NDArray[np.generic]
+
+REFUSED = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented,
+    states.RuntimeException)  # fmt: skip
+"""What ONNX Runtime raises for a model that it does not run."""
+
+LARGEST = 6000
+"""Elements of a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A quantisation: scale, zero point, element type."""
+
+    scale: np.float32
+    zero_point: int
+    dtype: str
+
+    def quantize(self, values: Array) -> Array:
+        """As QuantizeLinear."""
+        limits = np.iinfo(self.dtype)
+        steps = np.rint(values.astype(np.float32) / self.scale) + self.zero_point
+        return np.clip(steps, limits.min, limits.max).astype(self.dtype)
+
+    def again(self, name: str, like: str | None = None) -> str:
+        """As ``quantize`` in a quantised model; else the tensor itself."""
+        return self.quantize(name, like) if self.quantized else name
+
+    def dequantize(self, stored: Array) -> Array:
+        """As DequantizeLinear."""
+        return ((stored.astype(np.int32) - self.zero_point) * self.scale).astype(np.float32)
+
+
+@dataclass
+class Drawing:
+    """values: each tensor's, on the first input.  scales: of those that are dequantised.
+
+    floats: tensors that nodes may read.  ends: tensors that are outputs in any case.
+    quantized: whether results are quantised at once.
+    """
+
+    seed: int
+    quantized: bool
+    opset: int = 17
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    values: dict[str, Array] = field(default_factory=dict)
+    scales: dict[str, Scale] = field(default_factory=dict)
+    floats: list[str] = field(default_factory=list)
+    ends: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.rng = np.random.default_rng(self.seed)
+        self.unsigned = self.chance(0.5)
+
+    def chance(self, probability: float) -> bool:
+        """Whether something happens."""
+        return self.random.random() < probability
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A tensor's shape."""
+        return self.values[name].shape
+
+    def input(self, shape: tuple[int, ...], spread: float) -> None:
+        """A new input of the model; bytes at times."""
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(name)
+        values = self.rng.normal(0, spread, shape).astype(np.float32)
+        if self.quantized and self.chance(0.7):
+            kind = self.fitting(values)
+            self.values[name] = kind.quantize(values)
+            self.floats.append(self.dequantize(name, kind))
+        else:
+            self.values[name] = values
+            self.floats.append(self.quantize(name) if self.quantized else name)
+
+    def constant(self, value: object) -> str:
+        """A new constant."""
+        name = f"c{len(self.constants)}"
+        self.constants[name] = self.values[name] = np.asarray(value)
+        return name
+
+    def node(
+        self, kind: str, inputs: list[str], results: int = 1, **attributes: object
+    ) -> list[str]:
+        """A new node's results; none if ONNX Runtime cannot run it, or they are not finite."""
+        names = [f"{kind.lower()}{len(self.nodes)}_{n}" for n in range(results)]
+        node = helper.make_node(kind, inputs, names, name=names[0][:-2], **attributes)
+        given = {name: self.values[name] for name in dict.fromkeys(inputs) if name}
+        try:
+            found = compute(single(node, given, self.opset), given)
+        except REFUSED:
+            return []
+        if any(not each.size or each.size > LARGEST for each in found):
+            return []
+        if any(each.dtype == np.float32 and not np.all(np.isfinite(each)) for each in found):
+            return []
+        self.nodes.append(node)
+        self.values.update(zip(names, found, strict=True))
+        return names
+
+    def fitting(self, values: Array) -> Scale:
+        """A quantisation that fits values more or less."""
+        low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+        factor = self.random.choice((1, 1, 1, 1, self.random.uniform(0.3, 2)))
+        if self.chance(0.03):
+            factor = 10 ** self.random.uniform(-4, 4)
+        scale = np.float32((high - low) / 255 * factor or 1 / 64)
+        if self.chance(0.2):
+            scale = np.float32(2.0 ** np.rint(np.log2(scale)))
+        scale = max(scale, np.float32(1e-30))
+        limits = np.iinfo("uint8" if self.unsigned != self.chance(0.04) else "int8")
+        zero = int(np.clip(np.rint(limits.min - low / scale), limits.min, limits.max))
+        if self.chance(0.2):
+            zero = self.random.choice((0, 0, limits.min, limits.max, 3))
+        return Scale(scale, max(zero, limits.min), str(limits.dtype))
+
+    def quantize(self, name: str, like: str | None = None) -> str:
+        """A float tensor quantised and dequantised; ``like`` another one, or as it fits."""
+        kind = self.scales.get(like or "") or self.fitting(self.values[name])
+        stored = self.node("QuantizeLinear", [name, *self._numbers(kind)])[0]
+        return self.dequantize(stored, kind)
+
+    def again(self, name: str, like: str | None = None) -> str:
+        """As ``quantize`` in a quantised model; else the tensor itself."""
+        return self.quantize(name, like) if self.quantized else name
+
+    def dequantize(self, stored: str, kind: Scale) -> str:
+        """The float tensor of bytes."""
+        name = self.node("DequantizeLinear", [stored, *self._numbers(kind)])[0]
+        self.scales[name] = kind
+        return name
+
+    def _numbers(self, kind: Scale) -> list[str]:
+        zero = np.asarray(kind.zero_point, kind.dtype)
+        return [self.constant(kind.scale), self.constant(zero)]
+
+    def weights(self, shape: tuple[int, ...], axis: int, x: str, bias: int = 0) -> list[str]:
+        """Weights, whose channels ``axis`` is, and a bias of so many channels if not 0."""
+        values = self.rng.normal(0, 1 / np.sqrt(max(np.prod(shape[1:]), 1)), shape)
+        values *= np.exp(self.rng.normal(0, 0.5))
+        offsets = self.rng.normal(0, 0.3, bias).astype(np.float32)
+        if not self.quantized or self.chance(0.02):
+            names = [self.constant(values.astype(np.float32))]
+            return [*names, self.constant(offsets)] if bias else names
+        rest = tuple(d for d in range(len(shape)) if d != axis)
+        whole = self.chance(0.4)
+        scales = np.abs(values).max(None if whole else rest) / 127 + 1e-6
+        if whole:
+            scales, extra = np.float32(scales), {}
+        else:
+            scales, extra = scales.astype(np.float32), {"axis": axis}
+        apart = np.ones(len(shape), int)
+        apart[axis] = -1
+        steps = np.rint(values / (scales if whole else scales.reshape(apart)))
+        unsigned = self.unsigned and self.chance(0.3)
+        zero = self.random.randint(100, 140) if unsigned else 0
+        low, high, dtype = (0, 255, "uint8") if unsigned else (-128, 127, "int8")
+        stored = np.clip(steps + zero, low, high).astype(dtype)
+        zeros = np.full(scales.shape, zero, dtype)
+        given = [self.constant(each) for each in (stored, scales, zeros)]
+        names = self.node("DequantizeLinear", given, **extra)
+        if bias:
+            of = self.scales[x].scale if x in self.scales else np.float32(0.01)
+            steps = np.rint(offsets / (of * scales)).clip(-1e6, 1e6).astype(np.int32)
+            given = [self.constant(steps), self.constant(np.float32(of * scales))]
+            given.append(self.constant(np.zeros(scales.shape, np.int32)))
+            names += self.node("DequantizeLinear", given, **({"axis": 0} if extra else {}))
+        return names
+
+    def model(self, outputs: list[str]) -> onnx.ModelProto:
+        """The model with these outputs."""
+        graph = helper.make_graph(
+            self.nodes,
+            "random",
+            [_info(name, self.values[name]) for name in self.inputs],
+            [_info(name, self.values[name]) for name in outputs],
+            [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9
+        )
+
+
+def single(node: onnx.NodeProto, given: dict[str, Array], opset: int) -> onnx.ModelProto:
+    """A model of one node that reads inputs; integers, which are shapes often, as constants."""
+    known = [name for name, array in given.items() if array.dtype != np.float32]
+    graph = helper.make_graph(
+        [node],
+        "single",
+        [_info(name, array) for name, array in given.items() if name not in known],
+        [onnx.ValueInfoProto(name=name) for name in node.output],
+        [numpy_helper.from_array(given[name], name) for name in known],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def compute(
+    model: onnx.ModelProto,
+    given: dict[str, Array],
+    *,
+    optimised: bool = False,
+    integers: bool = False,
+) -> list[Array]:
+    """What ONNX Runtime gives."""
+    options = onnxruntime.SessionOptions()
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    )
+    if integers:
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = {each.name for each in session.get_inputs()}
+    return session.run(None, {name: each for name, each in given.items() if name in names})
+
+
+def _info(name: str, array: Array) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(
+        name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+    )
