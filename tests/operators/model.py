@@ -41,7 +41,7 @@ NAMED: dict[str, Array] = {
 """Constants that shapes, windows and limits of the cases are made of."""
 
 SHAPE = (1, 8, 6, 6)
-"""Of the input."""
+"""Shape of the input."""
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "Div")
 """Operators whose float constants are quantised, as ONNX Runtime's quantiser does."""
