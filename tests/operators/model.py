@@ -32,6 +32,7 @@ NAMED: dict[str, Array] = {
     "order": np.array([5, 0, 2, 7, 1, 6]),
     "groups": np.array([1, 2, 4, 6, 6]),
     "image": np.array([1, 8, 6, 6]),
+    "rows": np.array([1, 8, 36]),
     "full": np.array([1, 8, 6, 6]),
     "repeats": np.array([1, 1, 1, 2]),
     "borders": np.array([0, 0, 1, 2, 0, 0, 2, 1]),

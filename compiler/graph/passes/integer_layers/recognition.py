@@ -37,13 +37,11 @@ from .layouts import to_model_order
 from .movement import (
     recognise_concatenate,
     recognise_gather,
+    recognise_movement,
     recognise_pad,
-    recognise_reshape,
     recognise_slice,
-    recognise_transpose,
 )
 from .quantize import quantize
-from .repetition import recognise_expand
 from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
@@ -101,7 +99,8 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     if heavy is not None and not is_quantized(graph):
         raise ModelError(
             f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
-            "required an int8 model in QDQ or QLinear form; quantise the model first"
+            "required an int8 model in QDQ or QLinear form; quantise the model first, with "
+            "dovetail quantize MODEL.onnx --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
         )
     state = State(graph)
     for name in graph.inputs:
@@ -217,23 +216,25 @@ RULES: Mapping[type, Rule] = {
     Contract: recognise_contract,
     Convolution: recognise_convolution,
     DequantizeLinear: _dequantize,
-    Expand: recognise_expand,
+    Expand: recognise_movement,
     Gather: recognise_gather,
     PadTensor: recognise_pad,
     QuantizeLinear: _quantize,
     Reduce: recognise_reduce,
-    Reshape: recognise_reshape,
+    Reshape: recognise_movement,
     Slice: recognise_slice,
     SoftmaxRows: recognise_softmax,
     TransposedConvolution: recognise_transposed,
-    Transpose: recognise_transpose,
+    Transpose: recognise_movement,
     WindowReduce: recognise_window,
 }
 
 
 def _rule(node: Node) -> Rule | None:
-    other = recognise_elementwise if node.operator.fusion is Fusion.ELEMENTWISE else None
-    return RULES.get(type(node.operator), other)
+    rule = RULES.get(type(node.operator))
+    if rule is None and node.operator.fusion is Fusion.ELEMENTWISE:
+        return recognise_elementwise
+    return rule
 
 
 def _unquantized(state: State, name: str) -> str | None:

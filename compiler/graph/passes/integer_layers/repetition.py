@@ -4,21 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...ir import Node
 from ...operators.indexing import Gather
 from ...operators.integer.windows import Upsample2d
 from .layouts import model_shape, to_nhwc
 from .state import State, UnrecognisedError
-from .values import NCHW_TO_NHWC, Integer, Real, Value
+from .values import NCHW_TO_NHWC, Integer
 
-__all__ = ["recognise_expand", "repeated"]
-
-
-def recognise_expand(state: State, node: Node) -> Value:
-    """A stored image, perhaps dequantised, repeated to the shape of the node's result."""
-    value, tensor = state.integer(node.inputs[0])
-    whole = repeated(state, tensor, state.source.types[node.output].shape, node.origin)
-    return replace(value, tensor=whole) if isinstance(value, Real) else whole
+__all__ = ["repeated"]
 
 
 def repeated(state: State, tensor: Integer, shape: tuple[int, ...], origin: str) -> Integer:
