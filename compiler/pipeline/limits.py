@@ -6,13 +6,16 @@ Counts are the same on every machine: a model that is refused by one is refused 
 import os
 import resource
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from time import monotonic
 
 from ..errors import CompileLimitError
 
 __all__ = ["Budget", "Limits", "Watch"]
+
+SECONDS_APART = 0.01
+"""Between two looks at memory."""
 
 OFTEN = 256
 """Steps of an import between two looks at clock and memory."""
@@ -57,17 +60,19 @@ class Watch:
     limits: Limits = field(default_factory=Limits)
     _start: float = field(default_factory=monotonic)
     _before: int = field(default_factory=lambda: _resident_bytes())
+    _last: float = -inf
 
     def check(self, where: str) -> None:
         """Raise CompileLimitError, saying that it was ``where``, when it has taken too much."""
-        limits = self.limits
-        if limits.seconds is not None and (taken := monotonic() - self._start) > limits.seconds:
+        limits, now = self.limits, monotonic()
+        if limits.seconds is not None and (taken := now - self._start) > limits.seconds:
             raise CompileLimitError(
                 f"{where}: compiling has taken {taken:.1f} s; allowed are {limits.seconds:g} s; "
                 "allow more (--most-compile-seconds) or check the model's sizes and loops"
             )
-        if limits.memory_bytes is None:
+        if limits.memory_bytes is None or now - self._last < SECONDS_APART:
             return
+        self._last = now
         grown = _resident_bytes() - self._before
         if grown > limits.memory_bytes:
             raise CompileLimitError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .model import unit_cycles
 from .place import Item, NoRoomError
 from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
-from .strips import Sized, Stripes, cascade_sizes, scheduled_cascade, stripes_of
+from .strips import Sized, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
 
 __all__ = ["Change", "Choice", "Chooser", "SizeCache"]
@@ -24,8 +25,8 @@ __all__ = ["Change", "Choice", "Chooser", "SizeCache"]
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
 
-SizeCache = dict[tuple[int, int, frozenset[str], frozenset[str]], list[Sized]]
-"""By first and last layer, activations not wholly on chip, and those of them that are stored."""
+SizeCache = dict[tuple[int, int, frozenset[str]], list[Sized]]
+"""By first and last layer, and activations not wholly on chip."""
 
 GRAINS = (Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(2), Grain(4))
 """Other grains of layers that are all on chip."""
@@ -111,6 +112,10 @@ class Change:
         return tuple(choice.key for choice in self.choices)
 
 
+Room = Callable[[int, int], int]
+"""Words of ACT that layers from the first to the last may use."""
+
+
 class Chooser:
     """Finds the fastest way for each choice of what is wholly on chip; remembers what it tried."""
 
@@ -145,6 +150,8 @@ class Chooser:
         ]
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes = sizes
+        self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
+        self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 
@@ -155,7 +162,7 @@ class Chooser:
 
         Raises NoRoomError when there is no way to run one.
         """
-        kept = [item for item in self._items if item.activation.name not in gone]
+        room = self._rooms(gone)
         count = len(self._layers)
         costs: list[float] = [0, *[NEVER] * count]
         chosen: list[Choice | None] = [None] * (count + 1)
@@ -165,10 +172,10 @@ class Chooser:
             self._look(f"plan, layer {self._layers[first].name!r}")
             problem: TileError | None = None
             try:
-                options = [self._single(first, kept, gone, price)]
+                options = [self._single(first, room(first, first), gone, price)]
             except TileError as error:
                 options, problem = [], error
-            options += self._cascades(first, kept, gone, price)
+            options += self._cascades(first, room, gone, price)
             for option in options:
                 end, cost = first + option.count, costs[first] + option.cost(price)
                 if cost < costs[end]:
@@ -183,6 +190,16 @@ class Chooser:
             found.insert(0, choice)
             end = choice.first
         return found
+
+    def _rooms(self, gone: frozenset[str]) -> Room:
+        """What is left of ACT from one layer to another beside activations that are on chip."""
+        begun, ended = ([0] * (len(self._layers) + 1) for _ in range(2))
+        for item in self._items:
+            if item.activation.name not in gone:
+                begun[max(item.first, 0)] += item.words
+                ended[item.last + 1] += item.words
+        begun, ended = list(accumulate(begun)), list(accumulate(ended))
+        return lambda first, last: self._config.act_depth - (begun[last] - ended[first])
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
         """All of ``choices`` as fine as may be; layers that are all on chip one by one."""
@@ -244,16 +261,14 @@ class Chooser:
                 for tile in self._tiles_of(first, gone, depth):
                     yield Choice(first, 1, tile.cycles, tile.dram, tile)
         stripes = self._stripes[first : last + 1]
-        group = [each for each in stripes if each is not None]
-        if len(group) == len(stripes) == count <= self._most:
-            names = frozenset[str]().union(*self._names[first : last + 1])
-            for sized in self._sized(first, last, group, names & gone):
+        if None not in stripes and len(stripes) == count <= self._most:
+            for sized in self._sized(first, last, self._names_of(first, last) & gone):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
         """The schedules of a choice for ``gone``."""
-        names = frozenset[str]().union(*self._names[choice.first : choice.first + choice.count])
+        names = self._names_of(choice.first, choice.first + choice.count - 1)
         key = choice.first, choice.count, names & gone, id(choice.how), choice.grain
         if key not in self._built:
             self._built[key] = self._scheduled(choice, gone)
@@ -272,21 +287,23 @@ class Chooser:
                 found = [each for each in stripes if each is not None]
                 return scheduled_cascade(found, choice.first, sized, config, choice.grain)
 
-    def _single(
-        self, number: int, kept: Sequence[Item], gone: frozenset[str], price: float
-    ) -> Choice:
+    def _single(self, number: int, room: int, gone: frozenset[str], price: float) -> Choice:
         layer, whole = self._layers[number], self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
             return Choice(number, 1, *whole, None)
-        taken = sum(item.words for item in kept if item.first <= number <= item.last)
-        room = self._config.act_depth - taken
-        try:
-            tile = best_tile(layer.kernel, self._tiles_of(number, gone, self._depth), room, price)
-        except TileError:
-            # Rather one buffer than none: LOAD waits for the tile before.
-            tile = best_tile(layer.kernel, self._tiles_of(number, gone, 1), room, price)
-        return Choice(number, 1, tile.cycles, tile.dram, tile)
+        key = number, number, touched, room, price
+        found = self._best.get(key)
+        if found is None:
+            try:
+                tile = best_tile(
+                    layer.kernel, self._tiles_of(number, gone, self._depth), room, price
+                )
+            except TileError:
+                # Rather one buffer than none: LOAD waits for the tile before.
+                tile = best_tile(layer.kernel, self._tiles_of(number, gone, 1), room, price)
+            self._best[key] = found = Choice(number, 1, tile.cycles, tile.dram, tile)
+        return found
 
     def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
         key = number, self._names[number] & gone, depth
@@ -299,39 +316,41 @@ class Chooser:
         return self._tiles[key]
 
     def _cascades(
-        self, first: int, kept: Sequence[Item], gone: frozenset[str], price: float
+        self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> Iterator[Choice]:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
-        group: list[Stripes] = []
-        names = frozenset[str]()
         for last in range(first, min(first + self._most, len(self._layers))):
-            stripes = self._stripes[last]
-            if stripes is None:
+            left = room(first, last)
+            if self._stripes[last] is None or left <= 0:
                 return
-            group.append(stripes)
-            names |= self._names[last]
-            taken = sum(item.words for item in kept if item.first <= last and first <= item.last)
-            room = self._config.act_depth - taken
-            if room <= 0:
-                return
-            fitting = [
-                Choice(first, len(group), sized.cycles, sized.dram, sized)
-                for sized in self._sized(first, last, group, names & gone)
-                if sized.words <= room
-            ]
-            if fitting:
-                yield min(fitting, key=lambda choice: choice.cost(price))
+            key = -1 - first, last, self._names_of(first, last) & gone, left, price
+            if key not in self._best:
+                self._best[key] = min(
+                    (
+                        Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
+                        for sized in self._sized(first, last, key[2])
+                        if sized.words <= left
+                    ),
+                    key=lambda choice: choice.cost(price),
+                    default=None,
+                )
+            found = self._best[key]
+            if found is not None:
+                yield found
 
-    def _sized(
-        self, first: int, last: int, group: Sequence[Stripes], gone: frozenset[str]
-    ) -> list[Sized]:
-        stored = frozenset(
-            name for name in gone if self._last[name] > last or name in self._results
-        )
-        key = first, last, gone, stored
+    def _names_of(self, first: int, last: int) -> frozenset[str]:
+        """Activations that layers from ``first`` to ``last`` touch."""
+        if (first, last) not in self._groups:
+            before = self._names_of(first, last - 1) if last > first else frozenset()
+            self._groups[first, last] = before | self._names[last]
+        return self._groups[first, last]
+
+    def _sized(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
+        key = first, last, gone
         if key not in self._sizes:
-            streamed = {name: name in stored for name in gone}
-            self._sizes[key] = cascade_sizes(group, first, streamed, self._config)
+            stored = {name: self._last[name] > last or name in self._results for name in gone}
+            group = [each for each in self._stripes[first : last + 1] if each is not None]
+            self._sizes[key] = cascade_sizes(group, first, stored, self._config)
         return self._sizes[key]
 
 

@@ -63,10 +63,10 @@ class _Place:
         """The word after it."""
         return self.start + self.item.words
 
-    def banks(self, config: HardwareConfig) -> set[int]:
-        """The banks it lies in."""
+    def banks(self, config: HardwareConfig) -> int:
+        """The banks it lies in, one bit each."""
         size = config.bank_words(Memory.ACT)
-        return set(range(self.start // size, (self.end - 1) // size + 1))
+        return (2 << (self.end - 1) // size) - (1 << self.start // size)
 
 
 def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activation]) -> list[Item]:
@@ -140,7 +140,7 @@ def _spread(
             if rooms and len(placed) in packed:
                 high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
                 rooms = [min(rooms), high]
-            rivals = [place for place in placed if place.item.rivals(item)]
+            rivals = [place.banks(config) for place in placed if place.item.rivals(item)]
             costs = ((_cost(item, start, placed, rivals, config), start) for start in rooms)
             start = min(costs, default=(None, None))[1]
             if start is None:
@@ -180,17 +180,17 @@ def _cost(
     item: Item,
     start: int,
     placed: Sequence[_Place],
-    rivals: Sequence[_Place],
+    rivals: Sequence[int],
     config: HardwareConfig,
 ) -> tuple[int, int]:
-    """Banks shared with ``rivals``; then how lately something that lay there was read."""
+    """Banks shared with those of ``rivals``; then how lately something that lay there was read."""
     here = _Place(item, start)
     end, banks = here.end, here.banks(config)
     lately = max(
         (place.item.last for place in placed if place.start < end and start < place.end),
         default=-NEAR,
     )
-    shared = sum(len(place.banks(config) & banks) for place in rivals)
+    shared = sum((each & banks).bit_count() for each in rivals)
     return shared, max(lately, -NEAR)
 
 
