@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,11 @@ def test_layers_of_own_hardware_are_checked(
     path = tmp_path / "own.dvt"
     done = invoke("compile", digits_model, "--target", f"vta:{tmp_path}/own.toml", "-o", path)
     assert done.exit_code == 0, done.output
+    (tmp_path / "own.toml").unlink()
+    (tmp_path / "own.toml").write_text(invoke("config", "show", path).stdout)
+    assert find_config(str(tmp_path / "own.toml")) == replace(
+        CONFIGS["tiny"], name="own", act_depth=4096
+    )
     (tmp_path / "own.toml").unlink()
     given = ("--input", f"image={image}", "--output-dir", tmp_path, "--json")
     checks = json.loads(invoke("run", path, *given, "--check", digits_model).stdout)["checks"]
