@@ -30,7 +30,7 @@ def draw(seed: int) -> Sample:
     kinds, weights = zip(*layers, strict=True)
     if d.quantized and d.chance(0.6):
         d.floats += [d.quantize(name) for name in conv(d, d.floats[0])]
-    for _ in range(d.random.choice((1, 2, 3, 4, 6, 9))):
+    for _ in range(d.random.choice((1, 2, 3, 4, 6, 9, 14))):
         for _ in range(8):
             (kind,) = d.random.choices(kinds, weights)
             x = d.random.choice(d.floats[-3:] if d.chance(0.8) else d.floats)
@@ -39,14 +39,14 @@ def draw(seed: int) -> Sample:
             if results or len(d.ends) > ends:
                 break
         for name in results:
-            d.floats.append(_stored(d, name, x))
+            (d.floats if d.shape(name) else d.ends).append(_stored(d, name, x))
     return _sample(d)
 
 
 def _shape(d: Drawing) -> tuple[int, ...]:
     batch = 2 if d.chance(0.03) else 1
     channels = d.random.choice((1, 2, 3, 4, 5, 8, 12, 16, 17, 20))
-    rank = d.random.choice((4, 4, 4, 4, 3, 2))
+    rank = d.random.choice((4, 4, 4, 4, 4, 4, 3, 2))
     return (batch, channels, *(d.random.choice((1, 2, 4, 5, 6, 7, 8, 9)) for _ in range(rank - 2)))
 
 
