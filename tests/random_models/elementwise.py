@@ -1,6 +1,7 @@
 """Operators on each element, norms, and what is rare in networks."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -103,10 +104,10 @@ def normalise(d: Drawing, x: str) -> list[str]:
         case 0 if len(shape) > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[1]).astype(F32) for _ in range(4)]
             return d.node("BatchNormalization", [x, *map(d.constant, numbers)])
-        case 1 if len(shape) > 2:
+        case 1 if prod(shape[2:]) > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[1]).astype(F32) for _ in range(2)]
             return d.node("InstanceNormalization", [x, *map(d.constant, numbers)])
-        case 2:
+        case 2 if shape[-1] > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[-1]).astype(F32) for _ in range(2)]
             return d.node("LayerNormalization", [x, *map(d.constant, numbers)])
         case 3:
