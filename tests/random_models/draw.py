@@ -7,7 +7,7 @@ import onnx
 
 from .drawing import Array, Drawing, compute
 from .products import conv
-from .table import GENERAL, LAYERS, MOVING
+from .table import GENERAL, LAYERS, MOVERS, MOVING, Layer
 
 __all__ = ["Sample", "draw", "trimmed"]
 
@@ -44,13 +44,22 @@ def _add_layer(d: Drawing, images: bool) -> None:
         (kind,) = d.random.choices(kinds, weights)
         x = d.random.choice(d.floats[-3:] if d.chance(0.8) else d.floats)
         ends = len(d.ends)
-        results = kind(d, x)
+        if kind in MOVERS and x in d.scales and d.chance(0.15):
+            results = _moved_bytes(d, kind, x)
+        else:
+            results = kind(d, x)
         if images and any(not _is_image(d.shape(name)) for name in results):
             continue
         for name in results:
             (d.floats if d.shape(name) else d.ends).append(_stored(d, name, x))
         if results or len(d.ends) > ends:
             return
+
+
+def _moved_bytes(d: Drawing, kind: Layer, x: str) -> list[str]:
+    """The operator of the bytes of ``x``, dequantised after it."""
+    maker = next(node for node in d.nodes if x in node.output)
+    return [d.dequantize(name, d.scales[x]) for name in kind(d, maker.input[0])]
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:
@@ -74,10 +83,12 @@ def _stored(d: Drawing, name: str, x: str) -> str:
     if not d.quantized:
         return name
     kind = d.nodes[-1].op_type
+    if kind == "DequantizeLinear":
+        return name
     if kind in MOVING:
         return d.quantize(name, x) if d.chance(0.85) else d.quantize(name)
     follows = kind in ("Conv", "Gemm", "MatMul", "Add", "Mul", "ConvTranspose")
-    return name if d.chance(0.3 if follows else 0.06) else d.quantize(name)
+    return name if d.chance(0.3 if follows else 0.12) else d.quantize(name)
 
 
 def _sample(d: Drawing) -> Sample:

@@ -40,7 +40,10 @@ def function(d: Drawing, x: str) -> list[str]:
 def clip(d: Drawing, x: str) -> list[str]:
     """Clip or Relu, of one side perhaps."""
     low, high = sorted(d.rng.normal(0, np.abs(d.values[x]).max() / 2 + 0.1, 2).astype(F32))
-    sides = d.random.choice(((low, high), (F32(0), F32(6)), (low, None), (None, high), (high, low)))
+    most = np.finfo(F32).max
+    sides = d.random.choice(
+        ((low, high), (F32(0), F32(6)), (low, None), (None, high), (high, low), (F32(0), most))
+    )
     given = ["" if side is None else d.constant(side) for side in sides]
     return d.node("Relu", [x]) if d.chance(0.4) else d.node("Clip", [x, *given])
 
@@ -90,6 +93,8 @@ def with_constant(d: Drawing, x: str) -> list[str]:
     if kind == "Pow":
         return d.node(kind, [x, d.constant(F32(d.random.choice((1, 2, 3))))])
     values = (d.rng.normal(0, 1, sizes) + (kind == "Div") * 3).astype(F32)
+    if d.chance(0.2):
+        values = np.rint(values * d.random.choice((1, 4, 100))) + F32(0.5) * (kind == "Div")
     given = [x, d.constant(values)]
     if d.quantized and d.chance(0.5):
         given[1] = d.quantize(given[1])

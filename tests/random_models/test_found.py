@@ -40,7 +40,43 @@ def softmax_in_small_steps(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
     return b.quantize(b.node("Softmax", [x], axis=-1), 0.0003, np.int8(-128)), (1, 2, 2, 2), "int8"
 
 
-FOUND: tuple[Build, ...] = (joined_along_the_batch, softmax_in_small_steps)
+def limits_of_float(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """In steps, the largest float32 is infinite."""
+    rng = np.random.default_rng(0)
+    w = b.dequantize(b.constant(rng.integers(-127, 128, (4, 3, 1, 1), np.int8)), 0.0037, np.int8(0))
+    limits = [b.constant(np.float32(limit)) for limit in (0, np.finfo(np.float32).max)]
+    clipped = b.node("Clip", [b.node("Conv", [_dequantized(b), w]), *limits])
+    return b.quantize(clipped, 0.05, np.int8(-128)), (1, 3, 4, 5), "int8"
+
+
+def rows_times_large_negative_numbers(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """As weights of a convolution they were taken for int8."""
+    x = _conv(b, _dequantized(b), 3, 3)
+    rows = b.node("Gather", [x, b.constant(np.array([1, 0, 3, 2]))], axis=2)
+    factors = np.array([1, -2, -300, 2], np.float32).reshape(1, 1, 4, 1)
+    product = b.node("Mul", [rows, b.constant(factors)])
+    return b.quantize(product, 2.05, np.int8(-28)), (1, 3, 4, 5), "int8"
+
+
+def _function_in_a_border(border: float) -> Build:
+    def build(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+        x = b.node("Sigmoid", [_conv(b, _dequantized(b), 3, 3)])
+        pads = b.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1]))
+        padded = b.node("Pad", [x, pads, b.constant(np.float32(border))])
+        return b.quantize(padded, 0.0041, np.int8(-128)), (1, 3, 4, 5), "int8"
+
+    build.__name__ = f"function_in_a_border_of_{border}"
+    return build
+
+
+FOUND: tuple[Build, ...] = (
+    joined_along_the_batch,
+    softmax_in_small_steps,
+    limits_of_float,
+    rows_times_large_negative_numbers,
+    _function_in_a_border(0.5),
+    _function_in_a_border(0),
+)
 
 
 @pytest.mark.parametrize("target", ["cpu", "vta:tiny"])

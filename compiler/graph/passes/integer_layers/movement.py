@@ -13,6 +13,7 @@ from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
+    F32,
     NCHW_TO_NHWC,
     Averaged,
     Floating,
@@ -169,6 +170,13 @@ def _repeated(
 def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
     """The int8 value of the border."""
     given = float(state.constant(name, "the border").reshape(-1)[0])
+    if isinstance(value, Function):
+        places = np.flatnonzero(value.values == F32(given))
+        if not places.size:
+            raise UnrecognisedError(
+                f"the border {given!r} is no value of the function of int8 that it is put around"
+            )
+        return int(places[0]) - 128
     if not isinstance(value, Real):
         return int(given) - 128 * tensor.unsigned
     exact = given / float(value.scale)
