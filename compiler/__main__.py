@@ -10,10 +10,12 @@ from .cli.assembly import assemble, disassemble
 from .cli.bitstream import bitstream
 from .cli.check import check
 from .cli.compile import compile_command
+from .cli.completion import completion
 from .cli.config import config
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
+from .cli.inspect import inspect
 from .cli.profile.command import profile
 from .cli.quantize import quantize
 from .cli.run import run
@@ -24,8 +26,8 @@ from .cli.verilog import verilog
 __all__ = ["main"]
 
 COMMANDS = (
-    *(assemble, bitstream, check, compile_command, config, debug, devices, disassemble, explore),
-    *(keygen, profile, quantize, run, sign, tune, verilog),
+    *(assemble, bitstream, check, compile_command, completion, config, debug, devices),
+    *(disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune, verilog),
 )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "build_executable",
     "build_harness",
     "core_clock",
+    "find_harness",
     "harness_files",
     "shared_objects",
     "verilator_directory",
@@ -65,15 +66,25 @@ def build_harness(config: HardwareConfig, waves: str = "") -> Path:
         raise HardwareError(f"waveforms as {waves!r}; required {' or '.join(WAVES)}")
     if waves:
         _require_headers(waves)
-    cache = cache_directory()
-    source = f"sources/{_source_hash(config)}{waves.replace('.', '-')}"
-    known = (fetch(cache, source) or b"").decode()
-    if known and has_whole(cache, known):
-        return cache / known
+    known = find_harness(config, waves)
+    if known:
+        return known
     files = harness_files(config)
     harness = build_executable(config.name + waves.replace(".", "-"), TOP, files, WAVES.get(waves))
-    keep(cache, source, harness.relative_to(cache).as_posix().encode())
+    cache = cache_directory()
+    keep(cache, _entry(config, waves), harness.relative_to(cache).as_posix().encode())
     return harness
+
+
+def find_harness(config: HardwareConfig, waves: str = "") -> Path | None:
+    """The executable that ``build_harness`` has built before; None where it has not."""
+    cache = cache_directory()
+    known = (fetch(cache, _entry(config, waves)) or b"").decode()
+    return cache / known if known and has_whole(cache, known) else None
+
+
+def _entry(config: HardwareConfig, waves: str) -> str:
+    return f"sources/{_source_hash(config)}{waves.replace('.', '-')}"
 
 
 def harness_files(config: HardwareConfig) -> dict[str, str]:

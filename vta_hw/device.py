@@ -8,7 +8,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.state import MachineState
 
-from .build import build_harness
+from .build import build_harness, find_harness
 from .simulate import RtlJob, Waves, run_programs
 
 __all__ = ["RtlDevice"]
@@ -23,6 +23,10 @@ class RtlDevice:
         Raises HardwareError when a tool is missing or fails.
         """
         build_harness(config)
+
+    def is_built(self, config: HardwareConfig) -> bool:
+        """Whether the simulation of ``config`` is there already."""
+        return find_harness(config) is not None
 
     def run(self, launch: Launch) -> LaunchResult:
         """Run to the end, or to an error; the window is all of the launch's DRAM.

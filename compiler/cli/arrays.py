@@ -1,20 +1,23 @@
-"""Arrays that come from files and go to files."""
+"""Arrays that come from files and go to files.  NumPy is imported when there is one."""
 
 import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.runtime.errors import InputError, ModuleError
 from dovetail.runtime.files import write_whole
-from dovetail.runtime.module import Module
-from dovetail.runtime.tensors import TensorSignature
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dovetail.runtime.module import Module
+    from dovetail.runtime.tensors import TensorSignature
 
 __all__ = [
     "random_arrays",
@@ -29,11 +32,13 @@ DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 """What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
 
 
-def read_inputs(pairs: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
+def read_inputs(pairs: tuple[str, ...]) -> "dict[str, NDArray[np.generic]]":
     """The arrays of ``NAME=FILE.npy`` pairs, by name.
 
     Raises InputError for a file that is not an array, click.UsageError for another form of pair.
     """
+    import numpy as np
+
     inputs: dict[str, NDArray[np.generic]] = {}
     for pair in pairs:
         name, separator, file = pair.partition("=")
@@ -65,16 +70,18 @@ def read_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
     return sizes
 
 
-def random_inputs(module: Module) -> dict[str, NDArray[np.generic]]:
+def random_inputs(module: "Module") -> "dict[str, NDArray[np.generic]]":
     """Inputs for ``module``, as ``random_arrays`` makes them."""
     return random_arrays(module.inputs)
 
 
-def random_arrays(signatures: Sequence[TensorSignature]) -> dict[str, NDArray[np.generic]]:
+def random_arrays(signatures: "Sequence[TensorSignature]") -> "dict[str, NDArray[np.generic]]":
     """Inputs from a fixed seed: 0 to 1 in floats, every value in integers.
 
     Dimensions of any size are 1.
     """
+    import numpy as np
+
     rng = np.random.default_rng(0)
     inputs: dict[str, NDArray[np.generic]] = {}
     for tensor in signatures:
@@ -91,17 +98,19 @@ def random_arrays(signatures: Sequence[TensorSignature]) -> dict[str, NDArray[np
     return inputs
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
+def write_array(path: Path, array: "NDArray[Any]") -> None:
     """Write one ``.npy`` file, whole or not at all.
 
     Raises ModuleError when it cannot be written.
     """
+    import numpy as np
+
     data = io.BytesIO()
     np.save(data, array, allow_pickle=False)
     write_whole(path, data.getvalue())
 
 
-def write_outputs(folder: Path, outputs: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+def write_outputs(folder: Path, outputs: "Mapping[str, NDArray[Any]]") -> dict[str, str]:
     """Write ``NAME.npy`` for each output; the paths by name.
 
     Characters that a file name should not have become underscores.  Raises ModuleError when the

@@ -2,9 +2,10 @@
 
 import errno
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -29,10 +30,8 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXTRAS = dict.fromkeys(("bokeh", "distributed", "optuna", "pyarrow"), "explore") | {
-    "xgboost": "tune"
-}
-"""Which extra brings a package, where that is not ``hw``."""
+DISTRIBUTIONS = {"serial": "pyserial", "xgboost": "xgboost-cpu"}
+"""Packages that are imported by another name than they are installed by."""
 FILE_WIDTH = 120
 """Columns when standard error is not a terminal."""
 
@@ -83,13 +82,30 @@ def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
             missing = (error.name or "").split(".")[0]
             if missing in ("", "dovetail"):
                 raise
-            extra = EXTRAS.get(missing, "hw")
             raise click.ClickException(
-                f"this command needs {missing}, which is not installed; "
-                f"install the extra: pip install 'dovetail[{extra}]'"
+                f"this command needs {missing}, which is not installed; {_how_to_install(missing)}"
             ) from None
 
     return wrapped
+
+
+def _how_to_install(module: str) -> str:
+    """The extra that brings a package: the one called like the command, where several do."""
+    from importlib import metadata
+
+    package = DISTRIBUTIONS.get(module, module).replace("_", "-")
+    extras = []
+    with suppress(metadata.PackageNotFoundError):
+        for each in metadata.requires("dovetail") or ():
+            found = re.match(r"([\w.-]+).*\bextra == [\"'](\w+)[\"']", each)
+            if found and found[1].lower().replace("_", "-") == package:
+                extras.append(found[2])
+    if not extras:
+        return f"install it: pip install {package}"
+    context = click.get_current_context(silent=True)
+    command = context.info_name if context else None
+    extra = command if command in extras else extras[0]
+    return f"install the extra: pip install 'dovetail[{extra}]'"
 
 
 def print_json(values: Mapping[str, Any]) -> None:
@@ -99,8 +115,17 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Show that something goes on that may take more than two seconds."""
-    with human.status(Text(printable(what))):
+    """Show on a terminal that something goes on that may take more than two seconds, and how long
+    it has been.
+    """
+    if not human.is_terminal:
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=human, transient=True) as shown:
+        shown.add_task(printable(what), total=None)
         yield
 
 

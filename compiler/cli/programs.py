@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from dovetail.isa.assembly import assemble
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.configs import find_config
 from dovetail.isa.program import check_program, program_to_bytes
 from dovetail.runtime.accelerator.part import accelerator_parts
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
@@ -79,14 +78,13 @@ def read_code(path: Path) -> bytes:
 
 
 def run_file(
-    path: Path, config_name: str, inputs: Mapping[str, NDArray[Any]], device: str
+    path: Path, config: HardwareConfig, inputs: Mapping[str, NDArray[Any]], device: str
 ) -> RunResult:
     """Run the program of an assembly file (.s) or of bytes, with input ``dram``.
 
     Bytes are not checked: an illegal instruction is the machine's to find.  Raises InputError when
     the only input is not ``dram``, and what ``run_program`` and ``assemble_file`` raise.
     """
-    config = find_config(config_name)
     if set(inputs) != {"dram"}:
         found = ", ".join(inputs) or "none"
         raise InputError(f"found inputs {found}; a program needs one, 'dram', uint8[N]")

@@ -69,17 +69,26 @@ def run(
     that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
     what the program left there.
     """
+    from dovetail.isa.configs import find_config
     from dovetail.runtime.session import run as run_module
     from dovetail.runtime.trust.sandbox import SandboxLimits, run_sandboxed
 
+    from .building import build_for, build_rtl
     from .programs import open_module, run_file
 
     arrays = read_inputs(inputs)
+    if config_name:
+        config = find_config(config_name)
+        built = build_rtl([config], device)
+    else:
+        with progress(f"reading {module.name}"):
+            loaded = open_module(module, target, record_paths(records), key)
+        # A sandbox builds nothing: what it needs is there before, or it says so.
+        built = 0.0 if sandbox else build_for(loaded, device)
     with progress(f"running {module.name} on {device}"):
         if config_name:
-            result = run_file(module, config_name, arrays, device)
+            result = run_file(module, config, arrays, device)
         else:
-            loaded = open_module(module, target, record_paths(records), key)
             if sandbox:
                 limits = SandboxLimits(int(sandbox_memory), sandbox_seconds)
                 result = run_sandboxed(loaded, arrays, device, limits)
@@ -88,6 +97,8 @@ def run(
                     _tell_of_code(module, loaded)
                 result = run_module(loaded, arrays, device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
+    if built:
+        figures["build_seconds"] = built
     if checked and config_name:
         raise click.UsageError("--check compares the layers of a model; a program has none")
     if checked:

@@ -54,8 +54,8 @@ def debug(
 ) -> None:
     """Look into a run of MODULE: stop anywhere, in both directions, and see what is there.
 
-    Without --command, --script, --check and --waves, commands are read from standard input; help
-    lists them.
+    Without --command, --script, --check and --waves, commands are read from standard input, a
+    terminal or a pipe; help lists them.
     """
     from .prompt import Prompt, run_script
 
@@ -71,8 +71,8 @@ def debug(
     if not lines and sys.stdin.isatty() and not as_json:
         Prompt(debugger).cmdloop()
         return
-    lines = lines or sys.stdin.read().splitlines()
-    values, failed = run_script(debugger, lines, quiet=as_json)
+    # One line after the other, so that who writes them may read each answer before the next.
+    values, failed = run_script(debugger, lines or sys.stdin, quiet=as_json)
     if as_json:
         print_json({"module": str(module), "device": device, "commands": values})
     if failed:
@@ -96,8 +96,10 @@ def _open(path: Path, inputs: tuple[str, ...], device: str, model: Path | None) 
 
     from ...debug.debugger import Debugger
     from ...front.onnx.source import SourceModel
+    from ..building import build_for
 
     loaded = Module.load(path)
     given = read_inputs(inputs) or random_inputs(loaded)
+    build_for(loaded, device)
     with progress(f"running {path.name} on {device}"):
         return Debugger(loaded, given, device, SourceModel.load(model) if model else None)

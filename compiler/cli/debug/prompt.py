@@ -2,7 +2,7 @@
 
 import shlex
 from cmd import Cmd
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from rich.markup import escape
@@ -17,10 +17,12 @@ from .checking import CHECKING
 from .going import GOING
 from .looking import LOOKING
 
-__all__ = ["COMMANDS", "Prompt", "ScriptError", "run_command", "run_script", "show"]
+__all__ = ["COMMANDS", "Prompt", "ScriptError", "run_command", "run_script", "show", "show_help"]
 
 COMMANDS: dict[str, Command] = {**GOING, **LOOKING, **CHECKING}
 SHORT = {"u": "until", "s": "step", "c": "continue", "b": "break", "p": "print", "w": "where"}
+LEAVE = ("quit", "exit", "q")
+HELP = "help"
 
 
 class ScriptError(RunError):
@@ -43,17 +45,24 @@ def run_command(debugger: Debugger, line: str) -> Answer:
 
 
 def run_script(
-    debugger: Debugger, lines: Sequence[str], *, quiet: bool
+    debugger: Debugger, lines: Iterable[str], *, quiet: bool
 ) -> tuple[list[dict[str, Any]], bool]:
     """Do all ``lines`` and show what they give; their values, and whether a check found anything.
 
-    Empty lines, and what follows ``#`` at the beginning of one, are left out.
+    Empty lines, and what follows ``#`` at the beginning of one, are left out; ``quit`` ends.
     Raises ScriptError naming the line that cannot be done.
     """
     values: list[dict[str, Any]] = []
     failed = False
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, *rest = line.split()
+        if name in LEAVE:
+            break
+        if name == HELP:
+            if not quiet:
+                show_help(" ".join(rest))
             continue
         try:
             answer = run_command(debugger, line)
@@ -72,6 +81,14 @@ def show(answer: Answer) -> None:
         human.print(escape(each) if isinstance(each, str) else each)
 
 
+def show_help(name: str = "") -> None:
+    """What a command does; all of them without a name."""
+    for each, command in COMMANDS.items():
+        if name in ("", each):
+            human.print(escape(f"{each} {command.usage}"), style="bold")
+            human.print(f"    {escape(command.doc)}")
+
+
 class Prompt(Cmd):
     """Reads commands until the end; an empty line repeats ``step``."""
 
@@ -88,9 +105,9 @@ class Prompt(Cmd):
     def onecmd(self, line: str) -> bool:
         """Do any command; ``quit`` and the end of the input leave."""
         name, *rest = line.split() or ["step"]
-        if name in ("quit", "exit", "q", "EOF"):
+        if name in (*LEAVE, "EOF"):
             return True
-        if name == "help":
+        if name == HELP:
             self.do_help(" ".join(rest))
             return False
         try:
@@ -101,10 +118,7 @@ class Prompt(Cmd):
 
     def do_help(self, arg: str) -> None:
         """List the commands."""
-        for name, command in COMMANDS.items():
-            if arg in ("", name):
-                human.print(escape(f"{name} {command.usage}"), style="bold")
-                human.print(f"    {escape(command.doc)}")
+        show_help(arg)
 
     def completenames(self, text: str, *ignored: Any) -> list[str]:
         """Commands that begin with ``text``."""

@@ -59,9 +59,8 @@ def profile(
     require_folder(trace)
     if against and not html:
         raise click.UsageError("--against shows in the report; required --html FILE.html")
-    with progress(f"profiling {model.name} on {device}"):
-        found = _profile(model, target, device, inputs, records)
-        other = _profile(against, target, device, inputs) if against else None
+    found = _profile(model, target, device, inputs, records)
+    other = _profile(against, target, device, inputs) if against else None
     written = []
     if html:
         from .page import profile_page
@@ -110,9 +109,13 @@ def _profile(
     from dovetail.runtime.profile.profile import make_profile
     from dovetail.runtime.session import run
 
+    from ..building import build_for
     from ..programs import open_module
 
-    module = open_module(model, target, record_paths(records))
+    with progress(f"reading {model.name}"):
+        module = open_module(model, target, record_paths(records))
     accelerator_part(module)  # Refuses a module without one.
-    result = run(module, read_inputs(inputs) or random_inputs(module), device)
-    return make_profile(model.name, module, result)
+    build_for(module, device)
+    with progress(f"profiling {model.name} on {device}"):
+        result = run(module, read_inputs(inputs) or random_inputs(module), device)
+        return make_profile(model.name, module, result)

@@ -5,6 +5,7 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
+from ...graph.operators.quantization import DequantizeLinear
 from ...graph.operators.rows import SoftmaxRows
 from ...graph.operators.windows import WindowFunction, WindowReduce
 from .context import Converter, ImportContext
@@ -146,10 +147,25 @@ def _softmax_axes(context: ImportContext, node: OnnxNode, x: Term) -> tuple[Term
 
 
 def convert_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """``exp(x - max)`` over its sum."""
+    """``exp(x - max)`` over its sum.
+
+    Of dequantised rows that lie in another dimension than the last, these are brought there: so it
+    stays one operator, which has an integer form.
+    """
     given = term(context, node, inputs, 0)
     x, axis = _softmax_axes(context, node, widened(given))
+    if axis < x.rank - 1 and _is_dequantised(context, x):
+        order = list(range(x.rank))
+        order[axis], order[-1] = order[-1], order[axis]
+        return (x.transpose(*order).softmax(-1).transpose(*order).tensor,)
     return (x.softmax(axis).reshape(*given.shape).cast(given.dtype).tensor,)
+
+
+def _is_dequantised(context: ImportContext, x: Term) -> bool:
+    """Whether DequantizeLinear made ``x``."""
+    name = x.tensor.name
+    made = (node for node in reversed(context.builder.nodes) if name in node.outputs)
+    return any(isinstance(node.operator, DequantizeLinear) for node in made)
 
 
 def convert_log_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:

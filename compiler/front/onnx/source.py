@@ -26,6 +26,20 @@ from .split import early_model, late_model
 __all__ = ["ModelSource", "SourceModel"]
 
 
+CONVERTER = "convert it with: python -m tf2onnx.convert"
+EXPORTER = "write it as ONNX with torch.onnx.export"
+OTHER_FORMATS = {
+    ".tflite": f"{CONVERTER} --tflite FILE --output FILE.onnx",
+    ".keras": f"{CONVERTER} --keras FILE --output FILE.onnx",
+    ".h5": f"{CONVERTER} --keras FILE --output FILE.onnx",
+    ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",
+    ".pt": EXPORTER,
+    ".pth": EXPORTER,
+    ".dvt": "it is a compiled module: dovetail run or dovetail inspect takes it",
+}
+"""What to do with files of other kinds, by their suffix."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceModel:
     """A model as it is in a file.
@@ -48,9 +62,9 @@ class SourceModel:
             raise ModelError(f"no model file {path}") from None
         except Exception as error:
             # The reader raises its own classes, OSError and UnicodeDecodeError, by what is wrong.
-            raise ModelError(f"{path} is not an ONNX model: {error}") from None
+            raise _not_onnx(path, f": {error}") from None
         if not model.graph.node:
-            raise ModelError(f"{path} is not an ONNX model, or it has no nodes")
+            raise _not_onnx(path, ", or it has no nodes")
         return cls(model, budget)
 
     @classmethod
@@ -199,6 +213,14 @@ class SourceModel:
         outputs = import_model(self.proto, values, builder, None, record, self.budget)
         builder.rename(record.tensors)
         return Imported(_graph(builder, outputs, record.tensors), record.kinds)
+
+
+def _not_onnx(path: Path, problem: str) -> ModelError:
+    """The error for a file, with what to do where its suffix tells of what kind it is."""
+    how = OTHER_FORMATS.get(path.suffix.lower(), "")
+    if path.suffix.lower() not in ("", ".dvt") and how:
+        how += "; a float model then wants dovetail quantize, or --target cpu"
+    return ModelError(f"{path} is not an ONNX model{f'; {how}' if how else problem}")
 
 
 ModelSource = Path | str | onnx.ModelProto | SourceModel

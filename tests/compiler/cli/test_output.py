@@ -63,3 +63,31 @@ def test_files_that_cannot_be_written_while_compiling_are_named(
     refused(found, "cannot write")
     assert "No space left on device" in found.stderr
     assert sorted(os.listdir(tmp_path)) == ["dump", "file"]
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        ("profile", "bokeh", "'dovetail[profile]'"),
+        ("explore", "bokeh", "'dovetail[explore]'"),
+        ("tune", "xgboost", "'dovetail[tune]'"),
+        ("run", "serial", "'dovetail[board]'"),
+        ("bitstream", "amaranth_boards.ulx3s", "'dovetail[board]'"),
+        ("run", "absent_package", "pip install absent-package"),
+    ],
+)
+def test_a_missing_package_names_the_extra_of_the_command(
+    command: str, package: str, extra: str
+) -> None:
+    @click.command(command)
+    @clear_errors
+    def broken() -> None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+    done = CliRunner().invoke(broken)
+    assert done.exit_code == 1
+    assert (
+        f"which is not installed; {'' if 'absent' in extra else 'install the extra: '}"
+        in done.output
+    )
+    assert extra in done.output

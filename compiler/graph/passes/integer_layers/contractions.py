@@ -11,8 +11,9 @@ from ...ir import Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
 from ...operators.integer.rules import Pads
+from ...operators.movement import Reshape
 from ...operators.transposed import TransposedConvolution
-from .layouts import to_model_order, to_nhwc
+from .layouts import permuted, to_model_order, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -33,13 +34,16 @@ __all__ = [
 ]
 
 INT32_MAX = (1 << 31) - 1
+NCW_TO_NWC = (0, 2, 1)
 
 
 def recognise_convolution(state: State, node: Node) -> Value:
-    """A convolution of an image."""
+    """A convolution of an image, or of rows, which are images one pixel high."""
     operator = node.operator
     assert isinstance(operator, Convolution)
     x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
+    if w.values.ndim == 3:
+        operator, w = _of_rows(operator), replace(w, values=w.values[:, :, None])
     _require_image(w, operator.dtype)
     weights, zero = _int8_weights(w, 0)
     if set(operator.expansions) != {1}:
@@ -54,6 +58,17 @@ def recognise_convolution(state: State, node: Node) -> Value:
         (tall, wide),
     )
     return _image_sums(state, node, convolution, x, w, weights)
+
+
+def _of_rows(operator: Convolution) -> Convolution:
+    """The convolution of an image that one of rows is."""
+    return replace(
+        operator,
+        strides=(1, *operator.strides),
+        dilations=(1, *operator.dilations),
+        pads=((0, 0), *operator.pads),
+        expansions=(1, *operator.expansions),
+    )
 
 
 def recognise_transposed(state: State, node: Node) -> Value:
@@ -170,9 +185,14 @@ def _image_sums(
     w: RealConstant,
     weights: Array,
 ) -> Accumulated:
-    name = to_nhwc(state.builder, x.tensor, node.origin)
     weights = weights.transpose(0, 2, 3, 1)
-    return _accumulated(state, node, operator, x, name, w, weights, NCHW_TO_NHWC, 1)
+    if len(x.tensor.permutation) == 4:
+        name = to_nhwc(state.builder, x.tensor, node.origin)
+        return _accumulated(state, node, operator, x, name, w, weights, NCHW_TO_NHWC, 1)
+    name = permuted(state.builder, x.tensor, NCW_TO_NWC, node.origin)
+    count, *size = state.builder.types[name].shape
+    name = state.builder.node(Reshape((count, 1, *size)), (name,), node.output, node.origin)
+    return _accumulated(state, node, operator, x, name, w, weights, NCW_TO_NWC, 1)
 
 
 def _accumulated(

@@ -96,6 +96,7 @@ def _sum(state: State, a: Real, b: Real) -> Sum:
 
 def _product(state: State, a: Real, b: Real) -> Multiplied:
     """The product of two tensors, the smaller one repeated to the shape of the other."""
+    a, b = (replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in (a, b))
     shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
     if np.prod(shapes[0]) < np.prod(shapes[1]):
         a, b, shapes = b, a, shapes[::-1]

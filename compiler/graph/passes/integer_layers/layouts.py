@@ -6,7 +6,19 @@ from ...ir import GraphBuilder
 from ...operators.movement import Concatenate, Reshape, Transpose
 from .values import NCHW_TO_NHWC, Floating, Integer, identity_order
 
-__all__ = ["join_tensors", "model_shape", "permuted", "to_model_order", "to_nhwc"]
+__all__ = [
+    "columns_of_groups",
+    "grouped",
+    "images",
+    "join_tensors",
+    "model_shape",
+    "permuted",
+    "to_model_order",
+    "to_nhwc",
+]
+
+GROUPS_LAST = (0, 3, 4, 1, 2)
+"""[N, groups, C, H, W] stored as an image is, the channels of its groups one after the other."""
 
 
 def join_tensors(
@@ -14,6 +26,9 @@ def join_tensors(
 ) -> Integer:
     """Tensors one after the other along dimension ``axis`` of the model."""
     rank = len(tensors[0].permutation)
+    parts = images(graph, tensors, origin) if axis == 1 else None
+    if parts:
+        return grouped(graph, graph.node(Concatenate(3), parts, stem, origin), tensors[0], origin)
     order = NCHW_TO_NHWC if rank == len(NCHW_TO_NHWC) else identity_order(rank)
     names = tuple(permuted(graph, tensor, order, origin) for tensor in tensors)
     name = graph.node(Concatenate(order.index(axis)), names, stem, origin)
@@ -28,6 +43,37 @@ def to_nhwc(graph: GraphBuilder, tensor: Integer, origin: str) -> str:
 def to_model_order(graph: GraphBuilder, tensor: Integer | Floating, origin: str) -> str:
     """The tensor in the model's own order of dimensions."""
     return permuted(graph, tensor, identity_order(len(tensor.permutation)), origin)
+
+
+def images(graph: GraphBuilder, tensors: Sequence[Integer], origin: str) -> tuple[str, ...] | None:
+    """Tensors [N, G, C, H, W] as images of G * C channels, NHWC; None for others, and where the
+    numbers of channels differ.
+    """
+    shapes = [model_shape(graph, tensor) for tensor in tensors]
+    if any(len(shape) != 5 or shape[2] != shapes[0][2] for shape in shapes):
+        return None
+    found = []
+    for tensor, (count, groups, channels, height, width) in zip(tensors, shapes, strict=True):
+        name = permuted(graph, tensor, GROUPS_LAST, origin)
+        image = Reshape((count, height, width, groups * channels))
+        found.append(_moved(graph, image, name, origin))
+    return tuple(found)
+
+
+def grouped(graph: GraphBuilder, image: str, like: Integer, origin: str) -> Integer:
+    """An NHWC image as [N, G, C, H, W], with as many channels a group as ``like`` has."""
+    channels = model_shape(graph, like)[2]
+    *size, total = graph.types[image].shape
+    name = graph.node(Reshape((*size, total // channels, channels)), (image,), image, origin)
+    return Integer(name, GROUPS_LAST, like.unsigned)
+
+
+def columns_of_groups(graph: GraphBuilder, tensor: Integer, origin: str) -> Integer:
+    """[N, G, C, H, W] as an image of W * G columns: those of the groups in turns."""
+    count, groups, channels, height, width = model_shape(graph, tensor)
+    name = permuted(graph, tensor, GROUPS_LAST, origin)
+    image = _moved(graph, Reshape((count, height, width * groups, channels)), name, origin)
+    return Integer(image, NCHW_TO_NHWC, tensor.unsigned)
 
 
 def permuted(

@@ -1,4 +1,4 @@
-"""Operators that move elements: Transpose, Reshape, Slice, PadTensor, Gather, Concatenate."""
+"""Operators that move elements: Transpose, Reshape, Expand, Slice, PadTensor, Gather and joins."""
 
 from dataclasses import replace
 from math import prod
@@ -8,7 +8,15 @@ import numpy as np
 from ...ir import Node
 from ...operators.indexing import Gather
 from ...operators.integer.windows import Pad, Upsample2d
-from ...operators.movement import Concatenate, PadMode, PadTensor, Reshape, Slice, Transpose
+from ...operators.movement import (
+    Concatenate,
+    Expand,
+    PadMode,
+    PadTensor,
+    Reshape,
+    Slice,
+    Transpose,
+)
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .resampling import picked
 from .state import State, UnrecognisedError
@@ -21,6 +29,8 @@ from .values import (
     Function,
     Integer,
     Joined,
+    Moved,
+    Pending,
     Real,
     RealConstant,
     Value,
@@ -28,20 +38,44 @@ from .values import (
 )
 
 __all__ = [
+    "moved",
     "recognise_concatenate",
     "recognise_gather",
+    "recognise_movement",
     "recognise_pad",
-    "recognise_reshape",
     "recognise_slice",
-    "recognise_transpose",
 ]
 
 
-def recognise_transpose(state: State, node: Node) -> Value:
+def recognise_movement(state: State, node: Node) -> Value:
+    """Transpose, Reshape or Expand of any value; of what is not quantised yet, of its bytes."""
+    value = state.value(node.inputs[0])
+    if isinstance(node.operator, Reshape) and isinstance(value, Averaged):
+        dropped = _without_size(state, node, node.operator, value)
+        if dropped is not None:
+            return dropped
+    if isinstance(value, Moved):
+        return replace(value, moves=(*value.moves, node))
+    if isinstance(value, Pending):
+        return Moved(value, (node,))
+    return moved(state, node, value)
+
+
+def moved(state: State, node: Node, value: Value) -> Value:
+    """What a Transpose, Reshape or Expand makes of a stored or dequantised tensor."""
+    match node.operator:
+        case Transpose() as operator:
+            return _transposed(operator, value)
+        case Reshape() as operator:
+            return _reshaped(state, node, operator, value)
+        case operator:
+            assert isinstance(operator, Expand)
+            return _expanded(state, node, operator, value)
+
+
+def _transposed(operator: Transpose, value: Value) -> Value:
     """Kept as a permutation of the tensor's dimensions; nothing moves yet."""
-    operator = node.operator
-    assert isinstance(operator, Transpose)
-    value, order = state.value(node.inputs[0]), operator.permutation
+    order = operator.permutation
     if isinstance(value, RealConstant):
         axis = order.index(value.axis) if value.scales.size > 1 else 0
         return replace(value, values=value.values.transpose(order), axis=axis)
@@ -50,25 +84,46 @@ def recognise_transpose(state: State, node: Node) -> Value:
     return _with(value, replace(tensor, permutation=permutation))
 
 
-def recognise_reshape(state: State, node: Node) -> Value:
-    """A reshape of a tensor in the model's order of dimensions."""
-    operator = node.operator
-    assert isinstance(operator, Reshape)
-    value = state.value(node.inputs[0])
+def _without_size(state: State, node: Node, operator: Reshape, value: Averaged) -> Averaged | None:
+    """A mean of whole images less its dimensions of size 1; None for another reshape."""
+    kept = state.source.types[node.inputs[0]].shape
+    if operator.shape == kept:
+        return value
+    if value.keeps and operator.shape == kept[:2] and value.permutation == NCHW_TO_NHWC:
+        return replace(value, keeps=False)
+    return None
+
+
+def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Value:
+    """In the model's order of dimensions."""
     if isinstance(value, RealConstant):
         return _reshaped_constant(value, operator.shape)
-    if isinstance(value, Averaged) and value.keeps:
-        kept = state.source.types[node.inputs[0]].shape
-        if operator.shape == kept:
-            return value
-        if operator.shape == kept[:2] and value.permutation == NCHW_TO_NHWC:
-            return replace(value, keeps=False)
     tensor = _stored(value)
     name = to_model_order(state.builder, tensor, node.origin)
     if operator.shape != state.builder.types[name].shape:
         name = state.builder.node(operator, (name,), node.output, node.origin)
     permutation = identity_order(len(operator.shape))
     return _with(value, replace(tensor, name=name, permutation=permutation))
+
+
+def _expanded(state: State, node: Node, operator: Expand, value: Value) -> Value:
+    """One row or column of an image, repeated."""
+    tensor = _stored(value)
+    rank, shape = len(tensor.permutation), model_shape(state.builder, tensor)
+    if isinstance(tensor, Floating) or rank != 4 or operator.shape[:-2] != shape[:2]:
+        raise UnrecognisedError(
+            f"repeats {list(shape)} as {list(operator.shape)}; required an image whose rows or "
+            "columns are repeated"
+        )
+    down, across = (
+        wanted // size for wanted, size in zip(operator.shape[2:], shape[2:], strict=True)
+    )
+    if (down, across) == (1, 1):
+        return value
+    name = to_nhwc(state.builder, tensor, node.origin)
+    name = state.builder.node(Upsample2d((down, across)), (name,), node.output, node.origin)
+    state.expanded[name] = tensor
+    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
 def _reshaped_constant(value: RealConstant, shape: tuple[int, ...]) -> RealConstant:

@@ -15,7 +15,8 @@ from ...operators.integer.windows import AveragePool2d, Pad
 from ...operators.movement import Reshape
 from .average_within import average_within
 from .functions import code_points, table_of
-from .layouts import join_tensors, permuted, to_model_order
+from .layouts import grouped, images, join_tensors, permuted, to_model_order
+from .movement import moved
 from .resampling import quantize_resampled
 from .state import State, UnrecognisedError
 from .values import (
@@ -26,6 +27,7 @@ from .values import (
     Function,
     Integer,
     Joined,
+    Moved,
     Multiplied,
     Real,
     Resampled,
@@ -80,11 +82,24 @@ def quantize(
             return _lookup(state, same, scale, zero_point, stem, origin)
         case Function():
             return _lookup(state, value, scale, zero_point, stem, origin)
+        case Moved():
+            return _moved(state, value, scale, zero_point, stem, origin)
         case _:
             raise UnrecognisedError(
                 f"cannot quantise a {type(value).__name__}; required the result of a supported "
                 "operator on quantised tensors"
             )
+
+
+def _moved(
+    state: State, value: Moved, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    tensor = quantize(state, value.value, scale, zero_point, stem, origin)
+    found: Value = Real(tensor, scale, zero_point)
+    for node in value.moves:
+        found = moved(state, node, found)
+    assert isinstance(found, Real)
+    return found.tensor
 
 
 def _requantize(
@@ -105,6 +120,9 @@ def _requantize(
     scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
     operator = Requantize(zero_point, low, high)
     name = graph.node(operator, (total, scales), stem, origin)
+    count, *size = graph.types[name].shape
+    if len(size) == len(value.permutation):
+        name = graph.node(Reshape((count, *size[1:])), (name,), stem, origin)
     return Integer(name, value.permutation)
 
 
@@ -136,6 +154,8 @@ def _add(
         high=high,
         unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
+    if pair := images(graph, (a.tensor, b.tensor), origin):
+        return grouped(graph, graph.node(operator, pair, stem, origin), a.tensor, origin)
     orders = [each.tensor.permutation for each in (a, b)]
     order = orders[orders[0] == identity_order(len(orders[0]))]
     operands = tuple(permuted(graph, each.tensor, order, origin) for each in (a, b))
@@ -162,6 +182,8 @@ def _multiply(
         high=high,
         unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
+    if pair := images(graph, (a.tensor, b.tensor), origin):
+        return grouped(graph, graph.node(operator, pair, stem, origin), a.tensor, origin)
     right = permuted(graph, b.tensor, a.tensor.permutation, origin)
     name = graph.node(operator, (a.tensor.name, right), stem, origin)
     return replace(a.tensor, name=name, unsigned=operator.unsigned)

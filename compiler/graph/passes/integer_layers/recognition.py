@@ -20,7 +20,7 @@ from ...ir import Graph, Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Dequantize, Shift128
-from ...operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
+from ...operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...operators.protocol import Fusion
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce
@@ -37,10 +37,9 @@ from .layouts import to_model_order
 from .movement import (
     recognise_concatenate,
     recognise_gather,
+    recognise_movement,
     recognise_pad,
-    recognise_reshape,
     recognise_slice,
-    recognise_transpose,
 )
 from .quantize import quantize
 from .state import State, UnrecognisedError
@@ -100,7 +99,8 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     if heavy is not None and not is_quantized(graph):
         raise ModelError(
             f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
-            "required an int8 model in QDQ or QLinear form; quantise the model first"
+            "required an int8 model in QDQ or QLinear form; quantise the model first, with "
+            "dovetail quantize MODEL.onnx --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
         )
     state = State(graph)
     for name in graph.inputs:
@@ -216,23 +216,25 @@ RULES: Mapping[type, Rule] = {
     Contract: recognise_contract,
     Convolution: recognise_convolution,
     DequantizeLinear: _dequantize,
+    Expand: recognise_movement,
     Gather: recognise_gather,
     PadTensor: recognise_pad,
     QuantizeLinear: _quantize,
     Reduce: recognise_reduce,
-    Reshape: recognise_reshape,
+    Reshape: recognise_movement,
     Slice: recognise_slice,
     SoftmaxRows: recognise_softmax,
     TransposedConvolution: recognise_transposed,
-    Transpose: recognise_transpose,
+    Transpose: recognise_movement,
     WindowReduce: recognise_window,
 }
 
 
 def _rule(node: Node) -> Rule | None:
-    if node.operator.fusion is Fusion.ELEMENTWISE:
+    rule = RULES.get(type(node.operator))
+    if rule is None and node.operator.fusion is Fusion.ELEMENTWISE:
         return recognise_elementwise
-    return RULES.get(type(node.operator))
+    return rule
 
 
 def _unquantized(state: State, name: str) -> str | None:

@@ -34,6 +34,7 @@ class State:
     plain: tensors that the new graph has as the source has them, by their names there.
     producers: the nodes that make the source's tensors.
     picked: the value that a tensor has rows or columns of, their dimension in the model, and which.
+    expanded: the tensor whose rows or columns one has again and again, by its name.
     tables: the tensor that one is a function of, the function's table, int8[256] or int8[C, 256],
     and the dimension of its channels, by its name.
     """
@@ -46,6 +47,7 @@ class State:
     sums: dict[tuple[object, ...], str] = field(default_factory=dict)
     plain: dict[str, str] = field(default_factory=dict)
     picked: dict[str, tuple[Value, int, Array]] = field(default_factory=dict)
+    expanded: dict[str, Integer] = field(default_factory=dict)
     tables: dict[str, tuple[str, Array, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir import Node
 from ...operators.elementwise import BinaryFunction
 from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
 from ...operators.integer.rules import Pads, Pair
@@ -29,7 +30,9 @@ __all__ = [
     "Function",
     "Integer",
     "Joined",
+    "Moved",
     "Multiplied",
+    "Pending",
     "Real",
     "RealConstant",
     "Resampled",
@@ -112,7 +115,8 @@ class Accumulated:
     ``low..high`` in real units.
 
     x, weights: tensors of the new graph.  bias: int64[O].  w_scales: one, or one a channel.
-    permutation, channel: as of ``Integer``, of the sum; the model's dimension of its channels.
+    permutation, channel: as of ``Integer``, of the sum, less the height of rows; the model's
+    dimension of its channels.
     origin: the model's node.  stem: what its tensors' names begin with.
     """
 
@@ -152,19 +156,27 @@ class Multiplied:
 
 @dataclass(frozen=True, slots=True)
 class WindowSums:
-    """Sums of windows of a dequantised image, not divided yet."""
+    """Sums of windows of a dequantised image, not divided yet.
+
+    groups: elements of the image that one of the model is the mean of.
+    """
 
     real: Real
     operator: WindowReduce
+    groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over ``axes`` of a dequantised tensor, not divided yet; they stay as 1 if ``keeps``."""
+    """Sums over ``axes`` of a dequantised tensor, not divided yet; they stay as 1 if ``keeps``.
+
+    groups: elements of the tensor that one of the model is the mean of.
+    """
 
     real: Real
     axes: tuple[int, ...]
     keeps: bool
+    groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +263,18 @@ class Function:
     combination: Combination | None = None
 
 
+Pending = Accumulated | Sum | Multiplied | Averaged | Resampled | Joined | Softmaxed
+"""What is computed when it is quantised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A value that the model's nodes ``moves`` move before it is quantised; ours move its bytes."""
+
+    value: Pending
+    moves: tuple[Node, ...]
+
+
 Value = (
     Integer
     | Floating
@@ -267,6 +291,7 @@ Value = (
     | Joined
     | Softmaxed
     | Function
+    | Moved
 )
 
 

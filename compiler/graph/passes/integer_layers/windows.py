@@ -11,7 +11,7 @@ from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from ...operators.rows import SoftmaxRows
 from ...operators.windows import WindowFunction, WindowReduce
-from .layouts import model_shape, permuted, to_nhwc
+from .layouts import columns_of_groups, model_shape, permuted, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -38,7 +38,7 @@ def recognise_window(state: State, node: Node) -> Value:
     if operator.dilations != (1, 1):
         raise UnrecognisedError(f"dilations {list(operator.dilations)}; required 1")
     if operator.function is not WindowFunction.MAX:
-        return WindowSums(state.real(node.inputs[0]), operator)
+        return _window_sums(state, node.inputs[0], operator)
     value, tensor = state.integer(node.inputs[0])
     name = to_nhwc(state.builder, tensor, node.origin)
     pool = MaxPool2d(_pair(operator.kernel), _pair(operator.strides), _sides(operator))
@@ -58,7 +58,46 @@ def recognise_reduce(state: State, node: Node) -> Value:
             f"the {operator.function.value} over axes {list(operator.axes)}; required the mean "
             "over height and width"
         )
-    return Totals(state.real(node.inputs[0]), operator.axes, operator.keep)
+    groups = _groups(state.value(node.inputs[0]))
+    if groups is not None:
+        return Totals(groups.real, operator.axes, operator.keep, groups.kernel[1])
+    real = state.real(node.inputs[0])
+    if operator.axes == (1,) and len(real.tensor.permutation) == 5 and not operator.keep:
+        return _sum_of_groups(state, node, real)
+    return Totals(real, operator.axes, operator.keep)
+
+
+def _sum_of_groups(state: State, node: Node, real: Real) -> Averaged:
+    """The sum over G of [N, G, C, H, W]: G times the mean of G columns."""
+    groups = model_shape(state.builder, real.tensor)[1]
+    image = columns_of_groups(state.builder, real.tensor, node.origin)
+    times = Real(image, F32(real.scale * groups), real.zero_point)
+    size = (1, groups)
+    return Averaged(times, NCHW_TO_NHWC, size, size, (0, 0, 0, 0), rounds_mean=True)
+
+
+def _groups(value: Value) -> Averaged | None:
+    """A sum of groups, as above, whose own sums are to be taken before it is quantised."""
+    if not isinstance(value, Averaged) or value.permutation != NCHW_TO_NHWC or not value.keeps:
+        return None
+    plain = value.kernel[0] == 1 and value.kernel == value.strides and not any(value.pads)
+    return value if plain else None
+
+
+def _window_sums(state: State, name: str, operator: WindowReduce) -> WindowSums:
+    groups = _groups(state.value(name))
+    if groups is None:
+        return WindowSums(state.real(name), operator)
+    count = groups.kernel[1]
+    (tall, wide), (down, across) = operator.kernel, operator.strides
+    rows, (left, right) = operator.pads
+    wider = replace(
+        operator,
+        kernel=(tall, wide * count),
+        strides=(down, across * count),
+        pads=(rows, (left * count, right * count)),
+    )
+    return WindowSums(groups.real, wider, count)
 
 
 def _largest(state: State, node: Node, operator: Reduce) -> Value:
@@ -94,6 +133,7 @@ def divided(state: State, sums: WindowSums | Totals, divisor: Array, origin: str
 
     Raises UnrecognisedError.
     """
+    divisor = divisor * sums.groups
     if isinstance(sums, Totals):
         return _mean(state, sums, divisor, origin)
     operator, kernel = sums.operator, _pair(sums.operator.kernel)

@@ -184,3 +184,12 @@ def test_waveforms_of_a_window_are_written(
     first, last = first_and_last(path)
     assert first % 10 == 0
     assert last - first == 10 * 49 + 5
+
+
+def test_commands_come_through_a_pipe_as_at_the_prompt(module: Path) -> None:
+    done = run(module, text="help step\nuntil layer a1\n\n# why\nwhere\nquit\nnonsense\n")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.index("Until the next instruction ends") < done.stderr.index("Units")
+    assert "nonsense" not in done.stderr
+    told = json.loads(run(module, "--json", text="help\nwhere\nexit\n").stdout)
+    assert [each["command"] for each in told["commands"]] == ["where"]

@@ -147,11 +147,18 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         ),
         r"weights less their zero points, which differ, reach -180..0; required -128..127, or one",
     ),
-    (lambda: conv_model(np.ones((4, 3, 3), np.int8), shape=(1, 3, 8)), r"1 spatial dimensions"),
+    (
+        lambda: conv_model(np.ones((4, 3, 3, 3, 3), np.int8), shape=(1, 3, 8, 8, 8)),
+        r"3 spatial dimensions; required 2",
+    ),
     (sum_of_shapes, r"adds shapes \[1, 3, 8, 6\] and \[1, 3, 1, 1\]; required equal shapes"),
     (
-        lambda: one_node("Softmax", axis=1),
-        r"\(Softmax\): the maximum over axes \[1\] of 4; required",
+        lambda: one_node("ReduceMax", axes=[1]),
+        r"\(ReduceMax\): the maximum over axes \[1\] of 4; required",
+    ),
+    (
+        lambda: one_node("Expand", np.array([1, 3, 8, 12]), shape=(1, 1, 8, 1)),
+        r"repeats \[1, 1, 8, 1\] as \[1, 3, 8, 12\]; required an image whose rows or columns",
     ),
     (lambda: one_node("Pad", PADS), r"required borders of height and width only"),
     (lambda: one_node("ReduceMean", axes=[1]), r"axes \[1\] of 4; required the height and width"),

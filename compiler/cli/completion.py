@@ -1,0 +1,24 @@
+"""The command ``dovetail completion``."""
+
+import click
+
+__all__ = ["completion"]
+
+NAME = "dovetail"
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script by which SHELL completes the words of this command.
+
+    For bash: dovetail completion bash > ~/.local/share/bash-completion/completions/dovetail
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None, shell
+    command = context.find_root().command
+    click.echo(found(command, {}, NAME, f"_{NAME.upper()}_COMPLETE").source())
