@@ -11,7 +11,7 @@ from .compare import check
 from .draw import Sample
 
 Build = Callable[[ModelBuilder], tuple[str, tuple[int, ...], str]]
-"""Builds a model that reads ``x``: its output's name, the shape of ``x``, the type of both."""
+"""Builds a model that reads ``x``: its outputs' names, the shape of ``x``, the type of all."""
 
 
 def _dequantized(b: ModelBuilder, x: str = "x", scale: float = 0.05) -> str:
@@ -69,7 +69,25 @@ def _function_in_a_border(border: float) -> Build:
     return build
 
 
+def product_of_bytes(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """There was no QLinearMul."""
+    x = [b.constant(np.float32(0.05)), b.constant(np.int8(3))]
+    y = [b.constant(np.float32(0.7)), b.constant(np.int8(-11))]
+    product = b.node("QLinearMul", ["x", *x, "x", *x, *y], domain="com.microsoft")
+    return product, (1, 3, 6, 6), "int8"
+
+
+def input_as_output(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """A transpose of one pixel is another name for the input; the model was refused for it."""
+    same = b.node("Transpose", ["x"], perm=[0, 1, 2, 3])
+    limits = [b.constant(np.array(each)) for each in ([0, 0], [1, 1], [1, 2])]
+    x = b.node("Ceil", [_dequantized(b, b.node("Slice", ["x", *limits]))])
+    return f"{same} {b.quantize(x, 0.07, np.int8(3))}", (1, 2, 1, 2), "int8"
+
+
 FOUND: tuple[Build, ...] = (
+    input_as_output,
+    product_of_bytes,
     joined_along_the_batch,
     softmax_in_small_steps,
     limits_of_float,
@@ -83,8 +101,12 @@ FOUND: tuple[Build, ...] = (
 @pytest.mark.parametrize("build", FOUND, ids=lambda build: build.__name__)
 def test_a_model_is_right(build: Build, target: str) -> None:
     b = ModelBuilder()
-    output, shape, dtype = build(b)
-    model = b.build({"x": (dtype, shape)}, output, dtype)
+    outputs, shape, dtype = build(b)
+    first, *others = outputs.split()
+    model = b.build({"x": (dtype, shape)}, first, dtype)
+    for name in others:
+        model.graph.output.append(model.graph.output[0])
+        model.graph.output[-1].name = name
     rng = np.random.default_rng(1)
     limits = np.iinfo(dtype)
     x = rng.integers(limits.min, limits.max + 1, shape, dtype)
