@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test check format differential conformance fuzz fuzz-graphs docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel demo train test check format differential conformance fuzz fuzz-graphs operators docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,12 @@ $(READY): pyproject.toml setup.py constraints.txt
 		--constraint constraints.txt --editable '.[hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
+	ln -sfn ../../../package/__init__.py build/types/dovetail/__init__.py
 	touch $@
+
+wheel: $(READY) ## Make the wheel that pip installs, in build/wheel
+	rm -rf build/lib build/bdist.* build/wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 
 demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
 	$(BIN)/python examples/digits/demo.py $(ARGS)
@@ -68,6 +73,9 @@ conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/confo
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
+
+operators: $(READY) ## Where each operator runs; writes docs/operators.md
+	$(BIN)/python -m tests.operators
 
 fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime: COUNT, SEED, TARGETS
 	$(BIN)/python -m tests.random_models --jobs $(JOBS) --count $(COUNT) --seed $(SEED) \

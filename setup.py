@@ -1,19 +1,23 @@
-"""Map the top-level folders to the import package ``dovetail``; the rest is in pyproject.toml."""
+"""Map the folder ``package`` to the import package ``dovetail``, and the other top-level folders to
+its subpackages; the rest is in pyproject.toml.
+"""
 
 from setuptools import find_packages, setup
 
 ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 
 setup(
-    package_dir={f"dovetail.{root}": root for root in ROOTS},
-    packages=[
+    package_dir={"dovetail": "package", **{f"dovetail.{root}": root for root in ROOTS}},
+    packages=["dovetail"]
+    + [
         f"dovetail.{package}"
         for root in ROOTS
         for package in (root, *(f"{root}.{sub}" for sub in find_packages(root)))
     ],
     package_data={
+        "dovetail": ["py.typed"],
         "dovetail.vta_hw": ["*.cpp"],
-        "dovetail.bitstreams": ["*.cpp"],
+        "dovetail.bitstreams": ["*.cpp", "*/manifest.json"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],
         "dovetail.compiler.tune": ["*.json", "*.npz"],
     },

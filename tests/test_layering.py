@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
+FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler", "package")
 
 ALLOWED = {
     "isa": ("numpy",),
@@ -41,6 +41,7 @@ ALLOWED = {
         "dovetail.vta_sim.timing",
     ),
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
+    "package": ("dovetail",),
 }
 """What each may import beside the standard library and itself; the longest match decides."""
 

@@ -11,7 +11,7 @@ import pytest
 from dovetail.compiler.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
+FOLDERS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler", "package")
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"))

@@ -52,7 +52,11 @@ class LayerCheck:
 
 
 def check_layers(
-    model: ModelSource, target: str, device: str, inputs: Arrays, timing: Timing
+    model: ModelSource,
+    target: str | HardwareConfig,
+    device: str,
+    inputs: Arrays,
+    timing: Timing,
 ) -> Iterator[LayerCheck]:
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 

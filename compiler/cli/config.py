@@ -19,15 +19,17 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("which", metavar="NAME|FILE")
+@click.argument("which", metavar="NAME|FILE.toml|MODULE.dvt")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def show(which: str, as_json: bool) -> None:
-    """Print every field of a configuration, as a file that may be read again."""
-    from dovetail.isa.config_file import config_to_toml
-    from dovetail.isa.configs import find_config
+    """Print every field of a configuration, as a file that may be read again.
 
-    found = find_config(which)
+    Of a module it is the configuration that it was compiled for.
+    """
+    from dovetail.isa.config_file import config_to_toml
+
+    found = _find(which)
     if as_json:
         from dataclasses import asdict
 
@@ -77,6 +79,20 @@ def new(file: Path, base: str, force: bool) -> None:
     text = config_to_toml(find_config(base), notes, file.stem)
     write_whole(file, text.encode())
     human.print(f"{file}: a copy of {base}; edit it, then: dovetail config check {file}")
+
+
+def _find(which: str) -> "HardwareConfig":
+    """Raises ConfigError when there is no such configuration, ModuleError for a damaged module,
+    DeviceError for one that is for no accelerator.
+    """
+    if which.endswith(".dvt"):
+        from dovetail.runtime.accelerator.part import accelerator_parts
+        from dovetail.runtime.module import Module
+
+        return accelerator_parts(Module.load(Path(which)))[0].configuration
+    from dovetail.isa.configs import find_config
+
+    return find_config(which)
 
 
 def _figures(found: "HardwareConfig") -> dict[str, object]:

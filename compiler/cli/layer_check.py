@@ -31,13 +31,16 @@ def check_layers(
     Raises CheckError naming the first layer that differs, or the output of ``module`` that is not
     that of ``model``.
     """
+    from dovetail.runtime.accelerator.part import AcceleratorPart
     from dovetail.vta_sim.timing import time_program
 
     from ..checking.layers import check_layers as check
     from ..front.onnx.source import SourceModel
 
+    own = (each.configuration for each in module.parts if isinstance(each, AcceleratorPart))
+    target = next(own, module.target)
     with progress(f"checking {model.name}"):
-        found = list(check(SourceModel.load(model), module.target, device, inputs, time_program))
+        found = list(check(SourceModel.load(model), target, device, inputs, time_program))
     rows: list[tuple[object, ...]] = [
         (
             each.layer if len(each.layer) <= 40 else f"…{each.layer[-39:]}",

@@ -15,7 +15,7 @@ from dovetail.runtime.module import Module
 from dovetail.runtime.program import run_program
 from dovetail.runtime.result import RunResult
 
-__all__ = ["assemble_file", "open_module", "read_code", "run_file"]
+__all__ = ["assemble_file", "open_module", "opening", "read_code", "run_file"]
 
 
 def open_module(
@@ -44,6 +44,11 @@ def open_module(
 
     options = replace(CompileOptions.from_environment(), records=tuple(records))
     return compile_model(path, target, options)
+
+
+def opening(path: Path) -> str:
+    """What ``open_module`` does with a file, for whoever waits."""
+    return "compiling" if path.suffix == ".onnx" else "reading"
 
 
 def assemble_file(path: Path, config: HardwareConfig) -> bytes:

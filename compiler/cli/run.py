@@ -74,14 +74,14 @@ def run(
     from dovetail.runtime.trust.sandbox import SandboxLimits, run_sandboxed
 
     from .building import build_for, build_rtl
-    from .programs import open_module, run_file
+    from .programs import open_module, opening, run_file
 
     arrays = read_inputs(inputs)
     if config_name:
         config = find_config(config_name)
         built = build_rtl([config], device)
     else:
-        with progress(f"reading {module.name}"):
+        with progress(f"{opening(module)} {module.name}"):
             loaded = open_module(module, target, record_paths(records), key)
         # A sandbox builds nothing: what it needs is there before, or it says so.
         built = 0.0 if sandbox else build_for(loaded, device)

@@ -5,12 +5,14 @@ from math import prod
 
 from .ir import Graph, Node
 from .operators.contractions import Contract, Convolution
+from .operators.movement import Reshape, Transpose
 from .operators.transposed import TransposedConvolution
 from .partition import Placed, Placement, Refusal
 from .passes.integer_layers.recognition import Recognition
 
 __all__ = ["placements"]
 
+MOVEMENTS = (Reshape, Transpose)
 SMALL = "it costs less on the CPU than a launch of the accelerator for it would"
 
 
@@ -32,21 +34,27 @@ def placements(
         kind = kinds.get(origin, type(model.nodes[number].operator).__name__)
         reasons.setdefault(origin, reason or f"the accelerator has no {kind}")
     sides: dict[str, bool] = {}
+    moves: dict[str, bool] = {}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
-        sides[node.origin] = sides.get(node.origin, False) or own
+        # What computes decides; what only moves elements to and from it does not.
+        told, join = (moves, any) if isinstance(node.operator, MOVEMENTS) else (sides, all)
+        told[node.origin] = join((own, told.get(node.origin, own)))
         if not own:
             said = refusals[number].reason if number in refusals else SMALL
             reasons.setdefault(node.origin, said.removeprefix(f"node {node.origin!r}: "))
+    sides = moves | sides
     macs: dict[str, int] = {}
     firsts: dict[str, Node] = {}
+    lasts: dict[str, Node] = {}
     known = set(model.constants)
     for node in model.nodes:
         if known.issuperset(node.inputs):
             known.update(node.outputs)
             continue
         firsts.setdefault(node.origin, node)
+        lasts[node.origin] = node
         macs[node.origin] = macs.get(node.origin, 0) + _products(model, node)
-    _spread(model, firsts, sides)
+    _spread(model, firsts, lasts, sides)
     for origin, node in firsts.items():
         own = sides.get(origin, False)
         reason = "the accelerator has it" if own else reasons.get(origin, "it is part of another")
@@ -68,11 +76,13 @@ def _products(graph: Graph, node: Node) -> int:
     return 0
 
 
-def _spread(model: Graph, firsts: dict[str, Node], sides: dict[str, bool]) -> None:
+def _spread(
+    model: Graph, firsts: dict[str, Node], lasts: dict[str, Node], sides: dict[str, bool]
+) -> None:
     """Let nodes that became part of another run where what reads them runs, or what they read."""
-    for origin, node in reversed(firsts.items()):
+    for origin, node in reversed(lasts.items()):
         readers = [each.origin for name in node.outputs for each in model.consumers(name)]
-        near = [sides[each] for each in readers if each in sides and each != origin]
+        near = [sides[each] for each in readers if each in sides]
         if origin not in sides and near:
             sides[origin] = any(near)
     for origin, node in firsts.items():

@@ -110,9 +110,9 @@ def _profile(
     from dovetail.runtime.session import run
 
     from ..building import build_for
-    from ..programs import open_module
+    from ..programs import open_module, opening
 
-    with progress(f"reading {model.name}"):
+    with progress(f"{opening(model)} {model.name}"):
         module = open_module(model, target, record_paths(records))
     accelerator_part(module)  # Refuses a module without one.
     build_for(module, device)

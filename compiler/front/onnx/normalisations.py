@@ -155,9 +155,9 @@ def convert_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> I
     given = term(context, node, inputs, 0)
     x, axis = _softmax_axes(context, node, widened(given))
     if axis < x.rank - 1 and _is_dequantised(context, x):
-        order = list(range(x.rank))
-        order[axis], order[-1] = order[-1], order[axis]
-        return (x.transpose(*order).softmax(-1).transpose(*order).tensor,)
+        order = [*(each for each in range(x.rank) if each != axis), axis]
+        back = [order.index(each) for each in range(x.rank)]
+        return (x.transpose(*order).softmax(-1).transpose(*back).tensor,)
     return (x.softmax(axis).reshape(*given.shape).cast(given.dtype).tensor,)
 
 

@@ -11,6 +11,7 @@ from ...graph.operators.integer.values import Add, Lookup, Multiply, Requantize,
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
+from .layers.fixed_point_product import find_scale
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = [
@@ -86,13 +87,19 @@ def _reason(
 
 def _factor_problem(graph: Graph, node: Node) -> str | None:
     """Why the accelerator does not multiply these tensors; None if it does."""
+    assert isinstance(node.operator, Multiply)
     channels = [graph.types[name].shape[-1] for name in node.inputs]
-    if channels[0] == channels[1]:
-        return None
-    return (
-        f"node {node.origin!r} multiplies {channels[0]} channels by {channels[1]}; required as "
-        "many: a word holds a block of channels"
-    )
+    if channels[0] != channels[1]:
+        return (
+            f"node {node.origin!r} multiplies {channels[0]} channels by {channels[1]}; required as "
+            "many: a word holds a block of channels"
+        )
+    if wrong := find_scale(node.operator).inexact_pairs:
+        return (
+            f"node {node.origin!r}: no scale of the vector unit gives its bytes for {wrong} of "
+            "65,536 operand pairs"
+        )
+    return None
 
 
 def _is_between(

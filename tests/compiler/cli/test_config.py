@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,22 @@ def test_a_board_takes_a_configuration_of_ones_own(tmp_path: Path) -> None:
     path.write_text('base = "zynq7020"')
     wrong = invoke("bitstream", "--board", "ulx3s-25f", "--config", path, "-o", tmp_path / "out")
     refused(wrong, "own: its memory is no SDRAM, which the board has; required dram.sdram")
+
+
+def test_layers_of_own_hardware_are_checked(
+    digits_model: Path, image: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text('base = "tiny"\nact_depth = 4096\n')
+    path = tmp_path / "own.dvt"
+    done = invoke("compile", digits_model, "--target", f"vta:{tmp_path}/own.toml", "-o", path)
+    assert done.exit_code == 0, done.output
+    (tmp_path / "own.toml").unlink()
+    (tmp_path / "own.toml").write_text(invoke("config", "show", path).stdout)
+    assert find_config(str(tmp_path / "own.toml")) == replace(
+        CONFIGS["tiny"], name="own", act_depth=4096
+    )
+    (tmp_path / "own.toml").unlink()
+    given = ("--input", f"image={image}", "--output-dir", tmp_path, "--json")
+    checks = json.loads(invoke("run", path, *given, "--check", digits_model).stdout)["checks"]
+    assert len(checks) == 10
+    assert all(each["passes"] for each in checks)

@@ -7,9 +7,11 @@ import numpy as np
 
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
+from ...operators.integer.values import Lookup
 from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import model_shape
+from .repetition import repeated
 from .resampling import weighted
 from .state import State, UnrecognisedError
 from .values import (
@@ -53,7 +55,11 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     if resampled is not None:
         return resampled
     if isinstance(a, Real) and isinstance(b, Real) and function in JOINING:
-        return None if is_common(state, a.tensor, b.tensor) else JOINING[function](state, a, b)
+        return (
+            None
+            if is_common(state, a.tensor, b.tensor)
+            else JOINING[function](state, a, b, node.origin)
+        )
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):
         return divided(state, a, state.constant(right, "the number of elements"), node.origin)
     if isinstance(b, Clipped):
@@ -85,16 +91,23 @@ def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:
     return replace(value, low=pick(value.low, limit), high=pick(value.high, limit))
 
 
-def _sum(state: State, a: Real, b: Real) -> Sum:
-    shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
-    if shapes[0] != shapes[1]:
-        raise UnrecognisedError(
-            f"adds shapes {list(shapes[0])} and {list(shapes[1])}; required equal shapes"
-        )
-    return Sum(a, b)
+def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
+    """The sum of two tensors, each repeated to the shape of the result."""
+    shape = np.broadcast_shapes(*(model_shape(state.builder, each.tensor) for each in (a, b)))
+    first, second = (repeated(state, each.tensor, shape, origin) for each in (a, b))
+    return Sum(replace(a, tensor=first), replace(b, tensor=second))
 
 
-def _product(state: State, a: Real, b: Real) -> Multiplied:
+def _difference(state: State, a: Real, b: Real, origin: str) -> Sum:
+    """The sum with ``-b``: its bytes with all bits turned, about the zero point turned likewise."""
+    turned = np.invert(np.arange(-128, 128)).astype(np.int8)
+    table = state.builder.constant(f"{b.tensor.name}/turned", turned)
+    name = state.builder.node(Lookup(), (b.tensor.name, table), f"{b.tensor.name}/minus", origin)
+    minus = Real(replace(b.tensor, name=name), b.scale, -1 - b.zero_point)
+    return _sum(state, a, minus, origin)
+
+
+def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
     """The product of two tensors, the smaller one repeated to the shape of the other."""
     a, b = (replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in (a, b))
     shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
@@ -108,11 +121,16 @@ def _product(state: State, a: Real, b: Real) -> Multiplied:
             f"multiplies shapes {list(whole)} and {list(part)}; required one that is repeated to "
             "the other"
         )
+    if len(part) == 4:
+        # A word holds a block of channels: one for all would be as many words as any.
+        tensor = repeated(state, b.tensor, (*whole[:2], *part[2:]), origin)
+        b = replace(b, tensor=tensor)
     return Multiplied(a, b)
 
 
-JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real], Value]] = {
+JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real, str], Value]] = {
     BinaryFunction.ADD: _sum,
     BinaryFunction.MUL: _product,
+    BinaryFunction.SUB: _difference,
 }
 """What two tensors are joined by."""

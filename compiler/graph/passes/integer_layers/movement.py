@@ -18,6 +18,7 @@ from ...operators.movement import (
     Transpose,
 )
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
+from .repetition import repeated
 from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
@@ -107,23 +108,15 @@ def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Valu
 
 
 def _expanded(state: State, node: Node, operator: Expand, value: Value) -> Value:
-    """One row or column of an image, repeated."""
+    """An image repeated along its dimensions of size 1."""
     tensor = _stored(value)
-    rank, shape = len(tensor.permutation), model_shape(state.builder, tensor)
-    if isinstance(tensor, Floating) or rank != 4 or operator.shape[:-2] != shape[:2]:
-        raise UnrecognisedError(
-            f"repeats {list(shape)} as {list(operator.shape)}; required an image whose rows or "
-            "columns are repeated"
-        )
-    down, across = (
-        wanted // size for wanted, size in zip(operator.shape[2:], shape[2:], strict=True)
-    )
-    if (down, across) == (1, 1):
+    if isinstance(tensor, Floating):
+        raise UnrecognisedError("repeats a float tensor; required a quantised one")
+    whole = repeated(state, tensor, operator.shape, node.origin)
+    if whole is tensor:
         return value
-    name = to_nhwc(state.builder, tensor, node.origin)
-    name = state.builder.node(Upsample2d((down, across)), (name,), node.output, node.origin)
-    state.expanded[name] = tensor
-    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+    state.expanded[whole.name] = tensor
+    return _with(value, whole)
 
 
 def _reshaped_constant(value: RealConstant, shape: tuple[int, ...]) -> RealConstant:

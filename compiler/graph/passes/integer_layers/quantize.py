@@ -33,10 +33,12 @@ from .values import (
     Resampled,
     Softmaxed,
     Sum,
+    Totals,
     Value,
     identity_order,
     int8_limits,
 )
+from .windows import undivided
 
 __all__ = ["quantize"]
 
@@ -61,6 +63,9 @@ def quantize(
             return _add(graph, value, scale, zero_point, stem, origin)
         case Multiplied():
             return _multiply(graph, value, scale, zero_point, stem, origin)
+        case Totals():
+            means = undivided(state, value, origin)
+            return quantize(state, means, scale, zero_point, stem, origin)
         case Averaged():
             return _average(graph, value, scale, zero_point, stem, origin)
         case Resampled():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir import Node
+from ...operators.integer.products import Conv2d
 from ...operators.integer.rules import Pads, Pair
 from ...operators.integer.windows import MaxPool2d
 from ...operators.movement import Reshape
@@ -16,6 +17,7 @@ from .state import State, UnrecognisedError
 from .values import (
     F32,
     NCHW_TO_NHWC,
+    Accumulated,
     Array,
     Averaged,
     Real,
@@ -26,7 +28,7 @@ from .values import (
     identity_order,
 )
 
-__all__ = ["divided", "recognise_reduce", "recognise_softmax", "recognise_window"]
+__all__ = ["divided", "recognise_reduce", "recognise_softmax", "recognise_window", "undivided"]
 
 
 def recognise_window(state: State, node: Node) -> Value:
@@ -128,7 +130,9 @@ def recognise_softmax(state: State, node: Node) -> Value:
     return Softmaxed(state.real(node.inputs[0]))
 
 
-def divided(state: State, sums: WindowSums | Totals, divisor: Array, origin: str) -> Averaged:
+def divided(
+    state: State, sums: WindowSums | Totals, divisor: Array, origin: str
+) -> Averaged | Accumulated:
     """Sums as means, if ``divisor`` says how many elements each is of.
 
     Raises UnrecognisedError.
@@ -159,8 +163,18 @@ def divided(state: State, sums: WindowSums | Totals, divisor: Array, origin: str
     )
 
 
-def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged:
+def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulated:
+    """Sums as means of as many times the scale.  Raises UnrecognisedError."""
+    shape = model_shape(state.builder, totals.real.tensor)
+    count = F32(np.prod([shape[axis] for axis in totals.axes]))
+    real = replace(totals.real, scale=totals.real.scale * (count / F32(totals.groups)))
+    return _mean(state, replace(totals, real=real), np.array(count), origin)
+
+
+def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged | Accumulated:
     rank, axes = len(totals.real.tensor.permutation), totals.axes
+    if rank == 4 and axes == (1,) and totals.keeps:
+        return _mean_of_channels(state, totals.real, divisor, origin)
     part = len(axes) == 1 and totals.keeps and axes[0] in (2, 3)
     if rank != 4 or (len(axes) != 2 and not part) or 0 in axes:
         raise UnrecognisedError(
@@ -184,6 +198,27 @@ def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged
         (0, 0, 0, 0),
         rounds_mean=False,
         keeps=totals.keeps,
+    )
+
+
+def _mean_of_channels(state: State, real: Real, divisor: Array, origin: str) -> Accumulated:
+    """A convolution whose weights are 1."""
+    x = to_nhwc(state.builder, real.tensor, origin)
+    channels = state.builder.types[x].shape[3]
+    if divisor.size != 1 or divisor.reshape(-1)[0] != channels:
+        raise UnrecognisedError("a sum divided by other than the number of its elements")
+    weights = state.builder.constant(f"{x}/ones", np.ones((1, 1, 1, channels), np.int8))
+    return Accumulated(
+        Conv2d((1, 1), (0, 0, 0, 0), 1, real.zero_point, 0),
+        x,
+        weights,
+        np.zeros(1, np.int64),
+        real.scale,
+        np.array([1 / channels], F32),
+        NCHW_TO_NHWC,
+        1,
+        f"{x}/mean",
+        origin,
     )
 
 

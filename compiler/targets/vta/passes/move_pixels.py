@@ -2,6 +2,7 @@
 
     Transpose, Reshape, Slice, Gather from an image to an image
         ->  copies of strided pixels, Gather of channels, Concatenate of channels, Assemble
+    Concatenate of rows or columns  ->  Assemble
 
 So are channels shuffled, rows and columns cut, skipped or repeated, depth made space and space
 depth.  The elements of the last image have the numbers that they have in the first; with some
@@ -118,7 +119,27 @@ class _Moving:
                 self.builder.nodes.append(replace(last, output=node.output))
                 self.moved = True
                 return
+        if self.joins_pixels(node):
+            node = replace(node, operator=self.stacked(node))
+            self.moved = True
         self.builder.nodes.append(node)
+
+    def joins_pixels(self, node: Node) -> bool:
+        """Whether layers read rows or columns that it puts one after the other."""
+        operator = node.operator
+        computed = not any(name in self.graph.constants for name in node.inputs)
+        along = isinstance(operator, Concatenate) and operator.axis in (1, 2)
+        return along and computed and self.is_read_by_layers(node)
+
+    def stacked(self, node: Node) -> Assemble:
+        """The operands of a Concatenate, each after the one before."""
+        assert isinstance(node.operator, Concatenate)
+        axis, starts, at = node.operator.axis, [], 0
+        for name in node.inputs:
+            starts.append((at, 0) if axis == 1 else (0, at))
+            at += self.graph.types[name].shape[axis]
+        _, height, width, _ = self.graph.types[node.output].shape
+        return Assemble((height, width), tuple(starts), (1, 1))
 
     def is_movement(self, node: Node) -> bool:
         """Whether it moves elements of one tensor to places that are known."""

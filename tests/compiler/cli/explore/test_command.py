@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.output import FILE_WIDTH, human
+from dovetail.compiler.explore.space import load_space
+from dovetail.isa.configs import find_config
 
 pytest.importorskip("bokeh", reason="needs the extra explore")
 
@@ -107,3 +109,49 @@ def test_the_page_draws_the_designs_and_says_what_failed(folder: Path) -> None:
     assert failures == found["failed"]
     assert 0 < drawn <= 6 - found["failed"]
     assert fronts == 2
+
+
+def test_the_front_becomes_configurations_that_commands_take(
+    folder: Path, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", str(folder / "cache"))
+    (tmp_path / "front").mkdir()
+    (tmp_path / "front" / "front_99.toml").write_text("of an earlier exploration")
+    front = json.loads((folder / "json").read_text())["front"]["ECP5"]
+    more = ("--family", "ECP5", "--front-dir", str(tmp_path / "front"), "--pick", "1")
+    done = invoke(digits_model, folder, *more)
+    assert done.exit_code == 0, done.output
+    names = sorted(path.name for path in (tmp_path / "front").iterdir())
+    assert names == sorted(f"front_{number}.toml" for number in range(1, len(front) + 1))
+    for number, values in enumerate(front, 1):
+        config = find_config(str(tmp_path / "front" / f"front_{number}.toml"))
+        assert (config.block, config.wgt_depth) == (values["block"], values["wgt_depth"])
+        assert (config.name, config.multiplier_bits) == (f"front_{number}", 18)
+        assert config.clock_hz != find_config("tiny").clock_hz
+    assert find_config(str(folder / "out" / "front_1.toml")).name == "front_1"
+    assert "module dovetail_front_1" in (folder / "out" / "front_1.v").read_text()
+    refused = invoke(digits_model, folder, "--pick", "77")
+    assert refused.exit_code == 1
+    assert "--pick 77: the front for Xilinx 7 has" in refused.stderr
+
+
+def test_a_space_begins_with_a_file_beside_it(digits_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('base = "tiny"\nact_depth = 1024')
+    space = '[base]\nconfig = "own.toml"\n'
+    (tmp_path / "space.toml").write_text(space)
+    assert load_space(tmp_path / "space.toml").base.act_depth == 1024
+    refused = invoke(digits_model, tmp_path, space='[base]\nconfig = "absent.toml"\n')
+    said = " ".join(refused.stderr.split())
+    assert f"configuration {tmp_path}/absent.toml cannot be read" in said
+
+
+def test_models_are_arguments(folder: Path, digits_model: Path, tmp_path: Path) -> None:
+    more = ["--space", str(folder / "space.toml"), "-o", str(folder / "out"), "--jobs", "1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOVETAIL_CACHE", str(folder / "cache"))
+        done = CliRunner().invoke(main, ["explore", str(digits_model), *more])
+    assert done.exit_code == 0, done.output
+    assert "6 of them known" in done.stderr
+    refused = CliRunner().invoke(main, ["explore", *more])
+    assert refused.exit_code == 2
+    assert "no model is given; required one or more MODEL.onnx" in refused.stderr

@@ -130,3 +130,11 @@ def test_factors_of_other_channels_are_refused() -> None:
     refused = graph.refused(scaled, wrong)
     assert scaled not in refused
     assert "multiplies 4 channels by 1; required as many" in refused[wrong]
+
+
+def test_products_whose_bytes_no_scale_gives_are_refused() -> None:
+    """As found in a network: products of 273 are nearly half way between two results."""
+    graph = _Drawing(1, 4, 4, 4)
+    x, multiply = graph.quantized(), Multiply(0.0091575049, -21, -128, -128, -128, 127)
+    y = graph.add(multiply, x, graph.add(MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0)), x))
+    assert "gives its bytes for 6 of 65,536 operand pairs" in graph.refused(y)[y]

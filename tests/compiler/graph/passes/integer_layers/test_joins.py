@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from .models import F32, ModelBuilder, check, integer_graph
+from .static import check_on_targets, conv, statically_quantized
 
 SHAPE = (1, 6, 4, 5)
 X = (F32(0.05), np.int8(-3))
@@ -73,3 +74,26 @@ def test_split_parts_are_added_and_joined_again(sizes: list[int] | None) -> None
     b.nodes[-1].output.append(second)
     y = b.quantize(b.node("Concat", [second, first], axis=1), *X)
     check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(5)})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("clipped", [False, True])
+def test_differences_equal_onnxruntime_on_all_pairs(dtype: str, clipped: bool) -> None:
+    b = ModelBuilder()
+    kind = np.dtype(dtype).type
+    first, second = b.dequantize("x", F32(0.0411), kind(9)), b.dequantize("y", F32(0.03), kind(77))
+    y = b.node("Sub", [first, second])
+    y = b.quantize(b.node("Relu", [y]) if clipped else y, F32(0.0523), kind(100))
+    pairs = np.arange(1 << 16).reshape(1, 1, 256, 256)
+    images = {"x": (pairs >> 8).astype(np.uint8), "y": pairs.astype(np.uint8)}
+    shapes = dict.fromkeys(images, (dtype, (1, 1, 256, 256)))
+    given = {name: image.view(dtype) for name, image in images.items()}
+    check(b.build(shapes, y, dtype), given)
+
+
+def test_differences_run_on_targets() -> None:
+    def net(b: ModelBuilder, x: str) -> str:
+        x = conv(b, x, 3, 16)
+        return conv(b, b.node("Sub", [conv(b, x, 16, 16, 3), x]), 16, 5)
+
+    check_on_targets(statically_quantized(net, (1, 3, 5, 4)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.integer.values import Lookup, Multiply
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.vta.layers.product import FoundScale, find_scale
+from dovetail.compiler.targets.vta.layers.fixed_point_product import FoundScale, find_scale
 from dovetail.isa.semantics import requantize
 
 from .layers import Array, lower_graph, run_function, to_blocked

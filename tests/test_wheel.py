@@ -1,0 +1,82 @@
+"""The wheel: all that the package needs without the repository, ``import dovetail`` first."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler", "package")
+LEFT_OUT = {"report.json", "README.md"}
+"""Files beside the sources that only the repository needs."""
+
+USED = """
+import sys
+import dovetail
+assert "numpy" not in sys.modules
+assert dovetail.__file__.startswith(sys.argv[1]), dovetail.__file__
+assert sorted(dir(dovetail)) == sorted(dovetail.__all__)
+import numpy as np
+from dovetail.compiler.explore.clock import load_clock_model
+path, image = sys.argv[2], np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+module = dovetail.compile(path, "vta:tiny")
+module.save(__import__("pathlib").Path("digits.dvt"))
+with dovetail.Session("digits.dvt", device="sim") as session:
+    (logits,) = session.run(["logits"], {"image": image})
+    (same,) = session.run(None, image)
+    assert (session.run(image).outputs["logits"] == logits).all() and (same == logits).all()
+(expected,) = dovetail.Session(dovetail.compile(path, "cpu")).run(None, image)
+assert (logits == expected).all()
+assert isinstance(dovetail.find_config("tiny"), dovetail.HardwareConfig)
+try:
+    dovetail.find_config("huge")
+except dovetail.DovetailError:
+    print(len(load_clock_model("ECP5").records))
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's content, made from a copy: nothing is left in the repository."""
+    if int(metadata.version("setuptools").split(".")[0]) < 77:
+        pytest.skip("needs setuptools 77")
+    place = tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        kept_out = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, place / "source" / name, ignore=kept_out)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, place / "source")
+    code = f"from setuptools.build_meta import build_wheel; build_wheel({str(place)!r})"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, cwd=place / "source", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = place.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place / "unpacked")
+    return place / "unpacked"
+
+
+def test_every_file_of_the_sources_is_in_it(unpacked: Path) -> None:
+    for name in SOURCES:
+        for path in (ROOT / name).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc" and path.name not in LEFT_OUT:
+                inside = path.relative_to(ROOT / "package" if name == "package" else ROOT)
+                assert (unpacked / "dovetail" / inside).is_file(), inside
+    assert (unpacked / "dovetail" / "py.typed").is_file()
+
+
+def test_it_works_without_the_repository(
+    unpacked: Path, digits_model: Path, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
+    done = subprocess.run(
+        [sys.executable, "-c", USED, str(unpacked), str(digits_model)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= len(list((ROOT / "bitstreams").glob("ulx3s-*/manifest.json")))
