@@ -13,6 +13,7 @@ from .errors import InputError
 
 __all__ = [
     "dequantize",
+    "exponentials",
     "pack",
     "pack_rows",
     "quantize",
@@ -47,16 +48,28 @@ def softmax(x: Array, x_scale: float, x_zero_point: int, scale: float, zero_poin
     from left to right, and ``floor(1 / scale)`` steps.  ``x_zero_point`` cancels.
     Source: ONNX Runtime's QLinearSoftmax on x86-64.
     """
-    step = float(F32(x_scale))
-    room = np.log(float(F32(np.finfo(F32).max) / F32(x.shape[-1]))) - 5
-    shift = max(0.0, room) / step
-    with np.errstate(under="ignore"):
-        table = np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
+    table = exponentials(x.shape[-1], x_scale, scale)
     top = x.max(axis=-1, keepdims=True).astype(np.int16)
     values = table[x.astype(np.int16) - top + 255]
     total = np.add.accumulate(values, axis=-1, dtype=F32)[..., -1:]
     steps = np.rint(values * np.floor(F32(1) / F32(scale)) / total)
     return np.clip(steps + zero_point, -128, 127).astype(np.int8)
+
+
+def exponentials(size: int, x_scale: float, scale: float) -> Array:
+    """The table of ``softmax`` for rows of ``size``: float32[256], of differences -255 to 0.
+
+    Its numbers are as large as their sum may be, as ONNX Runtime's are.  For scales so small that
+    their products with the steps of 1 are infinite there, they are as large as those may be.
+    """
+    step, largest = float(F32(x_scale)), float(np.finfo(F32).max)
+    steps = float(np.floor(F32(1) / F32(scale)))
+    room = np.log(float(F32(largest) / F32(size))) - 5
+    if steps >= size * np.exp(5):
+        room = np.log(largest / steps) - 1
+    shift = max(0.0, room) / step
+    with np.errstate(under="ignore"):
+        return np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
 
 
 def shift128(x: Array, to: str) -> Array:

@@ -53,7 +53,10 @@ def check(sample: Sample, target: str) -> None:
         return
     cuts = _uncertain(sample)
     for piece, steps in _pieces(sample, cuts):
-        wrong = _wrong(piece, target, steps)
+        try:
+            wrong = _wrong(piece, target, steps)
+        except RefusedError:  # nothing of this piece is for the target
+            continue
         if wrong:
             raise FoundError(f"{target}: {wrong}")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .drawing import Array, Drawing
+from .drawing import Array, Drawing, compute
 from .products import conv
-from .table import GENERAL, LAYERS, MOVING
+from .table import GENERAL, LAYERS, MOVERS, MOVING, Layer
 
 __all__ = ["Sample", "draw", "trimmed"]
 
@@ -21,32 +21,60 @@ class Sample:
 
 
 def draw(seed: int) -> Sample:
-    """One random model; four of five are quantised."""
-    d = Drawing(seed, quantized=seed % 5 != 4)
+    """One random model: two of five are quantised networks of images, two quantised, one float."""
+    kind = seed % 5
+    d = Drawing(seed, quantized=kind != 4)
     d.opset = d.random.choice((13, 17, 17, 19, 21))
     for _ in range(d.random.choice((1, 1, 1, 2))):
-        d.input(_shape(d), 10 ** d.random.uniform(-1, 1))
+        d.input(_image(d) if kind < 2 else _shape(d), 10 ** d.random.uniform(-1, 1))
+    if kind < 2 or (d.quantized and d.chance(0.6)):
+        d.floats += [d.quantize(name) for name in conv(d, d.floats[0])]
+    for _ in range(d.random.choice((1, 2, 3, 4, 6, 9, 14))):
+        _add_layer(d, images=kind < 2)
+    if kind < 2 and d.chance(0.6):
+        d.floats += [d.quantize(name) for name in conv(d, d.floats[-1])]
+    return _sample(d)
+
+
+def _add_layer(d: Drawing, images: bool) -> None:
+    """An operator that applies, after some trials.  images: only what gives an image."""
     layers = LAYERS if d.quantized else GENERAL
     kinds, weights = zip(*layers, strict=True)
-    if d.quantized and d.chance(0.6):
-        d.floats += [d.quantize(name) for name in conv(d, d.floats[0])]
-    for _ in range(d.random.choice((1, 2, 3, 4, 6, 9))):
-        for _ in range(8):
-            (kind,) = d.random.choices(kinds, weights)
-            x = d.random.choice(d.floats[-3:] if d.chance(0.8) else d.floats)
-            ends = len(d.ends)
+    for _ in range(12):
+        (kind,) = d.random.choices(kinds, weights)
+        x = d.random.choice(d.floats[-3:] if d.chance(0.8) else d.floats)
+        ends = len(d.ends)
+        if kind in MOVERS and x in d.scales and d.chance(0.15):
+            results = _moved_bytes(d, kind, x)
+        else:
             results = kind(d, x)
-            if results or len(d.ends) > ends:
-                break
+        if images and any(not _is_image(d.shape(name)) for name in results):
+            continue
         for name in results:
-            d.floats.append(_stored(d, name, x))
-    return _sample(d)
+            (d.floats if d.shape(name) else d.ends).append(_stored(d, name, x))
+        if results or len(d.ends) > ends:
+            return
+
+
+def _moved_bytes(d: Drawing, kind: Layer, x: str) -> list[str]:
+    """The operator of the bytes of ``x``, dequantised after it."""
+    maker = next(node for node in d.nodes if x in node.output)
+    return [d.dequantize(name, d.scales[x]) for name in kind(d, maker.input[0])]
+
+
+def _is_image(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 4 and shape[0] == 1
+
+
+def _image(d: Drawing) -> tuple[int, ...]:
+    channels = d.random.choice((1, 2, 3, 4, 5, 8, 12, 16, 17, 20, 32))
+    return (1, channels, *(d.random.choice((1, 2, 4, 5, 7, 8, 9, 12)) for _ in range(2)))
 
 
 def _shape(d: Drawing) -> tuple[int, ...]:
     batch = 2 if d.chance(0.03) else 1
     channels = d.random.choice((1, 2, 3, 4, 5, 8, 12, 16, 17, 20))
-    rank = d.random.choice((4, 4, 4, 4, 3, 2))
+    rank = d.random.choice((4, 4, 4, 4, 4, 4, 3, 2))
     return (batch, channels, *(d.random.choice((1, 2, 4, 5, 6, 7, 8, 9)) for _ in range(rank - 2)))
 
 
@@ -55,14 +83,19 @@ def _stored(d: Drawing, name: str, x: str) -> str:
     if not d.quantized:
         return name
     kind = d.nodes[-1].op_type
+    if kind == "DequantizeLinear":
+        return name
     if kind in MOVING:
         return d.quantize(name, x) if d.chance(0.85) else d.quantize(name)
     follows = kind in ("Conv", "Gemm", "MatMul", "Add", "Mul", "ConvTranspose")
-    return name if d.chance(0.3 if follows else 0.06) else d.quantize(name)
+    return name if d.chance(0.3 if follows else 0.12) else d.quantize(name)
 
 
 def _sample(d: Drawing) -> Sample:
-    """The model of what nothing reads, and some more; without what leads to no output."""
+    """The model of what nothing reads, and some more; without what leads to no output.
+
+    The second input is left out where something is not a number on it, which ONNX leaves open.
+    """
     read = {name for node in d.nodes for name in node.input}
     makers = {name: node for node in d.nodes for name in node.output}
     ends = [*d.ends, *(name for name in d.floats if name in makers and name not in read)]
@@ -75,7 +108,9 @@ def _sample(d: Drawing) -> Sample:
         outputs.append(makers[name].input[0] if stored and d.chance(0.75) else name)
     outputs = [name for name in dict.fromkeys(outputs) if name in makers] or [d.nodes[-1].output[0]]
     samples = [{name: d.values[name] for name in d.inputs}]
-    samples.append({name: _other(d, d.values[name]) for name in d.inputs})
+    other = {name: _other(d, d.values[name]) for name in d.inputs}
+    if all(np.all(np.isfinite(each)) for each in compute(d.model(list(makers)), other)):
+        samples.append(other)
     model = trimmed(d.model(outputs))
     names = {value.name for value in model.graph.input}
     chosen = ({n: a for n, a in each.items() if n in names} for each in samples)

@@ -138,6 +138,8 @@ class Drawing:
         """A float tensor quantised and dequantised; ``like`` another one, or as it fits."""
         kind = self.scales.get(like or "") or self.fitting(self.values[name])
         stored = self.node("QuantizeLinear", [name, *self._numbers(kind)])[0]
+        if self.chance(0.02):
+            kind = Scale(kind.scale * np.float32(1.3), 7, kind.dtype)
         return self.dequantize(stored, kind)
 
     def again(self, name: str, like: str | None = None) -> str:
@@ -173,7 +175,7 @@ class Drawing:
         apart[axis] = -1
         steps = np.rint(values / (scales if whole else scales.reshape(apart)))
         unsigned = self.unsigned and self.chance(0.3)
-        zero = self.random.randint(100, 140) if unsigned else 0
+        zero = self.random.choice((128, 128, 101, 150, 0, 255)) if unsigned else 0
         low, high, dtype = (0, 255, "uint8") if unsigned else (-128, 127, "int8")
         stored = np.clip(steps + zero, low, high).astype(dtype)
         zeros = np.full(scales.shape, zero, dtype)

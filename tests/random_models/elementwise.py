@@ -1,6 +1,7 @@
 """Operators on each element, norms, and what is rare in networks."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -39,7 +40,10 @@ def function(d: Drawing, x: str) -> list[str]:
 def clip(d: Drawing, x: str) -> list[str]:
     """Clip or Relu, of one side perhaps."""
     low, high = sorted(d.rng.normal(0, np.abs(d.values[x]).max() / 2 + 0.1, 2).astype(F32))
-    sides = d.random.choice(((low, high), (F32(0), F32(6)), (low, None), (None, high), (high, low)))
+    most = np.finfo(F32).max
+    sides = d.random.choice(
+        ((low, high), (F32(0), F32(6)), (low, None), (None, high), (high, low), (F32(0), most))
+    )
     given = ["" if side is None else d.constant(side) for side in sides]
     return d.node("Relu", [x]) if d.chance(0.4) else d.node("Clip", [x, *given])
 
@@ -89,6 +93,8 @@ def with_constant(d: Drawing, x: str) -> list[str]:
     if kind == "Pow":
         return d.node(kind, [x, d.constant(F32(d.random.choice((1, 2, 3))))])
     values = (d.rng.normal(0, 1, sizes) + (kind == "Div") * 3).astype(F32)
+    if d.chance(0.2):
+        values = np.rint(values * d.random.choice((1, 4, 100))) + F32(0.5) * (kind == "Div")
     given = [x, d.constant(values)]
     if d.quantized and d.chance(0.5):
         given[1] = d.quantize(given[1])
@@ -103,10 +109,10 @@ def normalise(d: Drawing, x: str) -> list[str]:
         case 0 if len(shape) > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[1]).astype(F32) for _ in range(4)]
             return d.node("BatchNormalization", [x, *map(d.constant, numbers)])
-        case 1 if len(shape) > 2:
+        case 1 if prod(shape[2:]) > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[1]).astype(F32) for _ in range(2)]
             return d.node("InstanceNormalization", [x, *map(d.constant, numbers)])
-        case 2:
+        case 2 if shape[-1] > 1:
             numbers = [d.rng.uniform(0.5, 1.5, shape[-1]).astype(F32) for _ in range(2)]
             return d.node("LayerNormalization", [x, *map(d.constant, numbers)])
         case 3:

@@ -37,6 +37,8 @@ def conv_transpose(d: Drawing, x: str) -> list[str]:
     kernel = [d.random.choice((1, 2, 3, 4)) for _ in shape[2:]]
     weights = (channels, d.random.choice((1, 2, 5)), *kernel)
     attributes = _windows(d, shape, kernel, dilated=0.1)
+    if any(k < n for k, n in zip(kernel, attributes["strides"], strict=True)):
+        attributes.pop("auto_pad", None)  # ONNX Runtime has other shapes than ONNX then
     if "auto_pad" not in attributes and d.chance(0.3):
         attributes["output_padding"] = [d.random.randrange(n) for n in attributes["strides"]]
     bias = weights[1] * groups if d.chance(0.5) and not d.quantized else 0
@@ -62,7 +64,7 @@ def pool(d: Drawing, x: str) -> list[str]:
     shape = d.shape(x)
     if len(shape) < 3:
         return []
-    kernel = [d.random.choice((1, 2, 2, 3, 3, 5)) for _ in shape[2:]]
+    kernel = [min(d.random.choice((1, 2, 2, 3, 3, 5)), n) for n in shape[2:]]
     kind = d.random.choice(("MaxPool", "AveragePool"))
     attributes = _windows(
         d, shape, kernel, dilated=0.15 if kind == "MaxPool" or d.opset > 18 else 0

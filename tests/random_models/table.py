@@ -28,7 +28,7 @@ from .moving import (
 )
 from .products import conv, conv_transpose, dense, pool, product, whole_pool
 
-__all__ = ["GENERAL", "LAYERS", "MOVING", "Layer"]
+__all__ = ["GENERAL", "LAYERS", "MOVERS", "MOVING", "Layer"]
 
 Layer = Callable[[Drawing, str], list[str]]
 """Adds an operator that reads a tensor; gives its float results, none where it does not apply."""
@@ -49,3 +49,6 @@ MOVING = frozenset((
     "Pad", "DepthToSpace", "SpaceToDepth", "Tile", "Expand", "MaxPool", "Identity", "Resize",
 ))  # fmt: skip
 """Operators whose results keep their operand's scale, as quantisers write it."""
+
+MOVERS = frozenset((join, split, slice_, gather, transpose, reshape, depth, pool, repeat))
+"""Layers that may read bytes."""

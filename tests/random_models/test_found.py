@@ -11,7 +11,7 @@ from .compare import check
 from .draw import Sample
 
 Build = Callable[[ModelBuilder], tuple[str, tuple[int, ...], str]]
-"""Builds a model that reads ``x``: its output's name, the shape of ``x``, the type of both."""
+"""Builds a model that reads ``x``: its outputs' names, the shape of ``x``, the type of all."""
 
 
 def _dequantized(b: ModelBuilder, x: str = "x", scale: float = 0.05) -> str:
@@ -34,15 +34,79 @@ def joined_along_the_batch(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
     return b.quantize(joined, 0.0411, np.int8(3)), (1, 3, 4, 5), "int8"
 
 
-FOUND: tuple[Build, ...] = (joined_along_the_batch,)
+def softmax_in_small_steps(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """Exponentials times the steps of 1 were infinite for scales below 1 / (148 * 16)."""
+    x = b.node("Flatten", [_conv(b, _dequantized(b, scale=0.01), 2, 4)])
+    return b.quantize(b.node("Softmax", [x], axis=-1), 0.0003, np.int8(-128)), (1, 2, 2, 2), "int8"
+
+
+def limits_of_float(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """In steps, the largest float32 is infinite."""
+    rng = np.random.default_rng(0)
+    w = b.dequantize(b.constant(rng.integers(-127, 128, (4, 3, 1, 1), np.int8)), 0.0037, np.int8(0))
+    limits = [b.constant(np.float32(limit)) for limit in (0, np.finfo(np.float32).max)]
+    clipped = b.node("Clip", [b.node("Conv", [_dequantized(b), w]), *limits])
+    return b.quantize(clipped, 0.05, np.int8(-128)), (1, 3, 4, 5), "int8"
+
+
+def rows_times_large_negative_numbers(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """As weights of a convolution they were taken for int8."""
+    x = _conv(b, _dequantized(b), 3, 3)
+    rows = b.node("Gather", [x, b.constant(np.array([1, 0, 3, 2]))], axis=2)
+    factors = np.array([1, -2, -300, 2], np.float32).reshape(1, 1, 4, 1)
+    product = b.node("Mul", [rows, b.constant(factors)])
+    return b.quantize(product, 2.05, np.int8(-28)), (1, 3, 4, 5), "int8"
+
+
+def _function_in_a_border(border: float) -> Build:
+    def build(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+        x = b.node("Sigmoid", [_conv(b, _dequantized(b), 3, 3)])
+        pads = b.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1]))
+        padded = b.node("Pad", [x, pads, b.constant(np.float32(border))])
+        return b.quantize(padded, 0.0041, np.int8(-128)), (1, 3, 4, 5), "int8"
+
+    build.__name__ = f"function_in_a_border_of_{border}"
+    return build
+
+
+def product_of_bytes(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """There was no QLinearMul."""
+    x = [b.constant(np.float32(0.05)), b.constant(np.int8(3))]
+    y = [b.constant(np.float32(0.7)), b.constant(np.int8(-11))]
+    product = b.node("QLinearMul", ["x", *x, "x", *x, *y], domain="com.microsoft")
+    return product, (1, 3, 6, 6), "int8"
+
+
+def input_as_output(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """A transpose of one pixel is another name for the input; the model was refused for it."""
+    same = b.node("Transpose", ["x"], perm=[0, 1, 2, 3])
+    limits = [b.constant(np.array(each)) for each in ([0, 0], [1, 1], [1, 2])]
+    x = b.node("Ceil", [_dequantized(b, b.node("Slice", ["x", *limits]))])
+    return f"{same} {b.quantize(x, 0.07, np.int8(3))}", (1, 2, 1, 2), "int8"
+
+
+FOUND: tuple[Build, ...] = (
+    input_as_output,
+    product_of_bytes,
+    joined_along_the_batch,
+    softmax_in_small_steps,
+    limits_of_float,
+    rows_times_large_negative_numbers,
+    _function_in_a_border(0.5),
+    _function_in_a_border(0),
+)
 
 
 @pytest.mark.parametrize("target", ["cpu", "vta:tiny"])
 @pytest.mark.parametrize("build", FOUND, ids=lambda build: build.__name__)
 def test_a_model_is_right(build: Build, target: str) -> None:
     b = ModelBuilder()
-    output, shape, dtype = build(b)
-    model = b.build({"x": (dtype, shape)}, output, dtype)
+    outputs, shape, dtype = build(b)
+    first, *others = outputs.split()
+    model = b.build({"x": (dtype, shape)}, first, dtype)
+    for name in others:
+        model.graph.output.append(model.graph.output[0])
+        model.graph.output[-1].name = name
     rng = np.random.default_rng(1)
     limits = np.iinfo(dtype)
     x = rng.integers(limits.min, limits.max + 1, shape, dtype)

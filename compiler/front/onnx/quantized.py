@@ -231,10 +231,10 @@ def convert_qgemm(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
     return _stored(context, node, inputs, 7, result)
 
 
-def convert_qlinear_add(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """com.microsoft QLinearAdd: a, its scale and zero point, b and its, the sum's."""
+def convert_qlinear_pair(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """com.microsoft QLinearAdd, QLinearMul: a, its scale and zero point, b and its, y's."""
     a, b = (_operand(context, node, inputs, place) for place in (0, 3))
-    return _stored(context, node, inputs, 6, a + b)
+    return _stored(context, node, inputs, 6, a * b if node.kind == "QLinearMul" else a + b)
 
 
 def convert_qlinear_concat(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
@@ -288,11 +288,12 @@ QUANTIZED: dict[str, Converter] = {
     "QuantizeLinear": convert_quantize,
     "com.microsoft.DequantizeLinear": convert_dequantize,
     "com.microsoft.QGemm": convert_qgemm,
-    "com.microsoft.QLinearAdd": convert_qlinear_add,
+    "com.microsoft.QLinearAdd": convert_qlinear_pair,
     "com.microsoft.QLinearAveragePool": convert_qlinear_pool,
     "com.microsoft.QLinearConcat": convert_qlinear_concat,
     "com.microsoft.QLinearGlobalAveragePool": convert_qlinear_pool,
     "com.microsoft.QLinearLeakyRelu": convert_qlinear_activation,
+    "com.microsoft.QLinearMul": convert_qlinear_pair,
     "com.microsoft.QLinearSigmoid": convert_qlinear_activation,
     "com.microsoft.QLinearSoftmax": convert_qlinear_softmax,
     "com.microsoft.QuantizeLinear": convert_quantize,

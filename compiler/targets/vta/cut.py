@@ -70,7 +70,8 @@ def cut_graph(graph: Graph) -> Cut | Refusal:
         if chain.first not in makers:
             return Refusal(
                 f"output {chain.last!r} is made of {chain.first!r} without the accelerator; leave "
-                "it to another part of the model"
+                "it to another part of the model",
+                chain.nodes[-1].origin if chain.nodes else None,
             )
     nodes = tuple(graph.nodes[number] for number in sorted(own | aliases))
     return Cut(tuple(sources.values()), nodes, tuple(results))

@@ -18,7 +18,7 @@ from ...graph.placements import placements
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse, shaped_graph
-from .capabilities import ON_HOST, node_refusals
+from .capabilities import ON_HOST, RUNS_ON_HOST, node_refusals
 from .estimates import costs_of
 
 __all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
@@ -52,8 +52,9 @@ class Vta:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))
             if not any(placed.own):
-                first = next((each.reason for each in refusals.values()), "it has no nodes")
-                raise UnsupportedOperatorError(found.problem or first)
+                reasons = [each.reason for each in refusals.values() if each.reason != RUNS_ON_HOST]
+                reasons.append("no node of the model runs on the accelerator; compile it for cpu")
+                raise UnsupportedOperatorError(found.problem or reasons[0])
             pieces = cut(placed, beside=lambda node: isinstance(node.operator, ON_HOST))
             more = self._refusals(graph, pieces)
             if not more:

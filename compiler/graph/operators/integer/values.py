@@ -178,7 +178,8 @@ class Softmax:
 
     ``e[i] = float32(exp((i - 255 + shift) * x_scale))``, ``v = e[x - max(x) + 255]``,
     ``clip(rint(v * floor(1 / scale) / sum(v)) + zero_point)``, where, for rows of ``n`` values,
-    ``shift = max(0, log(largest float32 / n) - 5) / x_scale`` keeps the sum finite.
+    ``shift = max(0, log(largest float32 / n) - 5) / x_scale`` keeps the sum finite; less where
+    ``1 / scale`` is above ``n * exp(5)``, so that the products are.
     Source: ONNX Runtime's QLinearSoftmax.
     """
 

@@ -70,7 +70,10 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         limit = state.array(right)
         if limit is None or limit.size != 1:
             return None
-        return _clipped(a, function, float(limit.reshape(-1)[0]))
+        number = float(limit.reshape(-1)[0])
+        if np.isnan(number):
+            raise UnrecognisedError(f"a limit of {number}; required a number")
+        return _clipped(a, function, number)
     constant = b if isinstance(b, RealConstant) else state.array(right)
     if function is BinaryFunction.ADD and isinstance(a, Accumulated) and constant is not None:
         return with_bias(state, node, a, constant)

@@ -22,7 +22,17 @@ from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.integer.values import Add, Multiply
 from .layouts import model_shape
 from .state import State, UnrecognisedError
-from .values import F32, Array, Codes, Combination, Function, Integer, Real, RealConstant
+from .values import (
+    F32,
+    Array,
+    Codes,
+    Combination,
+    Function,
+    Integer,
+    Real,
+    RealConstant,
+    int8_limits,
+)
 
 __all__ = ["code_points", "is_common", "recognise_function", "table_of"]
 
@@ -214,10 +224,7 @@ def _combination(node: Node, operands: list[_Operand]) -> Combination | None:
 def _combined(pair: Combination, scale: np.float32, zero_point: int) -> Array:
     """As ONNX Runtime's QLinearAdd and QLinearMul compute it: int8[256], or int8[C, 256]."""
     a, b = pair.a, pair.b
-    low, high = (
-        int(np.clip(np.rint(F32(limit) / scale) + zero_point, -128, 127))
-        for limit in (pair.low, pair.high)
-    )
+    low, high = int8_limits(pair.low, pair.high, scale, zero_point)
     zeros = a.zero_point, b.zero_point, zero_point
     operator: Add | Multiply
     if pair.function is BinaryFunction.ADD:

@@ -22,6 +22,7 @@ from .repetition import repeated
 from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
+    F32,
     NCHW_TO_NHWC,
     Averaged,
     Floating,
@@ -217,6 +218,13 @@ def _repeated(
 def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
     """The int8 value of the border."""
     given = float(state.constant(name, "the border").reshape(-1)[0])
+    if isinstance(value, Function):
+        places = np.flatnonzero(value.values == F32(given))
+        if not places.size:
+            raise UnrecognisedError(
+                f"the border {given!r} is no value of the function of int8 that it is put around"
+            )
+        return int(places[0]) - 128
     if not isinstance(value, Real):
         return int(given) - 128 * tensor.unsigned
     exact = given / float(value.scale)

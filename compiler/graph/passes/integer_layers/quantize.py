@@ -36,6 +36,7 @@ from .values import (
     Totals,
     Value,
     identity_order,
+    int8_limits,
 )
 from .windows import undivided
 
@@ -115,7 +116,7 @@ def _requantize(
     origin: str,
 ) -> Integer:
     total, graph = _sum(state, value), state.builder
-    low, high = _limits(value, scale, zero_point)
+    low, high = int8_limits(value.low, value.high, scale, zero_point)
     channels = graph.types[total].shape[-1]
     with np.errstate(over="ignore"):
         ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
@@ -147,7 +148,7 @@ def _add(
 ) -> Integer:
     a, b = value.a, value.b
     _require_reach(255 * (float(a.scale) + float(b.scale)), scale)
-    low, high = _limits(value, scale, zero_point)
+    low, high = int8_limits(value.low, value.high, scale, zero_point)
     operator = Add(
         a_ratio=float(a.scale / scale),
         b_ratio=float(b.scale / scale),
@@ -176,7 +177,7 @@ def _multiply(
 ) -> Integer:
     a, b = value.a, value.b
     _require_reach(255 * 255 * float(a.scale) * float(b.scale), scale)
-    low, high = _limits(value, scale, zero_point)
+    low, high = int8_limits(value.low, value.high, scale, zero_point)
     operator = Multiply(
         ratio=float(F32(a.scale * b.scale) / scale),
         a_zero_point=a.zero_point,
@@ -250,16 +251,3 @@ def _lookup(
     name = graph.node(Lookup(), (tensor.name, constant), stem, origin)
     state.tables[name] = tensor.name, table, axis
     return replace(tensor, name=name)
-
-
-def _limits(
-    value: Accumulated | Sum | Multiplied, scale: np.float32, zero_point: int
-) -> tuple[int, int]:
-    """The int8 limits that a clip in real units comes to; rounding keeps order."""
-    low, high = -128, 127
-    if value.low > -np.inf:
-        low = max(low, int(np.rint(F32(value.low) / scale)) + zero_point)
-    if value.high < np.inf:
-        high = min(high, int(np.rint(F32(value.high) / scale)) + zero_point)
-    low = min(low, 127)
-    return low, max(high, low)

@@ -175,9 +175,14 @@ def _whole(weights: Array) -> tuple[Array, int]:
     """The weights in the largest steps of which all are whole numbers, and these in a unit."""
     for unit in range(1, FINEST + 1):
         steps = weights * unit
-        if np.abs(steps - np.rint(steps)).max() < NEAR * unit and steps.max() <= LARGEST:
+        if np.abs(steps - np.rint(steps)).max() < NEAR * unit and _fits(np.rint(steps)):
             return np.rint(steps).astype(np.int64), unit
     raise UnrecognisedError(
-        f"weights up to {float(weights.max())!r}; required at most {LARGEST} steps of at least "
-        f"1/{FINEST}"
+        f"weights from {float(weights.min())!r} to {float(weights.max())!r}; required at most "
+        f"{LARGEST} steps of at least 1/{FINEST}"
     )
+
+
+def _fits(steps: Array) -> bool:
+    """Whether steps are int8 with a zero point of 0 or, if some are above 127, of -128."""
+    return bool(steps.max() <= LARGEST and steps.min() >= (0 if steps.max() > 127 else -128))

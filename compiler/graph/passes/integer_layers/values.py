@@ -42,6 +42,7 @@ __all__ = [
     "Value",
     "WindowSums",
     "identity_order",
+    "int8_limits",
 ]
 
 Array = NDArray[Any]
@@ -297,3 +298,11 @@ Value = (
 def identity_order(rank: int) -> tuple[int, ...]:
     """The permutation that moves nothing."""
     return tuple(range(rank))
+
+
+def int8_limits(low: float, high: float, scale: np.float32, zero_point: int) -> tuple[int, int]:
+    """What limits of real numbers, infinite ones among them, come to in int8."""
+    with np.errstate(over="ignore"):
+        steps = [np.rint(F32(limit) / scale) + zero_point for limit in (low, high)]
+    least, most = (int(step) for step in np.clip(steps, -128, 127))
+    return least, max(most, least)

@@ -16,6 +16,8 @@ from typing import assert_never
 
 import numpy as np
 
+from dovetail.runtime import host
+
 from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.assembly import Assemble
@@ -292,11 +294,7 @@ class _Expanding:
         """A table of exponentials; their sum from left to right."""
         kind = self.new.builder.types[x]
         size = kind.shape[-1]
-        step = float(F32(operator.x_scale))
-        room = np.log(float(F32(np.finfo(F32).max) / F32(size))) - 5
-        shift = max(0.0, room) / step
-        with np.errstate(under="ignore"):
-            table = np.exp((np.arange(256) - 255 + shift) * step).astype(F32)
+        table = host.exponentials(size, operator.x_scale, operator.scale)
         rows = self.new.emit(Reshape((kind.elements // size, size)), x)
         wide = self.new.cast(rows, DType.INT64)
         top = self.new.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
