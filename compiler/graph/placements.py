@@ -5,6 +5,7 @@ from math import prod
 
 from .ir import Graph, Node
 from .operators.contractions import Contract, Convolution
+from .operators.integer.conversions import Dequantize, Quantize
 from .operators.movement import Reshape, Transpose
 from .operators.transposed import TransposedConvolution
 from .partition import Placed, Placement, Refusal
@@ -12,7 +13,7 @@ from .passes.integer_layers.recognition import Recognition
 
 __all__ = ["placements"]
 
-MOVEMENTS = (Reshape, Transpose)
+MOVEMENTS = (Reshape, Transpose, Quantize, Dequantize)
 SMALL = "it costs less on the CPU than a launch of the accelerator for it would"
 
 
@@ -36,7 +37,7 @@ def placements(
     sides: dict[str, bool] = {}
     moves: dict[str, bool] = {}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
-        # What computes decides; what only moves elements to and from it does not.
+        # What computes decides; what only moves or converts elements beside it does not.
         told, join = (moves, any) if isinstance(node.operator, MOVEMENTS) else (sides, all)
         told[node.origin] = join((own, told.get(node.origin, own)))
         if not own:
