@@ -42,7 +42,9 @@ def require_configuration(name: str, pinned: str | None, config: HardwareConfig)
     try:
         known = find_config(pinned)
     except ConfigError as error:
-        raise DeviceError(f"device {name!r}: {error}") from None
+        raise DeviceError(
+            f"what was compiled for 'vta:{config.name}' cannot run on {name!r}: {error}"
+        ) from None
     if (known.name, known.fingerprint) != (config.name, config.fingerprint):
         raise DeviceError(
             f"what was compiled for 'vta:{config.name}' cannot run on {name!r}; "
