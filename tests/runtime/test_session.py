@@ -214,4 +214,5 @@ def test_parts_of_several_targets_pass_tensors_by_name() -> None:
     once = run(copy_module(), X)
     assert result.cycles == 2 * (once.cycles or 0)
     assert result.dram_bytes_read == 2 * (once.dram_bytes_read or 0)
-    assert result.timeline == ()
+    assert [each.index for each in result.timeline] == [*range(2 * len(once.timeline))]
+    assert result.timeline[len(once.timeline)].start == (once.cycles or 0) + once.timeline[0].start
