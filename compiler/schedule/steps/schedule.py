@@ -179,6 +179,10 @@ class Schedule:
         """See Partition."""
         return self.then(Partition(loop, at))
 
+    def fission(self, loop: str, after: int = 1, name: str = "") -> "Schedule":
+        """See Fission."""
+        return self.then(Fission(loop, after, name))
+
     def join(self, first: str, second: str) -> "Schedule":
         """See Join."""
         return self.then(Join(first, second))
@@ -186,6 +190,10 @@ class Schedule:
     def cache_read(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
         """See CacheRead."""
         return self.then(CacheRead(buffer, loop, scope, name))
+
+    def cache_write(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
+        """See CacheWrite."""
+        return self.then(CacheWrite(buffer, loop, scope, name))
 
     def lift(self, buffer: str, loop: str, axis: int = 0, expand: bool = True) -> "Schedule":
         """See Lift."""
@@ -195,6 +203,19 @@ class Schedule:
         """See SetScope."""
         return self.then(SetScope(buffer, scope))
 
+    def set_layout(
+        self,
+        buffer: str,
+        tiles: tuple[tuple[int, int], ...] = (),
+        order: tuple[int, ...] = (),
+    ) -> "Schedule":
+        """See SetLayout."""
+        return self.then(SetLayout(buffer, tiles, order))
+
+    def inline(self, buffer: str) -> "Schedule":
+        """See Inline."""
+        return self.then(Inline(buffer))
+
     def compute_at(self, buffer: str, loop: str) -> "Schedule":
         """See ComputeAt."""
         return self.then(ComputeAt(buffer, loop))
@@ -202,6 +223,10 @@ class Schedule:
     def rfactor(self, loop: str, root: str, name: str = "") -> "Schedule":
         """See Rfactor."""
         return self.then(Rfactor(loop, root, name))
+
+    def pipeline(self, loop: str, buffer: str) -> "Schedule":
+        """See Pipeline."""
+        return self.then(Pipeline(loop, buffer))
 
     def register_tile(self, tile: RegisterTile) -> "Schedule":
         """With a tile, which has a field for each choice."""

@@ -38,17 +38,19 @@ class Affine:
 def find_affine(table: NDArray[np.int8]) -> Affine | None:
     """The form of ``table``, int8[C, 256]; None when a channel has none that is exact."""
     low, high = int(table.min()), int(table.max())
-    forms = [_known(row.tobytes(), low, high) for row in table]
-    found = [form for form in forms if form is not None]
-    if len(found) < len(forms):
-        return None
+    found = []
+    for row in table:
+        form = _known(row.tobytes(), low, high)
+        if form is None:
+            return None
+        found.append(form)
     taps, biases, scales = zip(*found, strict=True)
     return Affine(
         np.array(taps, np.int8), np.array(biases, np.int32), np.array(scales, np.float32), low, high
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 15)
 def _known(row: bytes, low: int, high: int) -> tuple[int, int, np.float32] | None:
     """A graph is prepared more than once."""
     return _find(np.frombuffer(row, np.int8).astype(np.int64), low, high)
