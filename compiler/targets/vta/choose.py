@@ -29,7 +29,7 @@ MOST_LAYERS = 8
 SizeCache = dict[tuple[int, int, frozenset[str]], list[Sized]]
 """By first and last layer, and activations not wholly on chip."""
 
-GRAINS = (Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(2), Grain(4))
+GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 """Other grains of layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))

@@ -56,7 +56,7 @@ def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs]:
             _trace(layers, number, inside, known, found)
             # Of a tensor that several layers make, any may come first.
             for makers in _several(layers, number):
-                np.maximum(found.parts[number], pixel.parts[makers].min(0), found.parts[number])
+                found.parts[number] = np.maximum(found.parts[number], pixel.parts[makers].min(0))
                 found.wholly[number] |= pixel.wholly[makers].all(0)
         pixel.parts[number, number] = 1 / _size(layers[number].output)
         pixel.wholly[number, number] = layers[number].output.blocks == 1
