@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.bitstreams.boards import find_board
+
 from .page import blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +46,12 @@ def test_the_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_model_s_tutorial_names_the_board_s_configuration() -> None:
+    page, board = (TUTORIALS / "model.md").read_text(encoding="utf-8"), find_board("ulx3s-85f")
+    assert f"The ULX3S carries the configuration `{board.config.name}`" in page
+    assert f"--target vta:{board.config.name} " in page
 
 
 def test_a_wrong_number_in_a_page_is_found(tmp_path: Path) -> None:
