@@ -25,7 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_part_of_the_site(site: Path) -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
-    pages += [*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("examples/*/README.md")]
+    pages += [*ROOT.glob("docs/guides/*.md"), *ROOT.glob("examples/*/README.md")]
     for page in pages:
         assert (site / page.relative_to(ROOT)).with_suffix(".html").is_file(), page
     assert (site / "index.html").read_text() == (site / "README.html").read_text()
