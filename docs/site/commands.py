@@ -1,6 +1,7 @@
 """The page of the commands, written from what Click knows of them."""
 
 from collections.abc import Iterator
+from inspect import cleandoc
 
 import click
 
@@ -36,11 +37,11 @@ def _section(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"\n{level} {context.command_path}\n\n"
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"```none\n{context.command_path} {pieces}\n```\n\n"
-    yield f"{_text(command.help or '')}\n\n"
+    yield f"{_text(cleandoc(command.help or ''))}\n\n"
     records = [it.get_help_record(context) for it in command.get_params(context)]
-    rows = [it for it in records if it is not None and "--help" not in it[0]]
+    rows = [it for it in records if it is not None and it[1] and "--help" not in it[0]]
     if rows:
-        yield "| option | |\n|---|---|\n"
+        yield "| option | meaning |\n|---|---|\n"
         yield from (f"| `{_cell(names)}` | {_cell(_text(says))} |\n" for names, says in rows)
 
 

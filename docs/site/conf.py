@@ -35,6 +35,8 @@ html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+# Excerpts of results would be fetched, which a browser forbids where there is no server.
+html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_show_sourcelink = False
 myst_heading_anchors = 3
@@ -48,13 +50,15 @@ toc_object_entries = False
 CONTENTS = {
     "Start": ["docs/architecture", "docs/README"],
     "Guides": [
-        *("docs/guides/model", "docs/guides/own-hardware", "docs/guides/schedule"),
-        *("docs/guides/instruction", "docs/guides/buffer"),
+        *("docs/guides/first-model", "docs/guides/model", "docs/guides/quantize"),
+        *("docs/guides/own-hardware", "docs/guides/schedule", "docs/guides/own-operator"),
+        *("docs/guides/instruction", "docs/guides/buffer", "docs/guides/own-board"),
+        *("docs/guides/deployment", "docs/guides/wrong-byte"),
         *("docs/profile", "docs/debug", "docs/explore", "docs/tuning", "docs/boards"),
         *("examples/digits/README", "examples/networks/README"),
     ],
     "Explanation": [
-        *("docs/accelerator", "docs/compiler", "docs/planner", "docs/loops"),
+        *("docs/accelerator", "docs/exactness", "docs/compiler", "docs/planner", "docs/loops"),
         *("docs/quantization", "docs/cpu", "docs/simulator", "docs/trust"),
     ],
     "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime"],

@@ -8,6 +8,8 @@ from pathlib import Path
 from commands import commands_page
 from configuration import configuration_page
 
+import dovetail
+
 __all__ = ["FOLDER", "write_reference"]
 
 FOLDER = "docs/reference"
@@ -16,11 +18,7 @@ PYTHON = """# Python
 What `import dovetail` gives.  The packages behind it have a page each.
 
 ```{{eval-rst}}
-.. automodule:: dovetail
-   :members:
-   :imported-members:
-   :show-inheritance:
-   :no-index:
+{names}
 ```
 
 ## Packages
@@ -31,6 +29,8 @@ What `import dovetail` gives.  The packages behind it have a page each.
 {pages}
 ```
 """
+FIRST = ("compile", "Session", "run", "Module", "HardwareConfig", "find_config")
+"""What most users need; the other names follow."""
 PACKAGES = ("isa", "vta_hw", "vta_sim", "runtime", "compiler", "bitstreams")
 
 
@@ -49,7 +49,7 @@ def write_reference(root: Path) -> list[str]:
     }
     listed = {
         "commands": commands_page(),
-        "python": PYTHON.format(pages="\n".join(packages)),
+        "python": PYTHON.format(names=_names(), pages="\n".join(packages)),
         "configuration": configuration_page(),
     }
     pages = listed | packages
@@ -60,6 +60,16 @@ def write_reference(root: Path) -> list[str]:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
     return list(listed)
+
+
+def _names() -> str:
+    """Directives for what the package gives; each is described where it is defined, too."""
+    names = [*FIRST, *sorted({*dovetail.__all__} - {*FIRST, "__version__"})]
+    kinds = {True: ("class", "   :members:\n"), False: ("function", "")}
+    shown = [(name, *kinds[isinstance(getattr(dovetail, name), type)]) for name in names]
+    return "\n\n".join(
+        f".. auto{kind}:: dovetail.{name}\n{members}   :no-index:" for name, kind, members in shown
+    )
 
 
 def _dotted(path: Path, root: Path) -> str:
