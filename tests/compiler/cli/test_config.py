@@ -61,7 +61,7 @@ def test_the_boards_are_named_where_one_is_asked_for() -> None:
     assert f"One of: {names}." in " ".join(invoke("bitstream", "--help").stdout.split())
     refused(invoke("bitstream", "-o", "x"), f"Missing option '--board'. One of: {names}.", 2)
     wrong = invoke("bitstream", "--board", "ulx4s", "-o", "x")
-    refused(wrong, f"no board is called 'ulx4s'; there are: {names}", 2)
+    refused(wrong, f"no board is called 'ulx4s'; there are: {names}")
 
 
 def test_a_board_takes_a_configuration_of_ones_own(tmp_path: Path) -> None:
