@@ -23,6 +23,7 @@ __all__ = [
     "print_json",
     "printable",
     "progress",
+    "progress_line",
     "require_folder",
     "table",
 ]
@@ -114,18 +115,25 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
+def progress_line(what: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal that something goes on that may take more than two seconds, and how long
-    it has been.
+    it has been; what it gives changes the text.
     """
     if not human.is_terminal:
-        yield
+        yield lambda text: None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=human, transient=True) as shown:
-        shown.add_task(printable(what), total=None)
+        line = shown.add_task(printable(what), total=None)
+        yield lambda text: shown.update(line, description=printable(text))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """As ``progress_line``, for one thing."""
+    with progress_line(what):
         yield
 
 
