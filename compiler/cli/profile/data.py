@@ -124,7 +124,7 @@ def _shares(profile: Profile) -> list[list[int]]:
 
 
 def _instructions(profile: Profile) -> dict[str, list[Any]]:
-    """Those that began, in the program's order; unknown waits are -1."""
+    """Instructions that began, in the program's order; unknown waits are -1."""
     shown = [entry for entry in profile.timeline if entry.start >= 0]
     return {
         "index": [e.index for e in shown],
@@ -153,7 +153,7 @@ def _memory(profile: Profile) -> list[dict[str, Any]]:
         if not holdings:
             continue
         if name == DRAM:
-            about = {"depth": max(each.high for each in holdings), "used": None}
+            about: dict[str, Any] = {"depth": max(each.high for each in holdings), "used": None}
         else:
             memory = Memory[name]
             depth = profile.config.depth(memory)
