@@ -31,6 +31,7 @@ def page(browser: Any, digits: Profile, tmp_path_factory: pytest.TempPathFactory
 def whole_run(page: Any) -> None:
     page.locator("#zoom-all").click()
     page.evaluate("dovetail.view.choose(-1)")
+    drawn(page)
 
 
 def numbers(page: Any, column: int) -> list[int]:
