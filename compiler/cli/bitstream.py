@@ -11,6 +11,7 @@ import click
 from .output import clear_errors, human, print_json, progress, table
 
 if TYPE_CHECKING:
+    from dovetail.bitstreams.boards import Board, ZynqBoard
     from dovetail.bitstreams.record import Record
     from dovetail.isa.config import HardwareConfig
 
@@ -23,9 +24,9 @@ class _BoardOption(click.Option):
     """Names the boards in its help; the table of them is read only for that."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from dovetail.bitstreams.boards import BOARDS, ZYNQ_BOARDS
+        from dovetail.bitstreams.boards import board_names
 
-        self.help = f"One of: {', '.join((*BOARDS, *ZYNQ_BOARDS))}."
+        self.help = f"One of: {', '.join(board_names())}."
         return super().get_help_record(ctx)
 
 
@@ -64,16 +65,16 @@ def bitstream(
             f"{LOADER} is not on PATH, and --program needs it; install it, or load the file "
             "yourself"
         )
-    from dovetail.bitstreams.boards import ZYNQ_BOARDS
+    from dovetail.bitstreams.boards import ZynqBoard, any_board
     from dovetail.isa.configs import find_config
 
-    config = find_config(config_name) if config_name else None
-    if board_name in ZYNQ_BOARDS:
+    board, config = any_board(board_name), find_config(config_name) if config_name else None
+    if isinstance(board, ZynqBoard):
         if program:
             raise click.ClickException(f"{board_name} is programmed from Vivado, or by PYNQ")
-        _zynq_project(board_name, config, output, count, as_json)
+        _zynq_project(board, config, output, count, as_json)
         return
-    record, path = _bitstream(board_name, config, output, first_seed, seeds, jobs)
+    record, path = _bitstream(board, config, output, first_seed, seeds, jobs)
     _show(record, as_json)
     if not as_json:
         human.print(str(path))
@@ -90,22 +91,24 @@ def _show(record: "Record", as_json: bool) -> None:
 
 
 def _zynq_project(
-    name: str, config: "HardwareConfig | None", output: Path, count: bool, as_json: bool
+    board: "ZynqBoard",
+    config: "HardwareConfig | None",
+    output: Path,
+    count: bool,
+    as_json: bool,
 ) -> None:
     """Write a Vivado project, and count its cells where that is asked for."""
     from dataclasses import replace
 
-    from dovetail.bitstreams.boards import ZYNQ_BOARDS
     from dovetail.bitstreams.zynq_archive import make_archive
     from dovetail.bitstreams.zynq_record import count_cells
     from dovetail.runtime.files import write_whole
 
-    board = ZYNQ_BOARDS[name]
     board = replace(board, config=config) if config else board
-    with progress(f"generating {name}"):
+    with progress(f"generating {board.name}"):
         content = make_archive(board)
     output.mkdir(parents=True, exist_ok=True)
-    path = output / f"{name}.zip"
+    path = output / f"{board.name}.zip"
     write_whole(path, content)
     human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
     if count:
@@ -116,7 +119,7 @@ def _zynq_project(
 
 
 def _bitstream(
-    name: str,
+    board: "Board",
     config: "HardwareConfig | None",
     output: Path,
     first: int | None,
@@ -127,11 +130,9 @@ def _bitstream(
     from dataclasses import replace
 
     from dovetail.bitstreams import flow
-    from dovetail.bitstreams.boards import find_board
     from dovetail.bitstreams.record import make_record, portable_report
     from dovetail.runtime.files import write_whole
 
-    board = find_board(name)
     if config is not None:
         # A floorplan is drawn for one array.
         board = replace(board, config=config, floorplan=False)

@@ -15,7 +15,7 @@ __all__ = ["config"]
 
 @click.group()
 def config() -> None:
-    """Show, check and write configurations of the accelerator (docs/own-hardware.md)."""
+    """Show, check and write configurations of the accelerator (docs/guides/own-hardware.md)."""
 
 
 @config.command()
