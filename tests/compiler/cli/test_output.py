@@ -68,7 +68,7 @@ def test_files_that_cannot_be_written_while_compiling_are_named(
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
     [
-        ("profile", "bokeh", "'dovetail[profile]'"),
+        ("profile", "perfetto", "'dovetail[profile]'"),
         ("explore", "bokeh", "'dovetail[explore]'"),
         ("tune", "xgboost", "'dovetail[tune]'"),
         ("run", "serial", "'dovetail[board]'"),
