@@ -23,7 +23,7 @@ LOADER = "openFPGALoader"
 
 
 def _names() -> tuple[str, ...]:
-    """Of the boards; the table of them is read only when they are asked for."""
+    """Names of the boards; the table of them is read only when they are asked for."""
     from dovetail.bitstreams.boards import board_names
 
     return board_names()
