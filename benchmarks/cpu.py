@@ -85,7 +85,7 @@ class Benchmark:
         path, threads = model_file(network, self.folder), self.options.cpu.threads
         inputs = random_inputs(onnx.load(path))
         given = self.folder / "inputs.npz"
-        np.savez(given, **inputs)
+        np.savez(given, **{name: array[None] for name, array in inputs.items()})
         found = {engine: Measured(network, engine, threads) for engine in self.engines}
         modules = {}
         for engine in (each for each in self.engines if each in (OWN, TUNED)):
@@ -96,15 +96,22 @@ class Benchmark:
                 model = modules.get(engine, path)
                 outputs = self.folder / f"{engine}.npz"
                 name = engine.split(",")[0]
-                command = [sys.executable, str(CHILD), name, *map(str, (model, given, outputs))]
-                command += ["--runs", str(self.runs), "--threads", str(threads)]
+                command = [sys.executable, str(CHILD), name, *map(str, (model, given))]
+                command += [
+                    "--outputs",
+                    str(outputs),
+                    "--runs",
+                    str(self.runs),
+                    "--threads",
+                    str(threads),
+                ]
                 environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
                 figures = json.loads(done.stdout.splitlines()[-1])
                 for name in ("median", "best", "first_seconds"):
                     getattr(own, name).append(figures[name])
                 own.megabytes = max(own.megabytes, figures["megabytes"])
-                results[engine] = list(np.load(outputs).values())
+                results[engine] = [each[0] for each in np.load(outputs).values()]
         integer = any(node.op_type == "QuantizeLinear" for node in onnx.load(path).graph.node)
         exact = results["onnxruntime"] if integer else self._exact(path, inputs)
         for engine, own in found.items():

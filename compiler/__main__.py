@@ -7,6 +7,7 @@ them.
 import click
 
 from .cli.assembly import assemble, disassemble
+from .cli.benchmark.command import benchmark
 from .cli.bitstream import bitstream
 from .cli.check import check
 from .cli.compile import compile_command
@@ -26,7 +27,7 @@ from .cli.verilog import verilog
 __all__ = ["main"]
 
 COMMANDS = (
-    *(assemble, bitstream, check, compile_command, completion, config, debug, devices),
+    *(assemble, benchmark, bitstream, check, compile_command, completion, config, debug, devices),
     *(disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune, verilog),
 )
 

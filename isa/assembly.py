@@ -17,7 +17,12 @@ pair goes on with the instruction before.  A value is
 - for ``wait`` and ``post``, units joined by commas;
 - for ``fold``, ``multiplier`` and ``finish``, a name: ``max``, ``immediate``, ``requantize``, ...
 
-Fields left out have their default; bank masks left out are exactly those that the addresses need.
+Fields left out have their default: counts, extents and ``reduction_levels`` 1, ``low`` -128,
+``high`` 127, ``fold`` and ``multiplier`` the first of their names, all others 0 or none.  What says
+where an instruction works has none: in LOAD ``memory`` and ``sram_address``, in STORE both
+addresses, in GEMM addresses, extents and strides of all three memories, in VECTOR source,
+destination, their addresses and strides, and extents.  Bank masks left out are exactly those that
+the addresses need.
 ``.set NAME NUMBER`` names a number from there on.  ``.config NAME`` refuses any other
 configuration.  ``#`` begins a comment.
 """

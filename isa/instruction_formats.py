@@ -40,16 +40,16 @@ _HEADER = (
     Field("post", 4, "units that are given a token at the end, same bits"),
 )
 
-_DRAM_PLACE = (
-    Field("dram_address", 32, "byte address of the first word, a multiple of the word size"),
-    Field("dram_stride_y", 32, "bytes from one row to the next, a multiple of the word size", True),
-    Field(
-        "dram_stride_z",
-        32,
-        "bytes from one plane to the next, a multiple of the word size",
-        True,
-    ),
-)
+
+def _dram_place(address: str, stride: str) -> tuple[Field, ...]:
+    return (
+        Field("dram_address", 32, f"byte address of the first word, {address}"),
+        Field("dram_stride_y", 32, f"bytes from one row to the next, {stride}", True),
+        Field("dram_stride_z", 32, f"bytes from one plane to the next, {stride}", True),
+    )
+
+
+_WHOLE = "a multiple of the word size"
 _SRAM_STRIDES = (
     Field("sram_stride_y", 16, "words from one row to the next", True),
     Field("sram_stride_z", 16, "words from one plane to the next", True),
@@ -63,14 +63,16 @@ LOAD_FORMAT = Format(
         Field("memory", 3, "destination: 0 ACT, 1 WGT, 2 ACC, 3 PAR, 4 TAP, 5 TAB"),
         Field("act_write_banks", 8, "ACT banks written"),
         Field("acc_banks", 4, "ACC banks written"),
-        *_DRAM_PLACE,
+        *_dram_place(
+            f"{_WHOLE}; with a step any", f"{_WHOLE}; with a step a multiple of `bus_bytes`"
+        ),
         Field("sram_address", 16, "word address of the corner of the padded block"),
         *_SRAM_STRIDES,
         Field("count_x", 12, "words read in a row"),
         Field("count_y", 12, "rows read in a plane"),
         Field("count_z", 12, "planes"),
-        Field("pad_x_before", 8, "padding words before each row"),
-        Field("pad_x_after", 8, "padding words after each row"),
+        Field("pad_x_before", 8, "padding words before each row; with a step 0"),
+        Field("pad_x_after", 8, "padding words after each row; with a step 0"),
         Field("pad_y_before", 8, "padding rows before each plane"),
         Field("pad_y_after", 8, "padding rows after each plane"),
         Field("pad_value", 8, "every byte of padding", True),
@@ -156,7 +158,7 @@ STORE_FORMAT = Format(
     (
         *_HEADER,
         Field("act_read_banks", 8, "ACT banks read"),
-        *_DRAM_PLACE,
+        *_dram_place(_WHOLE, _WHOLE),
         Field("sram_address", 16, "first ACT word"),
         *_SRAM_STRIDES,
         Field("count_x", 12, "words in a row"),

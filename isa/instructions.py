@@ -50,11 +50,11 @@ class Fold(IntEnum):
     SUB = 1
     """First element minus all others."""
     MAX = 2
-    """Largest element."""
+    """Largest element, as a signed number."""
     MIN = 3
-    """Smallest element."""
+    """Smallest element, as a signed number."""
     MAC = 4
-    """Sum of the elements' low 16 bits (signed) times the multiplier."""
+    """Sum of the elements' low 16 bits (signed) times the multiplier; with WINDOW, of 8 bits."""
 
 
 class Multiplier(IntEnum):
@@ -65,12 +65,13 @@ class Multiplier(IntEnum):
     IMMEDIATE = 1
     """``m0`` where the level-0 index is 0, else ``m1``."""
     PAIR = 2
-    """The element before in the same reduction, where the level-0 index is odd; 0 where it is even.
-    Elements of odd index have an address of their own, and something is added to all: see VECTOR.
+    """The element before it, for elements of odd level-0 index; those of even index count for
+    nothing else.  Elements of odd index have an address of their own, and something is added to
+    all: see VECTOR.
     """
     WINDOW = 3
     """Three neighbouring TAP words, for an element and what was read two columns before and one
-    column before: see below.
+    column before: see VECTOR.
     """
 
 

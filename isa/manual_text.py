@@ -64,8 +64,9 @@ LOAD ends when its last word is written, GEMM and VECTOR when their last result 
 when memory has answered its last burst. So a token from STORE to LOAD orders DRAM.
 
 A program whose waits are never served, or whose posts never find room, does not end: it runs until
-the watchdog or the host stops it. A queue that is full holds up all instructions behind it, also
-those of other units.
+the watchdog or the host stops it. An instruction is in the queue of its unit until it starts. A
+queue that holds `queue_depth` is full, and holds up all instructions behind it, also those of other
+units.
 
 ## Banks
 
@@ -139,10 +140,15 @@ RUNNING = """
 2. Compare `FINGERPRINT` with the one the program was made for.
 3. Write `PROGRAM_ADDRESS`, `PROGRAM_COUNT`, `WINDOW_BASE`, `WINDOW_LIMIT` and `WATCHDOG`.
 4. Write START to `CONTROL`. Counters, tokens, queues and the last error are cleared; scratchpads
-   keep what they hold. A program of 0 instructions ends at once.
+   keep what they hold, which is anything before the first program. A program of 0 instructions ends
+   at once.
 5. Read `STATUS` until BUSY is 0: then DONE or ERROR is 1. Settings may be written again only now.
 
-FETCH, LOAD and STORE may touch only bytes from `WINDOW_BASE` to `WINDOW_LIMIT`, both included.
+The low 6 bits of `PROGRAM_ADDRESS` are ignored.
+
+FETCH, LOAD and STORE may touch only bytes from `WINDOW_BASE` to `WINDOW_LIMIT`, both included. A
+row of a LOAD with a step is read in whole beats, from that of its first window's first byte to that
+of its last window's last, whether or not its bytes count as padding.
 """
 
 BUS = """
@@ -186,7 +192,8 @@ LOOPS = {
         else:
             every byte of memory[cell] = pad_value
 
-    With a step, pad_x_before and pad_x_after are 0, and
+    Without a step, gap, row_first and row_end are ignored.
+    With one, pad_x_before and pad_x_after are 0, and
         cell = sram_address + z * sram_stride_z + row * sram_stride_y + x * (1 + gap)
         byte b of ACT[cell] = DRAM byte at
                 dram_address + z * dram_stride_z + y * dram_stride_y + x * step + b
@@ -215,7 +222,10 @@ LOOPS = {
         if lookup: r = TAB[tab_address + 128 + r][l]
         destination[destination_address + sum(i * destination_stride)][l] = r
 
-    The sums for PAR and the destination are over the levels that are not folded.
+    A sum is over all five levels; those for PAR and the destination are over the levels that are
+    not folded. Elements of ACT are sign-extended to 32 bits, and so is an int8 result in ACC.
+    What the fold, the multiplier, the finish or `lookup` does not use is ignored: the multiplier
+    and `window_skip` count for MAC alone, `window_skip` for WINDOW alone.
 
 With MAC and the multiplier PAIR the elements of odd level-0 index are read elsewhere, so that two
 operands move apart, or one stays while the other moves:
@@ -223,15 +233,18 @@ operands move apart, or one stays while the other moves:
     source[source_address + source_stride0 + sum(i * tap_stride)][l]
 
 Each of them is multiplied with the one before it, which is of even index; offset(m) are the low 9
-bits of m, signed:
+bits of m, signed, and low(n, s) the low n bits of the sum s, signed:
 
-    v = sum over odd elements of (low 16 bits, signed, of element + offset(m1))
-            * (low 24 bits, signed, of the element before + offset(m0))          modulo 2^32
+    v = sum over odd elements of low(16, element + offset(m1))
+            * low(24, element before + offset(m0))          modulo 2^32
+
+An element of even index that none follows counts for nothing.
 
 So a product of two quantised tensors is exact: an offset is a zero point, taken away.
 
 With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and the columns of one
-pass over level ``reduction_levels`` and those below it are a *run*.
+pass over level ``reduction_levels`` and those below it are a *run* (with 5 of them folded, all
+columns are one run).
 An element counts with its low 8 bits, signed. Element e of column n counts three times, with three
 taps of its own:
 

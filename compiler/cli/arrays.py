@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "random_arrays",
     "random_inputs",
+    "read_array",
     "read_dimensions",
     "read_inputs",
     "write_array",
@@ -37,8 +38,6 @@ def read_inputs(pairs: tuple[str, ...]) -> "dict[str, NDArray[np.generic]]":
 
     Raises InputError for a file that is not an array, click.UsageError for another form of pair.
     """
-    import numpy as np
-
     inputs: dict[str, NDArray[np.generic]] = {}
     for pair in pairs:
         name, separator, file = pair.partition("=")
@@ -46,12 +45,23 @@ def read_inputs(pairs: tuple[str, ...]) -> "dict[str, NDArray[np.generic]]":
             raise click.UsageError(f"--input {pair!r}; required NAME=FILE.npy")
         if name in inputs:
             raise click.UsageError(f"--input {name!r} is given twice")
-        try:
-            with open(file, "rb") as source:
-                inputs[name] = np.lib.format.read_array(source, allow_pickle=False)
-        except (OSError, MemoryError, *DAMAGED) as error:
-            raise InputError(f"input {name!r}: cannot read {file} as .npy: {error}") from None
+        inputs[name] = read_array(Path(file), f"input {name!r}: cannot read {file}")
     return inputs
+
+
+def read_array(path: Path, problem: str) -> "NDArray[Any]":
+    """The array in a ``.npy`` file.
+
+    Raises InputError that begins with ``problem``.
+    """
+    import numpy as np
+
+    try:
+        with path.open("rb") as source:
+            found: NDArray[Any] = np.lib.format.read_array(source, allow_pickle=False)
+    except (OSError, MemoryError, *DAMAGED) as error:
+        raise InputError(f"{problem} as .npy: {error}") from None
+    return found
 
 
 def read_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:

@@ -23,6 +23,7 @@ __all__ = [
     "print_json",
     "printable",
     "progress",
+    "progress_line",
     "require_folder",
     "table",
 ]
@@ -32,6 +33,8 @@ R = TypeVar("R")
 
 DISTRIBUTIONS = {"serial": "pyserial", "xgboost": "xgboost-cpu"}
 """Packages that are imported by another name than they are installed by."""
+TOGETHER = {"bitstream": ("hw", "board")}
+"""Extras that a command needs all of."""
 FILE_WIDTH = 120
 """Columns when standard error is not a terminal."""
 
@@ -105,6 +108,8 @@ def _how_to_install(module: str) -> str:
     context = click.get_current_context(silent=True)
     command = context.info_name if context else None
     extra = command if command in extras else extras[0]
+    together = TOGETHER.get(command or "", ())
+    extra = ",".join(together) if extra in together else extra
     return f"install the extra: pip install 'dovetail[{extra}]'"
 
 
@@ -114,18 +119,25 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
+def progress_line(what: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal that something goes on that may take more than two seconds, and how long
-    it has been.
+    it has been; what it gives changes the text.
     """
     if not human.is_terminal:
-        yield
+        yield lambda text: None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=human, transient=True) as shown:
-        shown.add_task(printable(what), total=None)
+        line = shown.add_task(printable(what), total=None)
+        yield lambda text: shown.update(line, description=printable(text))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """As ``progress_line``, for one thing."""
+    with progress_line(what):
         yield
 
 

@@ -1,0 +1,137 @@
+"""The command ``dovetail benchmark``."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..output import clear_errors, human, print_json, progress_line, require_folder
+from ..records import record_paths, records_option
+
+__all__ = ["benchmark"]
+
+NOTE = """\
+ms: one inference; of accelerators its cycles at the clock, without the host's part, which took \
+this machine host ms.
+MB: the process at its largest; of accelerators their DRAM."""
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--devices",
+    default="sim,cpu",
+    show_default=True,
+    help="With commas: sim, rtl, board:MODEL@PORT, cpu, and ort, which is ONNX Runtime.",
+)
+@click.option(
+    "--target", "targets", multiple=True, help="For accelerators, any number of times.  [vta]"
+)
+@click.option("--mhz", type=click.FloatRange(0, min_open=True), help="Of accelerators, if other.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Inputs, as for dovetail quantize.  Default: random ones.",
+)
+@click.option("--samples", default=32, show_default=True, type=click.IntRange(1), help="Of --data.")
+@click.option("--labels", type=click.Path(path_type=Path), help="Classes of the samples, FILE.npy")
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    metavar="FLOAT.onnx",
+    help="The float model, to compare outputs with.  Default: ort, where it is measured.",
+)
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--runs", default=20, show_default=True, type=click.IntRange(1), help="In each round."
+)
+@click.option(
+    "--threads", default=1, show_default=True, type=click.IntRange(1, 1024), help="Of cpu and ort."
+)
+@records_option
+@click.option("--svg", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def benchmark(
+    model: Path,
+    devices: str,
+    targets: tuple[str, ...],
+    mhz: float | None,
+    data: Path | None,
+    samples: int,
+    labels: Path | None,
+    reference: Path | None,
+    rounds: int,
+    runs: int,
+    threads: int,
+    records: tuple[str, ...],
+    svg: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure MODEL (.onnx) on several devices: latency, memory, and what it gets right.
+
+    What is timed takes turns, each round in a fresh process; figures are medians of rounds.
+    Accelerators run every sample once.
+    """
+    from dataclasses import replace
+
+    from dovetail.runtime.files import write_whole
+
+    from ...benchmark.accuracy import accuracy_of
+    from ...benchmark.measure import Measurement
+    from ...benchmark.subjects import ORT, subjects
+    from ...front.onnx.source import SourceModel
+    from ...options import CompileOptions
+    from .given import read_batch, read_labels
+    from .picture import picture_svg
+    from .show import Row, figures, result_table
+    from .taking import measure_all, reference_outputs
+
+    if svg and svg.suffix != ".svg":
+        raise click.UsageError(f"{svg}; required FILE.svg")
+    require_folder(svg)
+    chosen = subjects(devices.split(","), targets or ("vta",))
+    loaded = SourceModel.load(model)
+    batch = read_batch(loaded, data, samples)
+    count = len(next(iter(batch.values())))
+    classes = read_labels(labels, count) if labels else None
+    options = CompileOptions.from_environment()
+    cpu = replace(options.cpu, threads=threads)
+    options = replace(options, records=record_paths(records), cpu=cpu)
+    with tempfile.TemporaryDirectory() as folder, progress_line("benchmark") as tell:
+        measurement = Measurement(Path(folder), batch, rounds, runs, threads)
+        found = measure_all(chosen, model, loaded, measurement, options, mhz, tell)
+        wanted, against = None, ""
+        if reference:
+            wanted, against = reference_outputs(reference, loaded, measurement, options, tell)
+        elif ort := next((each for each in found if each.subject.device == ORT), None):
+            wanted, against = ort.outputs, ORT
+    rows = [Row(each, found[0], accuracy_of(each.outputs, wanted, classes)) for each in found]
+    about: dict[str, Any] = {
+        "model": str(model),
+        "samples": count,
+        "rounds": rounds,
+        "runs": runs,
+        "threads": threads,
+        "against": against or None,
+    }
+    if wanted is not None and classes is not None and reference:
+        about["reference_top1"] = accuracy_of(wanted, None, classes).top1
+    if svg:
+        write_whole(svg, picture_svg(model.name, rows, about).encode())
+        human.print(f"written: {svg}")
+    if as_json:
+        print_json(figures(rows, about))
+        return
+    title = f"{model.name}: {rounds} rounds of {runs} runs, {_count(count, 'sample')}"
+    human.print(result_table(title, rows))
+    human.print(NOTE)
+    if against:
+        human.print(f"agreement, error: of the first output, against {against}")
+    if "reference_top1" in about:
+        human.print(f"top 1 of {against}: {about['reference_top1']:.1%}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")

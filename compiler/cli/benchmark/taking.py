@@ -1,0 +1,88 @@
+"""Compile for every device, and measure."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dovetail.runtime.errors import InputError
+
+from ...benchmark.measure import Measured, Measurement
+from ...benchmark.subjects import ORT, Subject
+from ...driver import compile_model
+from ...front.onnx.source import SourceModel
+from ...options import CompileOptions
+from ..building import build_for
+
+__all__ = ["measure_all", "reference_outputs"]
+
+Tell = Callable[[str], None]
+"""Is told what goes on."""
+
+
+def measure_all(
+    chosen: Sequence[Subject],
+    path: Path,
+    model: SourceModel,
+    measurement: Measurement,
+    options: CompileOptions,
+    mhz: float | None,
+    tell: Tell,
+) -> list[Measured]:
+    """All of them, in the order in which they were asked for.
+
+    path: of ``model``.  mhz: the clock of accelerators; None for their own.
+    Raises what compiling and running raise.
+    """
+    found: dict[Subject, Measured] = {}
+    files: dict[Subject, Path] = {}
+    seconds: dict[Subject, float] = {}
+    for subject in chosen:
+        if subject.target is None:
+            files[subject] = path
+            continue
+        tell(f"{subject.name}: compiling")
+        begin = time.perf_counter()
+        module = compile_model(model, subject.target, options)
+        seconds[subject] = time.perf_counter() - begin
+        if subject.is_accelerator:
+            built = build_for(module, subject.device)
+            named = replace(subject, target=module.target)
+            found[subject] = measurement.accelerator(named, module, mhz, tell)
+            found[subject].build_seconds = built or None
+        else:
+            files[subject] = measurement.folder / f"{subject.device}.dvt"
+            module.save(files[subject])
+    found |= measurement.engines(files, tell)
+    for subject, taken in seconds.items():
+        found[subject].compile_seconds = taken
+    return [found[subject] for subject in chosen]
+
+
+def reference_outputs(
+    path: Path, model: SourceModel, measurement: Measurement, options: CompileOptions, tell: Tell
+) -> tuple[list[NDArray[Any]], str]:
+    """Outputs of the float model, and what it ran on: ONNX Runtime where it is installed.
+
+    Raises InputError for a model with other inputs than ``model``.
+    """
+    loaded = SourceModel.load(path)
+    own, others = ([each.name for each in one.inputs] for one in (model, loaded))
+    if len(own) != len(others):
+        raise InputError(
+            f"reference {path} has inputs {', '.join(others)}; required as many as the model's: "
+            f"{', '.join(own)}"
+        )
+    samples = dict(zip(others, measurement.samples.values(), strict=True))
+    subject, file, where = Subject(ORT, None), path, "ONNX Runtime"
+    if not find_spec("onnxruntime"):
+        tell(f"compiling {path.name}")
+        subject, where = Subject("cpu", "cpu"), "this CPU"
+        file = measurement.folder / "reference.dvt"
+        compile_model(loaded, "cpu", options).save(file)
+    once = replace(measurement, samples=samples, rounds=1, runs=1)
+    return once.engines({subject: file}, tell)[subject].outputs, f"{path} on {where}"

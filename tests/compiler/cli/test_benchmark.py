@@ -1,0 +1,117 @@
+"""Benchmarks of a model on several devices, against ONNX Runtime and known answers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dovetail.compiler import compile
+from dovetail.runtime import run
+
+from .commands import invoke, refused
+
+SVG = "{http://www.w3.org/2000/svg}"
+QUICK = "--rounds", 2, "--runs", 2, "--json"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "images.npy"
+    np.save(path, np.random.default_rng(3).random((4, 1, 8, 8), np.float32))
+    return path
+
+
+def scaled(factor: float, path: Path) -> Path:
+    """A model that multiplies a row of three numbers."""
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xy"]
+    constant = numpy_helper.from_array(np.array(factor, np.float32), "factor")
+    node = helper.make_node("Mul", ["x", "factor"], ["y"])
+    graph = helper.make_graph([node], "scaled", tensors[:1], tensors[1:], [constant])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    return path
+
+
+def figures(*arguments: object) -> dict[str, Any]:
+    done = invoke("benchmark", *arguments)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_all_devices_find_the_same_and_cycles_are_the_simulators(
+    digits_model: Path, images: Path, tmp_path: Path
+) -> None:
+    session = onnxruntime.InferenceSession(str(digits_model))
+    batch = np.load(images)
+    classes = [int(session.run(None, {"image": one[None]})[0].argmax()) for one in batch]
+    np.save(tmp_path / "labels.npy", [(classes[0] + 1) % 10, *classes[1:], 5])
+    arguments = (
+        *(digits_model, "--devices", "sim,cpu,ort", "--target", "vta:tiny", "--mhz", 50),
+        *("--data", images, "--labels", tmp_path / "labels.npy", "--svg", tmp_path / "b.svg"),
+    )
+    found = figures(*arguments, *QUICK)
+    assert (found["samples"], found["against"]) == (4, "ort")
+    sim, cpu, ort = found["results"]
+    assert [each["device"] for each in (sim, cpu, ort)] == ["sim", "cpu", "ort"]
+    assert [each.get("target") for each in (sim, cpu, ort)] == ["vta:tiny", "cpu", None]
+    for each in (sim, cpu, ort):
+        assert (each["top1"], each["agreement"], each["equal"]) == (0.75, 1.0, True)
+        assert len(each["milliseconds_of_rounds"]) == 2
+        assert each["megabytes"] > 0
+        assert each["per_second"] == pytest.approx(1e3 / each["milliseconds"])
+    once = run(compile(digits_model, "vta:tiny"), {"image": batch[:1]})
+    assert sim["cycles"] == [once.cycles] * 4
+    assert sim["milliseconds"] == pytest.approx((once.cycles or 0) / 50e3)
+    ratios = [a / b for a, b in _rounds(ort, sim)]
+    assert ort["times_first"]["median"] == pytest.approx(np.median(ratios))
+    assert ort["times_first"]["quartiles"] == pytest.approx(list(np.quantile(ratios, (0.25, 0.75))))
+    picture = ElementTree.parse(tmp_path / "b.svg")
+    bars = [each for each in picture.iter(f"{SVG}rect") if each.get("class") == "bar"]
+    assert len(bars) == 5 * 3
+    widths = [float(each.get("width", "")) for each in bars[-6:-3]]
+    assert widths == [pytest.approx(0.75 * (860 - 250 - 120), abs=0.1)] * 3
+
+
+def _rounds(one: dict[str, Any], other: dict[str, Any]) -> Sequence[tuple[float, float]]:
+    return list(zip(one["milliseconds_of_rounds"], other["milliseconds_of_rounds"], strict=True))
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_outputs_are_compared_with_a_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool
+) -> None:
+    if not installed:
+        place = "dovetail.compiler.cli.benchmark.taking.find_spec"
+        monkeypatch.setattr(place, lambda name: None)
+    model, reference = (scaled(f, tmp_path / f"{f}.onnx") for f in (1.5, -3))
+    found = figures(model, "--devices", "cpu", "--reference", reference, *QUICK)
+    (cpu,) = found["results"]
+    assert cpu["error"] == pytest.approx(1.5)
+    assert (cpu["agreement"], cpu["equal"]) == (0.0, False)
+    assert found["against"].endswith("ONNX Runtime" if installed else "this CPU")
+
+
+def test_what_cannot_be_measured_is_refused(
+    digits_model: Path, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = digits_model, "--data", images
+    refused(invoke("benchmark", *data, "--devices", "gpu"), "there are: sim, rtl, board, cpu, ort")
+    np.save(tmp_path / "few.npy", [1, 2])
+    found = invoke("benchmark", *data, "--labels", tmp_path / "few.npy")
+    refused(found, "few.npy are 2; required 4, one a sample")
+    found = invoke("benchmark", *data, "--labels", images)
+    refused(found, "are float32[4, 1, 8, 8]; required a row of whole numbers")
+    refused(invoke("benchmark", *data, "--svg", tmp_path / "b.png"), "required FILE.svg", 2)
+    monkeypatch.setattr("dovetail.compiler.benchmark.subjects.find_spec", lambda name: None)
+    found = invoke("benchmark", *data, "--devices", "cpu,ort")
+    refused(found, "install the extra: pip install 'dovetail[benchmark]'")
+    (tmp_path / "m.dvt").write_bytes(b"")
+    refused(invoke("benchmark", tmp_path / "m.dvt"), "it is a compiled module")

@@ -1,0 +1,51 @@
+"""Requantisation in whole numbers, as the manual's text has it; no floating point."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+FAR = 1 << 9
+"""More than any int8 limit and zero point: what is larger is clipped alike."""
+
+
+def requantize(
+    values: NDArray[np.int64],
+    bias: NDArray[np.int64],
+    scale: NDArray[np.uint32],
+    zero_point: int,
+    low: int,
+    high: int,
+) -> NDArray[np.int64]:
+    """The int8 results of int32 ``values``, lane by lane; ``scale``: bits of float32s >= 0."""
+    total = (values + bias + (1 << 31)) % (1 << 32) - (1 << 31)
+    magnitude, exponent = _to_24_bits(np.abs(total))
+    field = scale.astype(np.int64) >> 23
+    significand = np.where(field > 0, scale & 0x7FFFFF | 0x800000, 0).astype(np.int64)
+    product, more = _to_24_bits(magnitude * significand)
+    # A float32 of exponent field f is its 24-bit significand times 2^(f - 150).
+    shift = exponent + more + field - 150
+    rounded = _scaled(product, shift)
+    return np.clip(np.where(total < 0, -rounded, rounded) + zero_point, low, high)
+
+
+def _to_24_bits(value: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(m, e) with m * 2^e the value rounded to 24 significant bits, half to even; e >= 0."""
+    bits = np.frexp(value.astype(np.float64))[1].astype(np.int64)
+    dropped = np.maximum(bits - 24, 0)
+    return _half_to_even(value, dropped), dropped
+
+
+def _half_to_even(value: NDArray[np.int64], dropped: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``value / 2^dropped``, rounded; 0 <= dropped < 62."""
+    whole = value >> dropped
+    rest = value - (whole << dropped)
+    half = (np.int64(1) << dropped) >> 1
+    up = (rest > half) | ((rest == half) & (whole & 1 == 1) & (dropped > 0))
+    return whole + up
+
+
+def _scaled(value: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``value * 2^shift`` rounded half to even, and no more than ``FAR``."""
+    # 40 bits to the right nothing is left of 25; 9 to the left nothing but 0 is small.
+    right = _half_to_even(value, np.clip(-shift, 0, 40))
+    left = value << np.clip(shift, 0, 30)
+    return np.minimum(np.where(shift < 0, right, left), FAR)
