@@ -11,6 +11,7 @@ from dovetail.isa.memories import Memory
 
 from ...options import Overlap
 from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
+from .blockwise import blockwise
 from .cascade import Cascade
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -289,8 +290,7 @@ class Chooser:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                tiling = default_tiling(layer.kernel, limits_of(config), self._depth, choice.grain)
-                return StreamedLayer(layer, tiling, {})
+                return self._plain(choice.first, choice.grain)
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
             case Blocks() as blocks:
@@ -374,9 +374,23 @@ class Chooser:
             members = self._layers[first : last + 1]
             between = {layer.output.name for layer in members[:2]}
             own = all(self._last[x] <= last and x not in self._results for x in between)
-            suits = own and key[1] <= between
+            suits = own and key[1] <= between and not self._hides_dense(first)
             self._blocks[key] = block_sizes(members, self._config) if suits else []
         return self._blocks[key]
+
+    def _hides_dense(self, first: int) -> bool:
+        """Whether layer ``first`` is busy long enough for the weights of a dense layer to come."""
+        members = range(first, first + MEMBERS)
+        if any(self._whole[number] is None for number in members):
+            return False
+        planned = [self._plain(number, COARSE) for number in members]
+        return blockwise(first, planned, self._config) is not None
+
+    def _plain(self, number: int, grain: Grain) -> StreamedLayer:
+        """A layer that is all on chip."""
+        layer = self._layers[number]
+        tiling = default_tiling(layer.kernel, limits_of(self._config), self._depth, grain)
+        return StreamedLayer(layer, tiling, {})
 
     def _names_of(self, first: int, last: int) -> frozenset[str]:
         """Activations that layers from ``first`` to ``last`` touch."""
