@@ -26,8 +26,8 @@ TARGET = re.compile(r"^([a-z][a-z-]*):.*?(?:## (.*))?$", re.MULTILINE)
 BEGINNINGS = re.compile(r"\s*(Of|That|Those) ")
 """Words that say whose a thing is before what it is."""
 AVOIDED = {
-    r"(?<![Tt]here )\b(is|are) no (?!longer|faster|larger|smaller|more|less|other|better|worse|substitute)"
-    r"(?=[a-z])": "is not a",
+    r"(?<![Tt]here )\b(is|are) no (?!longer|faster|larger|smaller|more|less|other|better|worse"
+    r"|substitute)(?=[a-z])": "is not a",
     r"\w's way\b": "the way that ... takes",
     r"\bin the place of\b": "in place of, instead of",
     r"\banyhow\b": "anyway, in any case",
