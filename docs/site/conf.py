@@ -50,7 +50,7 @@ CONTENTS = {
         *("docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
     ],
     "Use": ["docs/own-hardware", "docs/runtime", "docs/profile", "docs/boards"],
-    "Hardware": ["docs/isa", "docs/timing", "docs/resources"],
+    "Hardware": ["docs/isa", "docs/timing", "docs/proofs", "docs/resources"],
     "Measured": ["docs/benchmarks", "docs/conformance"],
     "Reference": [],
     "Development": ["CONTRIBUTING"],

@@ -68,7 +68,8 @@ class Opened:
         second of a name is "name#2", in the order of the assignments.
         """
         if name not in self._signals:
-            raise KeyError(f"{name}; there are: {', '.join(self._signals)}")
+            near = [each for each in self._signals if name[:4] in each][:40]
+            raise KeyError(f"{name}; there are: {', '.join(near)}")
         return self._signals[name]
 
     def __contains__(self, name: str) -> bool:

@@ -7,6 +7,7 @@ from amaranth.hdl import Mux, Signal
 from dovetail.isa.config import HardwareConfig
 
 from .bench import Bench
+
 INNER = {
     "row": "$signal#3",
     "plane": "$signal#4",

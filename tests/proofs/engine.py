@@ -30,7 +30,9 @@ write_smt2 -wires {{name}}.smt2
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """holds: whether the solver found no counterexample. text: what smtbmc said of the last step."""
+    """holds: whether there is no counterexample. text: which assertion failed, or what was not
+    reached.
+    """
 
     holds: bool
     text: str

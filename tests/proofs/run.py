@@ -30,7 +30,8 @@ class Proof:
     the induction; 0 where nothing lasts longer than ``base``.  base: steps from the start that are
     looked at.  cover: steps within which what must be possible is found.  bugs: texts of the
     module and what is put in their place.  found: steps within which each bug is to be found.
-    assumes: of the surroundings.  quick: part of the tests.
+    assumes: of the surroundings.  quick: part of the tests.  bounded: nothing is said of what is more than ``base`` cycles from
+    the start.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Proof:
     found: int = 15
     assumes: str = ""
     quick: bool = False
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,24 @@ def planted(name: str, old: str, new: str) -> ModuleType:
     return module
 
 
-def prove(proof: Proof, config_name: str, folder: Path, solver: str = DEFAULT_SOLVER) -> Proved:
-    """Prove it, cover it, and find its bugs, with one configuration."""
+def prove(
+    proof: Proof,
+    config_name: str,
+    folder: Path,
+    solver: str = DEFAULT_SOLVER,
+    bugs: int | None = None,
+) -> Proved:
+    """Prove it, cover it, and find its bugs, or the first ``bugs`` of them, with one configuration.
+
+    folder: where files are written.
+    """
+    assert proof.base >= proof.steps, "an induction of so many steps stands on as many"
     begin = time.perf_counter()
     config = differential_config(config_name)
     name = f"dovetail.vta_hw.{proof.subject}"
     benches = {"proof": proof.bench(import_module(name), config, True)}
-    bugs = proof.bugs if config_name == proof.configs[0] else ()
-    for number, (old, new) in enumerate(bugs):
+    to_find = proof.bugs[:bugs] if config_name == proof.configs[0] else ()
+    for number, (old, new) in enumerate(to_find):
         benches[f"bug{number}"] = proof.bench(planted(name, old, new), config, False)
     translate(benches, folder)
     problems = []
@@ -86,7 +98,7 @@ def prove(proof: Proof, config_name: str, folder: Path, solver: str = DEFAULT_SO
             answer = ask(folder, "proof", way, steps, solver)
             if not answer.holds:
                 problems.append(f"{way} of {steps} steps: {answer.text or 'failed'}")
-    for number, (old, new) in enumerate(bugs):
+    for number, (old, new) in enumerate(to_find):
         answer = ask(folder, f"bug{number}", "base", proof.found, solver)
         if answer.holds:
             problems.append(f"with {new!r} for {old!r} nothing fails in {proof.found} steps")
