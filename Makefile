@@ -20,7 +20,11 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help setup wheel demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+=======
+.PHONY: help setup wheel demo train test check format differential manual conformance fuzz fuzz-graphs operators docs notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+>>>>>>> main
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +94,9 @@ fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime: COUNT, S
 docs: $(READY) ## Generate docs/isa.md, and build the documentation site in build/site
 	$(BIN)/python -m dovetail.isa.document
 	$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/doctrees . build/site
+
+notebook: $(READY) ## Execute the example's notebook and keep what it shows
+	$(BIN)/python -m tests.examples.notebook
 
 diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
 	$(PYTHON) docs/site/diagrams.py

@@ -18,6 +18,7 @@ setup(
         "dovetail": ["py.typed"],
         "dovetail.vta_hw": ["*.cpp"],
         "dovetail.bitstreams": ["*.cpp", "*/manifest.json"],
+        "dovetail.compiler.cli.profile": ["web/*"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],
         "dovetail.compiler.tune": ["*.json", "*.npz"],
     },

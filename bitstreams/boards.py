@@ -1,13 +1,27 @@
-"""The boards there are gateware for."""
+"""The boards there are gateware for, those of other packages included."""
 
 from dataclasses import dataclass, replace
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, ECP5_85_FAST, ZYNQ7020
+from dovetail.isa.entry_points import ExtensionError, find_outside, names_outside
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.link import GRAIN
 
-__all__ = ["BOARDS", "ZYNQ_BOARDS", "Board", "ZynqBoard", "cycles_of_a_bit", "find_board"]
+__all__ = [
+    "BOARDS",
+    "GROUP",
+    "ZYNQ_BOARDS",
+    "Board",
+    "ZynqBoard",
+    "any_board",
+    "board_names",
+    "cycles_of_a_bit",
+    "find_board",
+]
+
+GROUP = "dovetail.boards"
+"""Entry points of packages that bring boards: the name is the board's, the object is the board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +141,42 @@ ZYNQ_BOARDS = {
 }
 
 
+def board_names() -> tuple[str, ...]:
+    """Names of all boards: of this package, then of others."""
+    return tuple(dict.fromkeys((*BOARDS, *ZYNQ_BOARDS, *names_outside(GROUP))))
+
+
+def any_board(name: str) -> Board | ZynqBoard:
+    """The board called ``name``.
+
+    Raises ConfigError when there is none, ExtensionError when another package's is none or is
+    called otherwise.
+    """
+    known = BOARDS.get(name) or ZYNQ_BOARDS.get(name)
+    if known is not None:
+        return known
+    found = find_outside(GROUP, name)
+    if found is None:
+        raise ConfigError(f"no board is called {name!r}; there are: {', '.join(board_names())}")
+    board, brought = found
+    if not isinstance(board, Board | ZynqBoard):
+        raise ExtensionError(
+            f"{GROUP} {name!r}: {brought} is a {type(board).__name__}; required a Board "
+            "or a ZynqBoard"
+        )
+    if board.name != name:
+        raise ExtensionError(
+            f"{GROUP} {name!r}: {brought} is called {board.name!r}; required the same name in both"
+        )
+    return board
+
+
 def find_board(name: str) -> Board:
     """The board with an SDRAM called ``name``.
 
-    Raises ConfigError when there is none.
+    Raises as ``any_board``, and ConfigError for a Zynq board.
     """
-    if name not in BOARDS:
-        raise ConfigError(
-            f"no board is called {name!r}; there are: {', '.join((*BOARDS, *ZYNQ_BOARDS))}"
-        )
-    return BOARDS[name]
+    board = any_board(name)
+    if not isinstance(board, Board):
+        raise ConfigError(f"{name} is a Zynq board; required one with an SDRAM of its own")
+    return board

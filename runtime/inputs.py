@@ -14,16 +14,28 @@ __all__ = ["as_array", "check_inputs", "name_inputs"]
 Arrays = Mapping[str, NDArray[Any]]
 
 
+CPU_MEMORY = (1, 3)
+"""DLPack's numbers of devices whose memory this CPU reads: its own, and what is pinned for CUDA."""
+
+
 def as_array(name: str, value: Any) -> Any:
-    """The memory of a tensor that speaks DLPack as an array; anything else as it is."""
+    """A tensor that speaks DLPack as an array; anything else as it is.
+
+    Memory that the CPU reads is not copied; that of other devices is, as PyTorch's ``cpu()`` does.
+    Raises InputError for what can be neither read nor copied.
+    """
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
         return value
     try:
-        return np.from_dlpack(value)
+        if value.__dlpack_device__()[0] in CPU_MEMORY:
+            return np.from_dlpack(value)
+        if hasattr(value, "cpu"):
+            return np.from_dlpack(value.cpu())
+        return np.from_dlpack(value, device="cpu")
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
             f"input {name!r} is a {type(value).__name__} that NumPy cannot read by DLPack "
-            f"({error}); required a tensor in the CPU's memory, without gradients"
+            f"({error}); required a tensor without gradients that can be copied to the CPU's memory"
         ) from None
 
 

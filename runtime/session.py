@@ -1,13 +1,14 @@
 """Running modules: a session keeps a module's parts ready on their devices."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from numpy.typing import NDArray
 
+from .batches import join_batch, split_batch
 from .devices import DEVICES, HOST, default_device, open_device
 from .errors import DeviceError, InputError, ModuleError
 from .inputs import check_inputs, name_inputs
@@ -16,16 +17,19 @@ from .parts import Part, target_kind
 from .result import RunResult, join_results
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from .device import Device
 
 __all__ = ["Session", "choose_device", "run", "values_before"]
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Any] | Any
-"""Arrays by name, or the only one: NumPy's, or of any library that speaks DLPack, in the CPU's
-memory; they are not copied."""
+"""Arrays by name, or the only one: NumPy's, or of any library that speaks DLPack.  Those in the
+CPU's memory are not copied."""
 Asked: TypeAlias = "str | Device"
 """A device, or its name."""
+CLOSED = "the session is closed; open another one"
 
 
 class Session:
@@ -39,6 +43,7 @@ class Session:
         module: Module | Path | str,
         device: "Asked | Sequence[Asked] | None" = None,
         require_signature: Path | str | None = None,
+        workers: int = 1,
     ) -> None:
         """module: or the path of its file.
 
@@ -46,6 +51,8 @@ class Session:
         device of the table that each part can run on.  This CPU runs the parts that are for it
         beside those for the devices asked for.
         require_signature: a file with the public key that the module must be signed by.
+        workers: threads of ``run_async`` and ``run_batch``, for devices that run in several:
+        ``sim``, and ``cpu`` beside it.
         Raises ModuleError, and DeviceError for a part that no device is for.
         """
         self.module = _loaded(module, require_signature)
@@ -56,6 +63,8 @@ class Session:
         self._parts = [
             each.prepare(part) for part, each in zip(self.module.parts, devices, strict=True)
         ]
+        self._workers = workers
+        self._pool: ThreadPoolExecutor | None = None
         self._is_one = [part.outputs for part in self.module.parts] == [self.outputs]
 
     @overload
@@ -72,18 +81,49 @@ class Session:
         Raises InputError for a wrong name, shape or type, DeviceError when a device stops with an
         error.
         """
-        if second is None:
-            return self._run(first)
-        names = [tensor.name for tensor in self.outputs] if first is None else list(first)
-        for name in names:
-            if all(name != tensor.name for tensor in self.outputs):
-                known = ", ".join(tensor.name for tensor in self.outputs)
-                raise InputError(f"the model has no output {name!r}; its outputs are: {known}")
-        outputs = self._run(second).outputs
-        return [outputs[name] for name in names]
+        return self._ask(self._run, first, second)
+
+    @overload
+    def run_batch(self, inputs: Inputs, /) -> RunResult: ...
+
+    @overload
+    def run_batch(self, outputs: Sequence[str] | None, inputs: Inputs, /) -> list[Array]: ...
+
+    def run_batch(self, first: Any, second: Any = None, /) -> RunResult | list[Array]:
+        """As ``run``, of a batch through a module of one sample: once for each.
+
+        Inputs and outputs have a sample for each index of their first dimension, which stands in
+        the place of a 1 or an open size, or before all others where there is neither.  Cycles and
+        other figures are those of all samples together.
+        Raises as ``run``, and InputError for different numbers of samples.
+        """
+        return self._ask(self._run_batch, first, second)
+
+    @overload
+    def run_async(self, inputs: Inputs, /) -> "Future[RunResult]": ...
+
+    @overload
+    def run_async(
+        self, outputs: Sequence[str] | None, inputs: Inputs, /
+    ) -> "Future[list[Array]]": ...
+
+    def run_async(self, first: Any, second: Any = None, /) -> "Future[Any]":
+        """As ``run``, which begins as soon as those asked for before it have: what is asked for
+        first runs first.  Any number may be under way.
+
+        Gives a future: ``result()`` waits and gives or raises what ``run`` does;
+        ``asyncio.wrap_future`` makes it awaitable.  The inputs must not change until then.
+        Raises DeviceError for a session that is closed.
+        """
+        return self._threads().submit(self._ask, self._run, first, second)
 
     def close(self) -> None:
-        """Let go of the parts, and of the devices where others may want them."""
+        """Let go of the parts, and of the devices where others may want them.
+
+        Waits for what ``run_async`` was asked for.
+        """
+        if self._pool is not None:
+            self._pool.shutdown()
         self._parts = []
         for each in self._asked:
             each.close()
@@ -99,12 +139,41 @@ class Session:
     ) -> None:
         self.close()
 
+    def _ask(self, how: Callable[[Any], RunResult], first: Any, second: Any) -> Any:
+        """Run with inputs alone, or with names of outputs before them."""
+        if second is None:
+            return how(first)
+        names = [tensor.name for tensor in self.outputs] if first is None else list(first)
+        for name in names:
+            if all(name != tensor.name for tensor in self.outputs):
+                known = ", ".join(tensor.name for tensor in self.outputs)
+                raise InputError(f"the model has no output {name!r}; its outputs are: {known}")
+        outputs = how(second).outputs
+        return [outputs[name] for name in names]
+
+    def _run_batch(self, inputs: Inputs) -> RunResult:
+        begin = time.perf_counter()
+        samples = split_batch(self.inputs, name_inputs(self.inputs, inputs))
+        runs = self._threads().map if self._workers > 1 else map
+        results = list(runs(self._run, samples))
+        return join_batch(self.outputs, results, time.perf_counter() - begin)
+
+    def _threads(self) -> "ThreadPoolExecutor":
+        """Started when they are first needed."""
+        if not self._parts:
+            raise DeviceError(CLOSED)
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self._workers, "dovetail")
+        return self._pool
+
     def _run(self, inputs: Inputs) -> RunResult:
         begin = time.perf_counter()
         values = name_inputs(self.inputs, inputs)
         check_inputs(self.inputs, values)
         if not self._parts:
-            raise DeviceError("the session is closed; open another one")
+            raise DeviceError(CLOSED)
         if self._is_one:
             return self._parts[0].run(values)
         results = []

@@ -30,7 +30,7 @@ ALLOWED = {
         "llvmlite",
     ),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
-    "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "bokeh", "perfetto"),
+    "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "perfetto"),
     "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
     "compiler/benchmark": ("dovetail", "numpy", "onnxruntime"),
     "compiler/explore": ("dovetail", "numpy", "optuna", "pyarrow"),

@@ -4,13 +4,16 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .output import clear_errors, human, print_json, progress, table
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from dovetail.bitstreams.boards import Board, ZynqBoard
     from dovetail.bitstreams.record import Record
     from dovetail.isa.config import HardwareConfig
 
@@ -19,18 +22,37 @@ __all__ = ["bitstream"]
 LOADER = "openFPGALoader"
 
 
+def _names() -> tuple[str, ...]:
+    """Names of the boards; the table of them is read only when they are asked for."""
+    from dovetail.bitstreams.boards import board_names
+
+    return board_names()
+
+
+class _Board(click.ParamType):
+    """The name of a board; which there are is said where none is named."""
+
+    name = "name"
+
+    def get_missing_message(self, param: Any, ctx: Any) -> str:
+        return f"One of: {', '.join(_names())}."
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in _names() if name.startswith(incomplete)]
+
+
 class _BoardOption(click.Option):
-    """Names the boards in its help; the table of them is read only for that."""
+    """Names the boards in its help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from dovetail.bitstreams.boards import BOARDS, ZYNQ_BOARDS
-
-        self.help = f"One of: {', '.join((*BOARDS, *ZYNQ_BOARDS))}."
+        self.help = f"One of: {', '.join(_names())}."
         return super().get_help_record(ctx)
 
 
 @click.command()
-@click.option("--board", "board_name", required=True, cls=_BoardOption)
+@click.option("--board", "board_name", required=True, type=_Board(), cls=_BoardOption)
 @click.option(
     "--config", "config_name", metavar="FILE.toml", help="An accelerator in place of the board's."
 )
@@ -64,16 +86,16 @@ def bitstream(
             f"{LOADER} is not on PATH, and --program needs it; install it, or load the file "
             "yourself"
         )
-    from dovetail.bitstreams.boards import ZYNQ_BOARDS
+    from dovetail.bitstreams.boards import ZynqBoard, any_board
     from dovetail.isa.configs import find_config
 
-    config = find_config(config_name) if config_name else None
-    if board_name in ZYNQ_BOARDS:
+    board, config = any_board(board_name), find_config(config_name) if config_name else None
+    if isinstance(board, ZynqBoard):
         if program:
             raise click.ClickException(f"{board_name} is programmed from Vivado, or by PYNQ")
-        _zynq_project(board_name, config, output, count, as_json)
+        _zynq_project(board, config, output, count, as_json)
         return
-    record, path = _bitstream(board_name, config, output, first_seed, seeds, jobs)
+    record, path = _bitstream(board, config, output, first_seed, seeds, jobs)
     _show(record, as_json)
     if not as_json:
         human.print(str(path))
@@ -90,24 +112,29 @@ def _show(record: "Record", as_json: bool) -> None:
 
 
 def _zynq_project(
-    name: str, config: "HardwareConfig | None", output: Path, count: bool, as_json: bool
+    board: "ZynqBoard",
+    config: "HardwareConfig | None",
+    output: Path,
+    count: bool,
+    as_json: bool,
 ) -> None:
     """Write a Vivado project, and count its cells where that is asked for."""
     from dataclasses import replace
 
-    from dovetail.bitstreams.boards import ZYNQ_BOARDS
     from dovetail.bitstreams.zynq_archive import make_archive
     from dovetail.bitstreams.zynq_record import count_cells
     from dovetail.runtime.files import write_whole
 
-    board = ZYNQ_BOARDS[name]
     board = replace(board, config=config) if config else board
-    with progress(f"generating {name}"):
+    with progress(f"generating {board.name}"):
         content = make_archive(board)
     output.mkdir(parents=True, exist_ok=True)
-    path = output / f"{name}.zip"
+    path = output / f"{board.name}.zip"
     write_whole(path, content)
-    human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+    if not as_json:
+        human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+    elif not count:
+        print_json({"board": board.name, "configuration": board.config.name, "output": str(path)})
     if count:
         with progress("counting cells with Yosys"):
             counted = count_cells(board, content)
@@ -116,7 +143,7 @@ def _zynq_project(
 
 
 def _bitstream(
-    name: str,
+    board: "Board",
     config: "HardwareConfig | None",
     output: Path,
     first: int | None,
@@ -127,11 +154,9 @@ def _bitstream(
     from dataclasses import replace
 
     from dovetail.bitstreams import flow
-    from dovetail.bitstreams.boards import find_board
     from dovetail.bitstreams.record import make_record, portable_report
     from dovetail.runtime.files import write_whole
 
-    board = find_board(name)
     if config is not None:
         # A floorplan is drawn for one array.
         board = replace(board, config=config, floorplan=False)
@@ -145,7 +170,8 @@ def _bitstream(
             flow.synthesize(folder, board)
         with progress(f"placing and routing, {jobs} at a time"):
             placement = flow.place(board, folder, seeds, jobs, human.print)
-        bits = flow.pack(placement, folder)
+        with progress("packing"):
+            bits = flow.pack(placement, folder)
         record = make_record(board, placement, folder, bits)
         output.mkdir(parents=True, exist_ok=True)
         for suffix in (".bit", ".svf"):

@@ -6,7 +6,7 @@ from itertools import count
 
 from dovetail.runtime.result import Timeline, TimelineEntry
 
-__all__ = ["timeline_svg"]
+__all__ = ["Picture", "timeline_svg"]
 
 ROWS = ("LOAD", "GEMM", "VECTOR", "STORE")
 WIDTH, LEFT, RIGHT, TOP = 1400, 80, 20, 56
@@ -28,7 +28,19 @@ NARROWEST = 0.4
 """Width of a box that would be too narrow to see."""
 
 
-def timeline_svg(timeline: Timeline, layers: Sequence[str], cycles: int) -> str:
+class Picture(str):
+    """The text of an SVG; notebooks show what it draws."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<Picture of {len(self):,} characters>"
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def timeline_svg(timeline: Timeline, layers: Sequence[str], cycles: int) -> Picture:
     """The picture of a run of ``cycles`` cycles; ``layers`` are the layers' names.
 
     A box reaches from the cycle after an instruction was accepted to its last one; the hatched
@@ -54,7 +66,7 @@ def timeline_svg(timeline: Timeline, layers: Sequence[str], cycles: int) -> str:
             parts += _waits(entry, y, scale)
         parts += [_box(entry, layers[entry.layer], y, scale, cycles) for entry in accepted]
     parts += _legend(layers)
-    return "\n".join((*parts, "</svg>", ""))
+    return Picture("\n".join((*parts, "</svg>", "")))
 
 
 def _hatching(name: str, colour: str) -> str:

@@ -18,7 +18,7 @@ from ..loops.ir import Function, Let, Stmt, Store, block, loops
 from .borders import border
 from .definition import Definition, Kind
 from .operand import Indices, Operand, Result, Scope, zero
-from .table import ANCHORS, ELEMENTS
+from .table import ANCHORS, element_of
 
 __all__ = ["define_group"]
 
@@ -213,12 +213,13 @@ class _GroupWriter:
         if (name, indices) in self.bound:
             return self.bound[name, indices]
         operator = node.operator
-        if type(operator) not in ELEMENTS:
+        element = element_of(operator)
+        if element is None:
             raise UnsupportedOperatorError(
                 f"node {node.origin!r}: no loops for {type(operator).__name__}"
             )
         operands = [self.operand(each) for each in node.inputs]
-        result = ELEMENTS[type(operator)](operator, operands, indices)
+        result = element(operator, operands, indices)
         if self.bindings is None or isinstance(result, Constant | Variable | Load):
             return result
         variable = Variable(self.scope.fresh("v"), result.dtype)

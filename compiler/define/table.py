@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..graph.operators.protocol import TensorOperator
 from .contractions import CONTRACTIONS
 from .convolutions import CONVOLUTIONS
 from .definition import Kind
@@ -19,7 +20,7 @@ from .sorting import SORTING
 from .windows import WINDOWS
 from .winograd import WINOGRAD
 
-__all__ = ["ANCHORS", "ELEMENTS", "FAMILIES"]
+__all__ = ["ANCHORS", "ELEMENTS", "FAMILIES", "element_of"]
 
 ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
@@ -42,3 +43,11 @@ ANCHORS: Mapping[type[Any], tuple[Kind, Anchor]] = {
     for kind, family in FAMILIES.items()
     for operator, anchor in family.items()
 }
+
+
+def element_of(operator: TensorOperator) -> Element | None:
+    """What the elements of an operator's result are; None where it has loops of its own, or none.
+
+    An operator from outside this package says it by a method ``element(operands, indices)``.
+    """
+    return ELEMENTS.get(type(operator)) or getattr(type(operator), "element", None)

@@ -15,6 +15,7 @@ from sphinx import addnodes
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 from docstrings import as_markup  # noqa: E402
+from inline import inline_diagrams  # noqa: E402
 from reference import FOLDER, write_reference  # noqa: E402
 
 project = "Dovetail"
@@ -31,6 +32,12 @@ html_title = "Dovetail"
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+# Excerpts of results would be fetched, which a browser forbids where there is no server.
+html_show_search_summary = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_show_sourcelink = False
 myst_heading_anchors = 3
 # Diagrams and grammars stand in blocks of code without a language.
@@ -41,35 +48,40 @@ autodoc_typehints = "signature"
 toc_object_entries = False
 
 CONTENTS = {
-    "Start": ["docs/README", "examples/digits/README", "examples/networks/README"],
-    "Tutorials": sorted(
-        str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("docs/tutorials/*.md")
-    ),
-    "How it works": [
-        *("docs/architecture", "docs/accelerator", "docs/compiler", "docs/planner"),
-        *("docs/loops", "docs/quantization", "docs/simulator", "docs/cpu"),
+    "Start": ["docs/architecture", "docs/README"],
+    "Guides": [
+        *("docs/guides/first-model", "docs/guides/model", "docs/guides/quantize"),
+        *("docs/guides/own-hardware", "docs/guides/schedule", "docs/guides/own-operator"),
+        *("docs/guides/instruction", "docs/guides/buffer", "docs/guides/own-board"),
+        *("docs/guides/deployment", "docs/guides/wrong-byte"),
+        *("docs/profile", "docs/debug", "docs/explore", "docs/tuning", "docs/boards"),
+        *("examples/digits/README", "examples/networks/README"),
     ],
-    "Use": ["docs/own-hardware", "docs/runtime", "docs/profile", "docs/boards"],
-    "Hardware": ["docs/isa", "docs/timing", "docs/proofs", "docs/resources"],
-    "Measured": ["docs/benchmarks", "docs/conformance"],
-    "Reference": [],
+    "Explanation": [
+        *("docs/accelerator", "docs/exactness", "docs/compiler", "docs/planner", "docs/loops"),
+        *("docs/quantization", "docs/cpu", "docs/simulator", "docs/proofs", "docs/trust"),
+    ],
+    "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime"],
+    "Benchmarks": ["docs/benchmarks", "docs/resources", "docs/conformance"],
     "Development": ["CONTRIBUTING"],
 }
-"""The navigation; pages of ``docs/`` that no entry names come under "Use"."""
+"""The navigation.  Pages that no entry names come at the end of Guides, or of Explanation."""
 
 
 def setup(app: Any) -> None:
     """Connect what happens while Sphinx runs."""
     pages = write_reference(ROOT)
     named = {entry for entries in CONTENTS.values() for entry in entries}
-    found = sorted(f"docs/{path.stem}" for path in ROOT.glob("docs/*.md"))
-    CONTENTS["Use"] += [page for page in found if page not in named]
-    CONTENTS["Reference"] = [f"{FOLDER}/{page}" for page in pages]
+    for folder, caption in (("docs/guides", "Guides"), ("docs", "Explanation")):
+        found = sorted(f"{folder}/{path.stem}" for path in (ROOT / folder).glob("*.md"))
+        CONTENTS[caption] += [page for page in found if page not in named]
+    CONTENTS["Reference"][:0] = [f"{FOLDER}/{page}" for page in pages]
     app.connect("source-read", _add_contents)
     # The navigation may change while README.md does not.
     app.connect("env-get-outdated", lambda *_: [root_doc])
     app.connect("autodoc-process-docstring", _process_docstring)
     app.connect("doctree-read", _leave_lower_case)
+    app.connect("doctree-read", _show_diagrams, priority=100)
     app.connect("build-finished", _write_index)
 
 
@@ -93,6 +105,11 @@ def _leave_lower_case(app: Any, doctree: nodes.document) -> None:
     for reference in list(doctree.findall(addnodes.pending_xref)):
         if reference.get("refdomain") == "py" and reference["reftarget"].islower():
             reference.replace_self(reference.children)
+
+
+def _show_diagrams(app: Any, doctree: nodes.document) -> None:
+    """Before Sphinx collects images, so that it copies none of them."""
+    inline_diagrams(doctree, ROOT / "docs" / "diagrams")
 
 
 def _write_index(app: Any, problem: Exception | None) -> None:

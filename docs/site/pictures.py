@@ -24,7 +24,7 @@ from dovetail.runtime.profile.profile import make_profile
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
 COLOURS = 96
-READY = "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
+READY = "document.body && document.body.dataset.ready"
 TIMES = 3
 
 

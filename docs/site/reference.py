@@ -1,37 +1,75 @@
-"""Pages of the reference: one a package, written for Sphinx and kept out of the repository."""
+"""Pages of the reference, written for Sphinx from the sources and kept out of the repository.
+
+The commands, the configuration's fields, what ``import dovetail`` gives, and one page a package.
+"""
 
 from pathlib import Path
+
+from commands import commands_page
+from configuration import configuration_page
+
+import dovetail
 
 __all__ = ["FOLDER", "write_reference"]
 
 FOLDER = "docs/reference"
+PYTHON = """# Python
+
+What `import dovetail` gives.  The packages behind it have a page each.
+
+```{{eval-rst}}
+{names}
+```
+
+## Packages
+
+```{{toctree}}
+:maxdepth: 1
+
+{pages}
+```
+"""
+FIRST = ("compile", "Session", "run", "Module", "HardwareConfig", "find_config")
+"""What most users need; the other names follow."""
 PACKAGES = ("isa", "vta_hw", "vta_sim", "runtime", "compiler", "bitstreams")
 
 
 def write_reference(root: Path) -> list[str]:
-    """Write ``docs/reference/PACKAGE.md`` for each package with modules; their names, in order.
+    """Write the pages in ``docs/reference``; the names of those that the navigation lists.
 
     A page whose content stays the same is not touched, so that Sphinx need not read it again.
     """
     folder = root / FOLDER
     folder.mkdir(exist_ok=True)
-    pages = {
-        _dotted(path.parent, root): _page(path.parent, root)
+    packages = {
+        _dotted(path.parent, root).replace(".", "-"): _page(path.parent, root)
         for name in PACKAGES
         for path in sorted((root / name).rglob("__init__.py"))
         if _modules(path.parent)
     }
-    for stale in {path.stem for path in folder.glob("*.md")} - {_stem(name) for name in pages}:
+    listed = {
+        "commands": commands_page(),
+        "python": PYTHON.format(names=_names(), pages="\n".join(packages)),
+        "configuration": configuration_page(),
+    }
+    pages = listed | packages
+    for stale in {path.stem for path in folder.glob("*.md")} - set(pages):
         (folder / f"{stale}.md").unlink()
-    for name, text in pages.items():
-        path = folder / f"{_stem(name)}.md"
-        if not path.is_file() or path.read_text() != text:
-            path.write_text(text)
-    return [_stem(name) for name in pages]
+    for stem, text in pages.items():
+        path = folder / f"{stem}.md"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    return list(listed)
 
 
-def _stem(name: str) -> str:
-    return name.removeprefix("dovetail.").replace(".", "-")
+def _names() -> str:
+    """Directives for what the package gives; each is described where it is defined, too."""
+    names = [*FIRST, *sorted({*dovetail.__all__} - {*FIRST, "__version__"})]
+    kinds = {True: ("class", "   :members:\n"), False: ("function", "")}
+    shown = [(name, *kinds[isinstance(getattr(dovetail, name), type)]) for name in names]
+    return "\n\n".join(
+        f".. auto{kind}:: dovetail.{name}\n{members}   :no-index:" for name, kind, members in shown
+    )
 
 
 def _dotted(path: Path, root: Path) -> str:

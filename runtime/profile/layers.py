@@ -7,17 +7,17 @@ from dovetail.isa.config import HardwareConfig
 
 from ..accelerator.part import LayerFigures
 from ..result import RunResult, Timeline
+from .shares import busy_cycles, share_cycles
 
-__all__ = ["LayerProfile", "profile_layers", "share_cycles"]
+__all__ = ["LayerProfile", "profile_layers"]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerProfile:
     """One layer of a run.
 
-    cycles: of the run.  A cycle is that of the layer that GEMM works for; when it does not, of the
-    layer that VECTOR works for; when neither does, of the layer of the next instruction that one
-    of them starts.  So the cycles of all layers add up to those of the run.
+    name: no other layer of the run has it.
+    cycles: of the run, by ``shares``; those of all layers add up to those of the run.
     utilization: ``macs / (cycles * MAC a cycle)``.
     gemm_cycles, vector_cycles: that the unit spent on the layer's instructions.  dram_cycles: that
     its bytes take on the bus at the least.
@@ -53,15 +53,19 @@ class LayerProfile:
 def profile_layers(
     result: RunResult, layers: Sequence[LayerFigures], config: HardwareConfig
 ) -> tuple[LayerProfile, ...]:
-    """Figures of every layer; ``layers``: as the module lists them."""
+    """Figures of every layer; ``layers``: as the module lists them.
+
+    Of layers that share a name, as those of several parts may, the second is called "name (2)".
+    """
     count = len(layers)
     shares = share_cycles(result.timeline, count, result.cycles or 0)
-    busy = {unit: _busy(result.timeline, unit, count) for unit in ("GEMM", "VECTOR")}
+    busy = {unit: busy_cycles(result.timeline, unit, count) for unit in ("GEMM", "VECTOR")}
     waits = [_waits(result.timeline, number) for number in range(count)]
     beat = config.dram.beat_interval_cycles
+    names = _told_apart([layer.name for layer in layers])
     return tuple(
         LayerProfile(
-            layer.name,
+            names[number],
             layer.kind,
             cycles,
             layer.macs,
@@ -76,12 +80,15 @@ def profile_layers(
     )
 
 
-def _busy(timeline: Timeline, unit: str, count: int) -> list[int]:
-    """Cycles that ``unit`` spent on each layer; those of overlapping instructions count once."""
-    busy = [0] * count
-    for begin, end, layer in _spans(timeline, unit):
-        busy[layer] += end - begin
-    return busy
+def _told_apart(names: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for name in names:
+        shown, number = name, 1
+        while shown in found:
+            number += 1
+            shown = f"{name} ({number})"
+        found[shown] = None
+    return list(found)
 
 
 def _waits(timeline: Timeline, layer: int) -> tuple[int | None, int | None, int]:
@@ -92,36 +99,3 @@ def _waits(timeline: Timeline, layer: int) -> tuple[int | None, int | None, int]
         sum(e.waited_port or 0 for e in entries) if known else None,
         sum(e.waited_memory for e in entries),
     )
-
-
-def share_cycles(timeline: Timeline, count: int, cycles: int) -> list[int]:
-    """Cycles of each of ``count`` layers; they add up to ``cycles``."""
-    gemm = _spans(timeline, "GEMM")
-    spans, place = list(gemm), 0
-    for begin, end, layer in _spans(timeline, "VECTOR"):
-        while place < len(gemm) and gemm[place][1] <= begin:
-            place += 1
-        for other in range(place, len(gemm)):
-            if gemm[other][0] >= end:
-                break
-            spans.append((begin, min(gemm[other][0], end), layer))
-            begin = max(begin, gemm[other][1])
-        spans.append((begin, end, layer))
-    shares, before = [0] * count, 0
-    for begin, end, layer in sorted(spans):
-        if end > begin:
-            shares[layer] += max(0, end - before)
-            before = max(before, end)
-    shares[-1] += cycles - before
-    return shares
-
-
-def _spans(timeline: Timeline, unit: str) -> list[tuple[int, int, int]]:
-    """First cycle, the cycle after the last, and layer, of what the unit did; without overlap."""
-    spans, before = [], 0
-    for entry in sorted((e for e in timeline if e.unit == unit), key=lambda e: e.start):
-        if entry.start < 0 or entry.end < 0:
-            continue
-        spans.append((max(before, entry.start), entry.end, entry.layer))
-        before = entry.end
-    return spans

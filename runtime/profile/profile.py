@@ -6,14 +6,30 @@ from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 
-from ..accelerator.part import accelerator_parts
+from ..accelerator.part import AcceleratorPart, accelerator_parts
+from ..debug.layouts import read_record
 from ..errors import DeviceError
 from ..html import table
 from ..module import Module
 from ..result import RunResult, Timeline
+from .breakdown import Breakdown, break_down
 from .layers import LayerProfile, profile_layers
+from .memory_map import Holding, memory_map
 
 __all__ = ["Profile", "make_profile"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartNames:
+    """How many instructions a program has, and names of data.
+
+    written: by instruction, the tensor that it writes or the constant that it loads, "" where the
+    module does not say.  present: name, address and bytes of tensors that are in DRAM before it.
+    """
+
+    count: int
+    written: tuple[str, ...]
+    present: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +37,7 @@ class Profile:
     """A run of a module on an accelerator; several programs follow each other.
 
     model: a name for it.  assembly: one line an instruction.  roof_cycles: as in the module.
+    parts: what each program is and names.
     """
 
     model: str
@@ -30,6 +47,7 @@ class Profile:
     assembly: tuple[str, ...]
     layers: tuple[LayerProfile, ...]
     roof_cycles: int = 0
+    parts: tuple[PartNames, ...] = ()
 
     def __repr__(self) -> str:
         used = self.result.gemm_utilization or 0.0
@@ -49,6 +67,35 @@ class Profile:
     def cycles(self) -> int:
         """Cycles of the whole run."""
         return self.result.cycles or 0
+
+    @property
+    def breakdowns(self) -> tuple[Breakdown, ...]:
+        """What each cycle of each layer was for."""
+        macs = [layer.macs for layer in self.layers]
+        return break_down(self.program, self.timeline, macs, self.config, self.cycles)
+
+    @property
+    def memory(self) -> dict[str, list[Holding]]:
+        """What the memories hold, by memory; of all programs, in order."""
+        found: dict[str, list[Holding]] = {}
+        first = begin = 0
+        for part in self.parts:
+            mine = slice(first, first + part.count)
+            entries = self.timeline[mine]
+            last = first + part.count == len(self.program)
+            end = self.cycles if last else max(entry.end for entry in entries) + 1
+            held = memory_map(
+                self.program[mine],
+                entries,
+                part.written,
+                part.present,
+                self.config,
+                (begin, end),
+            )
+            for name, holdings in held.items():
+                found.setdefault(name, []).extend(holdings)
+            first, begin = first + part.count, end
+        return found
 
     @property
     def timeline(self) -> Timeline:
@@ -78,4 +125,16 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
         tuple(lines),
         profile_layers(result, [layer for part in parts for layer in part.layers], config),
         sum(part.roof_cycles for part in parts),
+        tuple(_names(part) for part in parts),
     )
+
+
+def _names(part: AcceleratorPart) -> PartNames:
+    record = read_record(part)
+    written = [""] * part.instruction_count
+    for index, frame in record.frames.items():
+        written[index] = record.tensors[frame.tensor].name
+    for index, (name, _) in record.constants.items():
+        written[index] = name
+    present = tuple((each.tensor.name, each.address, each.layout.size) for each in part.sources)
+    return PartNames(part.instruction_count, tuple(written), present)

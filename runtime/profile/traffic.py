@@ -1,20 +1,38 @@
-"""Bytes on the memory bus, and words in use in the scratchpads, over time."""
+"""Bytes on the memory bus over time.
+
+A timeline says when an instruction began and ended, not when each of its beats came.  But the bus
+carries one beat at a time, so the beats are put back one after the other: each within the time of
+its instruction, as early as it can, and of those that could come, the one whose instruction ends
+first.  The beats of a real run fit into their instructions' times, so these do (Jackson's rule:
+earliest deadline first meets all deadlines that can be met on one machine).
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
-from dovetail.isa.footprint import distinct, dram_rows, scratchpad_reads, scratchpad_writes
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store
-from dovetail.isa.memories import Memory
+from dovetail.isa.footprint import dram_rows
+from dovetail.isa.instructions import Instruction, Load, Store
 
 from ..result import Timeline
 
-__all__ = ["dram_traffic", "occupancy"]
+__all__ = ["dram_traffic"]
 
 Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    """``work`` cycles of the bus that an instruction takes, from ``begin`` to before ``end``."""
+
+    kind: str
+    begin: int
+    end: int
+    work: int
 
 
 def dram_traffic(
@@ -26,93 +44,74 @@ def dram_traffic(
 ) -> dict[str, Series]:
     """Bytes a cycle in each of ``bins`` equal parts of the run: "fetch", "load", "store".
 
-    What an instruction moves is spread evenly over its time; an instruction is fetched in the
-    cycles before it is queued.
+    Together never more than the bus carries in a cycle; over the run, all that was moved.
     """
-    found = {name: np.zeros(bins) for name in ("fetch", "load", "store")}
-    beats = INSTRUCTION_BYTES // config.bus_bytes * config.dram.beat_interval_cycles
-    for entry, instruction in zip(timeline, program, strict=True):
+    transfers = _transfers(program, timeline, config)
+    edges = np.linspace(0, cycles, bins + 1)
+    bytes_a_cycle = config.bus_bytes / config.dram.beat_interval_cycles
+    found = {}
+    spans = _spans(transfers, cycles)
+    for kind in ("fetch", "load", "store"):
+        mine = np.array([span[1:] for span in spans if span[0] == kind], np.float64).reshape(-1, 2)
+        carried = np.cumsum(mine[:, 1] - mine[:, 0])
+        times = np.concatenate(([0.0], mine.reshape(-1)))
+        sums = np.concatenate(
+            ([0.0], np.stack([carried - (mine[:, 1] - mine[:, 0]), carried], 1).reshape(-1))
+        )
+        found[kind] = np.diff(np.interp(edges, times, sums)) * bytes_a_cycle * bins / cycles
+    return found
+
+
+def _transfers(
+    program: Sequence[Instruction], timeline: Timeline, config: HardwareConfig
+) -> list[_Transfer]:
+    """What every instruction moves; it is fetched once there is room ahead of the queues."""
+    interval, ahead = config.dram.beat_interval_cycles, config.fetch_ahead
+    latency = 0 if config.dram.sdram else config.dram.latency_cycles
+    found = []
+    for place, (entry, instruction) in enumerate(zip(timeline, program, strict=True)):
         if entry.queued >= 0:
-            _spread(found["fetch"], entry.queued - beats, entry.queued, INSTRUCTION_BYTES, cycles)
-        if entry.end < 0:
-            continue
-        if isinstance(instruction, Load | Store):
+            room = timeline[place - ahead].queued + 1 if place >= ahead else 0
+            work = INSTRUCTION_BYTES // config.bus_bytes * interval
+            found.append(_Transfer("fetch", room + latency, entry.queued, work))
+        if entry.end >= 0 and isinstance(instruction, Load | Store):
             size = sum(size for _, size in dram_rows(instruction, config))
-            name = "load" if isinstance(instruction, Load) else "store"
-            _spread(found[name], entry.start, entry.end, size, cycles)
-    width = cycles / bins
-    return {name: series / width for name, series in found.items()}
+            if size:
+                kind = "load" if isinstance(instruction, Load) else "store"
+                work = size // config.bus_bytes * interval
+                found.append(_Transfer(kind, entry.start + 1 + latency, entry.end + 1, work))
+    return found
 
 
-def _spread(series: Series, begin: int, end: int, size: float, cycles: int) -> None:
-    """Add ``size``, evenly from cycle ``begin`` to ``end``."""
-    scale = len(series) / cycles
-    first, last = max(begin, 0) * scale, min(max(end, begin + 1), cycles) * scale
-    if last <= first:
-        return
-    density = size / (last - first)
-    low, high = int(first), min(int(last), len(series) - 1)
-    if low == high:
-        series[low] += size
-        return
-    series[low] += density * (low + 1 - first)
-    series[low + 1 : high] += density
-    series[high] += density * (last - high)
+def _spans(transfers: Sequence[_Transfer], cycles: int) -> list[tuple[str, int, int]]:
+    """Kind, first cycle and the one after the last, of what the bus carried; ascending, apart."""
+    early = 0
+    while True:
+        spans = _in_turn(transfers, early)
+        over = spans[-1][2] - cycles if spans else 0
+        if over <= 0 or early >= cycles:
+            return spans
+        # The windows were too late, as those of a run that was stopped may be.
+        early += over
 
 
-def occupancy(
-    program: Sequence[Instruction],
-    timeline: Timeline,
-    config: HardwareConfig,
-    cycles: int,
-    bins: int,
-) -> dict[Memory, Series]:
-    """Part of each scratchpad, 0 to 1, that holds what is still to be read.
-
-    A word is in use from the end of the instruction that writes it to the end of the last one that
-    reads it before it is written again.  Each value is the average over its part of the run.
-    """
-    edges = {memory: np.zeros(bins + 2, np.int64) for memory in Memory}
-    written = {memory: np.full(config.depth(memory), -1, np.int64) for memory in Memory}
-    last_read = {memory: np.full(config.depth(memory), -1, np.int64) for memory in Memory}
-
-    def close(memory: Memory, words: NDArray[np.int64]) -> None:
-        begin, end = written[memory][words], last_read[memory][words]
-        used = (begin >= 0) & (end >= begin)
-        _add_edges(edges[memory], begin[used], cycles, 1)
-        _add_edges(edges[memory], end[used], cycles, -1)
-
-    ended = sorted((e for e in timeline if e.end >= 0), key=lambda e: e.end)
-    for entry in ended:
-        instruction = program[entry.index]
-        for touch in scratchpad_reads(instruction, config, distinct):
-            words = touch.addresses
-            if _overwrites(instruction, touch.memory):
-                continue
-            last_read[touch.memory][words] = entry.end
-        for touch in scratchpad_writes(instruction, config, distinct):
-            words = touch.addresses
-            # An instruction that adds to a word reads it first: the word stays in use.
-            again = last_read[touch.memory][words] == entry.end
-            close(touch.memory, words[~again])
-            written[touch.memory][words[~again]] = entry.end
-            last_read[touch.memory][words[~again]] = -1
-    for memory in Memory:
-        close(memory, np.arange(config.depth(memory)))
-    whole = {memory: config.depth(memory) * cycles for memory in Memory}
-    return {memory: np.cumsum(edges[memory])[:bins] / whole[memory] for memory in Memory}
-
-
-def _overwrites(instruction: Instruction, memory: Memory) -> bool:
-    """Whether the instruction needs nothing of what it found in the ``memory`` that it writes."""
-    return memory is Memory.ACC and isinstance(instruction, Gemm) and not instruction.accumulate
-
-
-def _add_edges(edges: NDArray[np.int64], when: NDArray[np.int64], cycles: int, step: int) -> None:
-    """Let the running sum of ``edges`` change by ``step * cycles`` at each of the cycles ``when``.
-
-    A bin that it changes within gets the average.
-    """
-    first, part = np.divmod(when * (len(edges) - 2), cycles)
-    np.add.at(edges, first, step * (cycles - part))
-    np.add.at(edges, first + 1, step * part)
+def _in_turn(transfers: Sequence[_Transfer], early: int) -> list[tuple[str, int, int]]:
+    waiting = sorted(transfers, key=lambda each: each.begin, reverse=True)
+    ready: list[tuple[int, int, str, int]] = []
+    spans: list[tuple[str, int, int]] = []
+    now = 0
+    while waiting or ready:
+        if not ready:
+            now = max(now, waiting[-1].begin - early)
+        while waiting and waiting[-1].begin - early <= now:
+            each = waiting.pop()
+            heappush(ready, (each.end, len(waiting), each.kind, each.work))
+        end, number, kind, work = heappop(ready)
+        after = now + work
+        if waiting:
+            after = min(after, max(waiting[-1].begin - early, now + 1))
+        spans.append((kind, now, after))
+        if after - now < work:
+            heappush(ready, (end, number, kind, work - (after - now)))
+        now = after
+    return spans

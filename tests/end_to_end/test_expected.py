@@ -7,7 +7,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
-from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.profile.shares import share_cycles
 
 from .models import Network
 

@@ -26,10 +26,27 @@ class Tensor:
 
 
 class Elsewhere(Tensor):
-    """One in the memory of a GPU."""
+    """One in the memory of a GPU, which copies it where it is asked to, as CuPy does."""
 
     def __dlpack__(self, **options: Any) -> Any:
-        raise BufferError("not in the CPU's memory")
+        if options.pop("dl_device", None) != (1, 0):
+            raise BufferError("not in the CPU's memory")
+        return self.array.copy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return (2, 0)
+
+
+class Unwilling(Elsewhere):
+    """One that copies by its own method alone, as PyTorch does."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("cannot export to another device")
+
+
+class Willing(Unwilling):
+    def cpu(self) -> Tensor:
+        return Tensor(self.array.copy())
 
 
 def test_a_tensor_gives_what_its_array_gives() -> None:
@@ -49,9 +66,16 @@ def test_outputs_are_tensors_for_others() -> None:
     assert np.shares_memory(np.from_dlpack(Tensor(y)), y)
 
 
-def test_a_tensor_elsewhere_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'x' is a Elsewhere .*required a tensor in the CPU"):
-        run(copy_module(), {"x": Elsewhere(np.zeros(SHAPE, np.int8))})
+@pytest.mark.parametrize("kind", [Elsewhere, Willing])
+def test_a_tensor_elsewhere_is_copied(kind: type[Tensor]) -> None:
+    x = np.arange(48, dtype=np.int8).reshape(SHAPE)
+    assert not np.shares_memory(as_array("x", kind(x)), x)
+    np.testing.assert_array_equal(run(copy_module(), kind(x)).outputs["y"], x)
+
+
+def test_a_tensor_that_cannot_be_copied_is_refused() -> None:
+    with pytest.raises(InputError, match=r"'x' is a Unwilling .*can be copied to the CPU"):
+        run(copy_module(), {"x": Unwilling(np.zeros(SHAPE, np.int8))})
 
 
 def test_a_tensor_of_another_type_is_refused() -> None:

@@ -1,18 +1,20 @@
 """Two runs side by side: what got faster, and why."""
 
-from html import escape
+from typing import Any
 
 from dovetail.runtime.profile.layers import LayerProfile
 from dovetail.runtime.profile.profile import Profile
 
-__all__ = ["comparison_table", "reason"]
+__all__ = ["compared_rows", "reason"]
 
 MATTERS = 0.01
 """Part of a layer's cycles below which a difference is not worth a reason."""
 
 
-def comparison_table(profile: Profile, against: Profile) -> str:
-    """Layers of the same name, or at the same place, of both runs."""
+def compared_rows(profile: Profile, against: Profile) -> list[dict[str, Any]]:
+    """Layers of the same name, or at the same place, of both runs: name, cycles here and there
+    (None: not in that run), and why they differ.  The first row is of all.
+    """
     others = {layer.name: layer for layer in against.layers}
     rows = [_row("all", profile.cycles, against.cycles, "")]
     for number, layer in enumerate(profile.layers):
@@ -29,10 +31,11 @@ def comparison_table(profile: Profile, against: Profile) -> str:
         for layer in against.layers[len(profile.layers) :]
         if layer.name not in names
     ]
-    return (
-        '<table id="comparison"><tr><th class="text">layer</th><th>cycles</th><th>other</th>'
-        f'<th>change</th><th class="text">why</th></tr>{"".join(rows)}</table>'
-    )
+    return rows
+
+
+def _row(name: str, here: int | None, there: int | None, why: str) -> dict[str, Any]:
+    return {"name": name, "here": here, "there": there, "why": why}
 
 
 def reason(layer: LayerProfile, other: LayerProfile) -> str:
@@ -53,15 +56,3 @@ def reason(layer: LayerProfile, other: LayerProfile) -> str:
         if abs(here - there) > MATTERS * max(layer.cycles, other.cycles, 1):
             changes.append((abs(here - there), f"{text} {here - there:+,}"))
     return ", ".join(text for _, text in sorted(changes, reverse=True))
-
-
-def _row(name: str, here: int | None, there: int | None, why: str) -> str:
-    change, style = "", ""
-    if here is not None and there:
-        change = f"{here - there:+,} ({here / there - 1:+.1%})"
-        style = "better" if here < there else "worse" if here > there else ""
-    shown = ["" if value is None else f"{value:,}" for value in (here, there)]
-    return (
-        f'<tr><td class="text">{escape(name)}</td><td>{shown[0]}</td><td>{shown[1]}</td>'
-        f'<td class="{style}">{change}</td><td class="text">{escape(why)}</td></tr>'
-    )

@@ -19,6 +19,7 @@ from .element_types import element_type
 from .functions import bind_attributes, function_of
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
+from .outside import converter_outside
 from .table import CONVERTERS
 from .wellformed import require_wellformed
 
@@ -176,7 +177,9 @@ class _Walker:
     def convert(
         self, proto: onnx.NodeProto, node: OnnxNode, inputs: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        """The node's outputs: by its converter, or by the function that defines it."""
+        """The node's outputs: by its converter, by the function that defines it, or by another
+        package's converter.
+        """
         local = self.functions.get((proto.domain, proto.op_type))
         if local is not None:
             return self.call(local, proto, inputs)
@@ -188,9 +191,12 @@ class _Walker:
         if all(each is None or isinstance(each, Tensor) for each in inputs):
             types = [each.type if isinstance(each, Tensor) else None for each in inputs]
             function = function_of(proto, self.context.opset, types)
-        if function is None:
+        if function is not None:
+            return self.call(function, proto, inputs)
+        outside = converter_outside(name)
+        if outside is None:
             raise UnsupportedOperatorError(f"{node}: operator {name} is not supported")
-        return self.call(function, proto, inputs)
+        return outside(self.context, node, inputs)
 
     def call(
         self,

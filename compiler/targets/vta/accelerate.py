@@ -12,7 +12,7 @@ from dovetail.runtime.accelerator.part import (
     PartOutput,
     Rows,
 )
-from dovetail.runtime.profile.layers import share_cycles
+from dovetail.runtime.profile.shares import share_cycles
 from dovetail.runtime.result import Timeline, TimelineEntry
 from dovetail.runtime.tensors import TensorSignature
 

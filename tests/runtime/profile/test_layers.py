@@ -62,3 +62,14 @@ def test_the_cycles_add_up(drawn: list[tuple[str, int, int, int]]) -> None:
     found = cycles_of(spans, 200, 4)
     assert sum(found) == 200
     assert min(found) >= 0
+
+
+@given(st.lists(st.sampled_from(("a", "b", "a (2)", "a (3)", "a (2) (2)")), max_size=8))
+def test_no_two_layers_share_a_name(names: list[str]) -> None:
+    entries = tuple(TimelineEntry(0, "GEMM", n, 0, n, n, 0, 0, 0) for n in range(len(names)))
+    result = RunResult({}, "sim", 0.0, 0.0, 0.0, cycles=10, timeline=entries)
+    layers = [LayerFigures(name, "y", macs=1, dram_bytes=8) for name in ("first", *names)]
+    found = [each.name for each in profile_layers(result, layers, find_config("tiny"))]
+    assert len(set(found)) == len(found)
+    for layer, name in zip(layers, found, strict=True):
+        assert name.startswith(layer.name)

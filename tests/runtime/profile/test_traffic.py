@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Gemm, Load, Store, Vector
 from dovetail.isa.memories import Memory
-from dovetail.runtime.profile.traffic import dram_traffic, occupancy
+from dovetail.runtime.profile.occupancy import occupancy
+from dovetail.runtime.profile.traffic import dram_traffic
 from dovetail.runtime.result import TimelineEntry
 
 CONFIG = find_config("tiny")
@@ -29,6 +32,30 @@ def test_the_bytes_of_all_bins_are_those_moved(bins: int) -> None:
     assert found["load"].sum() * width == pytest.approx(64 * word)
     assert found["store"].sum() * width == pytest.approx(32 * word)
     assert found["fetch"].sum() * width == pytest.approx(2 * 64)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 900), st.integers(0, 200)), max_size=30),
+    st.integers(1, 1000),
+    st.integers(1, 3),
+)
+def test_the_bus_carries_no_more_than_its_width(
+    spans: list[tuple[bool, int, int]], bins: int, interval: int
+) -> None:
+    """Whatever the timeline says, of instructions that could never have run so too."""
+    config = replace(CONFIG, dram=replace(CONFIG.dram, beat_interval_cycles=interval))
+    program = [LOAD if load else STORE for load, _, _ in spans]
+    timeline = tuple(
+        entry(index, program[index].unit.name, start, start + length)
+        for index, (_, start, length) in enumerate(spans)
+    )
+    # As long as the bus needs at the least, or longer.
+    cycles = max(1101, 30 * interval * (64 + 256) // config.bus_bytes)
+    found = dram_traffic(program, timeline, config, cycles, bins)
+    together = sum(found.values())
+    assert together.max() <= config.bus_bytes / interval * (1 + 1e-9)
+    moved = sum(256 if load else 128 for load, _, _ in spans) + 64 * len(spans)
+    assert together.sum() * cycles / bins == pytest.approx(moved)
 
 
 def test_words_are_in_use_from_their_write_to_their_last_read() -> None:

@@ -11,11 +11,9 @@ from dovetail.runtime.profile.profile import Profile, make_profile
 
 __all__ = ["AXIS", "opened", "profile_of", "profiled"]
 
-AXIS = """() => {
-    const range = Bokeh.documents[0].get_model_by_name("timeline").x_range;
-    return [range.start, range.end];
-}"""
-"""The cycles that the timeline shows."""
+AXIS = "() => [dovetail.view.begin, dovetail.view.end]"
+"""The cycles that the charts show."""
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def profiled(name: str, model: Any, target: str) -> Profile:
@@ -27,15 +25,25 @@ def profile_of(name: str, module: Module) -> Profile:
     return make_profile(name, module, run(module, random_inputs(module), device="sim"))
 
 
-def opened(browser: Any, folder: Path, text: str) -> Any:
-    """The page in the browser, offline, once its plots are drawn; no script has failed."""
+def opened(browser: Any, folder: Path, text: str, width: int = 1400, scheme: str = "light") -> Any:
+    """The page in the browser, offline, once it is drawn; ``problems`` of it are what scripts and
+    the console complain about, none so far.
+    """
     path = folder / "report.html"
     path.write_text(text)
-    context = browser.new_context(offline=True, viewport={"width": 1400, "height": 1000})
+    context = browser.new_context(
+        offline=True, viewport={"width": width, "height": 1000}, color_scheme=scheme
+    )
     page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda m: page.problems.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri())
-    page.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle")
-    assert not problems
+    page.wait_for_selector("body[data-ready]")
+    assert not page.problems
     return page
+
+
+def drawn(page: Any) -> None:
+    """Wait until what was asked for is on the screen."""
+    page.evaluate(DRAWN)

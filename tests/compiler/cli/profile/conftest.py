@@ -1,7 +1,8 @@
-"""The browser that tests open reports in, and a run of a large network."""
+"""The browser that tests open reports in, and runs of networks."""
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from dovetail.runtime.module import Module
 from dovetail.runtime.profile.profile import Profile
 
-from .browser import profile_of
+from .browser import profile_of, profiled
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -27,6 +28,19 @@ def browser() -> Iterator[Any]:
         )
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def digits(digits_model: Path) -> Profile:
+    """A run of the digits network on tiny."""
+    return profiled("digits", digits_model, "vta:tiny")
+
+
+@pytest.fixture(scope="session")
+def resnet8(shared_models: Path) -> Profile:
+    """A run of ResNet-8 on zynq7020."""
+    path = shared_models / "mlperf_tiny" / "ic_resnet8_int8.onnx"
+    return profiled("resnet8", path, "vta:zynq7020")
 
 
 @pytest.fixture(scope="session")

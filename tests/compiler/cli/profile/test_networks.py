@@ -4,18 +4,19 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
+from dovetail.compiler.cli.profile.page import profile_page
 from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Unit
+from dovetail.runtime.profile.occupancy import occupancy
 from dovetail.runtime.profile.profile import Profile
+from dovetail.runtime.profile.traffic import dram_traffic
 
-from .browser import AXIS, opened, profiled
+from .browser import AXIS, opened
 
-page_module = pytest.importorskip(
-    "dovetail.compiler.cli.profile.page", reason="needs the extra profile"
-)
 MOST_BYTES = 5_000_000
 
 
@@ -37,16 +38,8 @@ def macs_of_nodes(model: onnx.ModelProto) -> dict[str, int]:
     return found
 
 
-@pytest.fixture(scope="module")
-def resnet8(shared_models: Path) -> Profile:
-    path = shared_models / "mlperf_tiny" / "ic_resnet8_int8.onnx"
-    return profiled("resnet8", path, "vta:zynq7020")
-
-
 @pytest.fixture(params=["digits", "resnet8", "resnet18"])
-def found(request: pytest.FixtureRequest, digits_model: Path) -> Profile:
-    if request.param == "digits":
-        return profiled("digits", digits_model, "vta:tiny")
+def found(request: pytest.FixtureRequest) -> Profile:
     profile: Profile = request.getfixturevalue(request.param)
     return profile
 
@@ -66,6 +59,49 @@ def test_the_timeline_and_the_layers_sum_to_the_counters(found: Profile) -> None
         assert sum(e.end - e.start - drained for e in mine) == counters[f"{unit}_busy"]
 
 
+def test_the_causes_of_all_layers_sum_to_their_cycles(found: Profile) -> None:
+    for layer, parts in zip(found.layers, found.breakdowns, strict=True):
+        assert parts.cycles == layer.cycles
+        assert parts.useful <= -(-layer.macs // found.config.macs_per_cycle)
+
+
+def test_the_bus_carries_what_was_counted_and_never_more_than_its_width(found: Profile) -> None:
+    """Cycle by cycle; bytes of LOADs and STOREs only while one is at work."""
+    bins = found.cycles if found.cycles < 100_000 else 10_000
+    traffic = dram_traffic(found.program, found.timeline, found.config, found.cycles, bins)
+    assert sum(traffic.values()).max() <= found.config.bus_bytes * (1 + 1e-9)
+    for name, series in traffic.items():
+        counted = found.result.counters[f"{name}_beats"] * found.config.bus_bytes
+        assert series.sum() * found.cycles / bins == pytest.approx(counted)
+    if bins < found.cycles:
+        return
+    for name in ("load", "store"):
+        at_work = np.zeros(found.cycles, bool)
+        for each in found.timeline:
+            if each.unit == name.upper():
+                at_work[each.start : each.end + 1] = True
+        assert not traffic[name][~at_work].any()
+
+
+def test_the_memory_map_holds_what_is_in_use(found: Profile) -> None:
+    """Its boxes cover what ``occupancy`` counts, whenever there is some; all lie in the memory."""
+    bins = 200
+    used = occupancy(found.program, found.timeline, found.config, found.cycles, bins)
+    held = found.memory
+    for memory, series in used.items():
+        depth = found.config.depth(memory)
+        boxes = held[memory.name]
+        assert all(0 <= each.low < each.high <= depth for each in boxes)
+        area = sum((each.high - each.low) * (each.end - each.begin) for each in boxes)
+        assert area >= series.sum() * depth * found.cycles / bins * (1 - 1e-9)
+        covered = np.zeros(bins, bool)
+        for each in boxes:
+            first, last = (when * bins // found.cycles for when in (each.begin, each.end))
+            covered[first : last + 1] = True
+        assert not series[~covered].any()
+    assert {"weights", "bias"} < {each.name for boxes in held.values() for each in boxes}
+
+
 def test_macs_of_layers_are_those_of_the_models_nodes(
     resnet18: Profile, resnet18_model: onnx.ModelProto
 ) -> None:
@@ -82,23 +118,23 @@ def test_macs_of_resnet8_are_those_of_its_nodes(resnet8: Profile, shared_models:
 
 
 def test_resnet8_fits_a_small_file(browser: Any, resnet8: Profile, tmp_path: Path) -> None:
-    text = page_module.profile_page(resnet8)
+    text = profile_page(resnet8)
     assert len(text) < MOST_BYTES
     page = opened(browser, tmp_path, text)
-    assert page.locator("#layers tr.layer").count() == len(resnet8.layers)
+    assert page.locator("#layer-table tr.layer").count() == len(resnet8.layers)
 
 
 def test_the_report_of_resnet18_tells_its_numbers(
     browser: Any, resnet18: Profile, resnet18_model: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    text = page_module.profile_page(resnet18)
+    text = profile_page(resnet18)
     assert len(text.encode()) < MOST_BYTES
     page = opened(browser, tmp_path, text)
-    rows = page.locator("#layers tr.layer").all()
+    rows = page.locator("#layer-table tr.layer").all()
     table = {row.get_attribute("data-name"): row.locator("td").all_inner_texts() for row in rows}
     assert sum(int(cells[3].replace(",", "")) for cells in table.values()) == resnet18.cycles
     for name, macs in macs_of_nodes(resnet18_model).items():
-        assert table[name][4] == f"{macs:,}"
+        assert table[name][5] == f"{macs:,}"
     # A click on a layer zooms to what is computed for it.
     number = next(n for n, layer in enumerate(resnet18.layers) if layer.name == "conv10")
     rows[number].click()
@@ -106,24 +142,4 @@ def test_the_report_of_resnet18_tells_its_numbers(
     begin, end = page.evaluate(AXIS)
     assert begin <= min(e.start for e in mine) < max(e.end for e in mine) <= end
     assert end - begin < resnet18.cycles / 5
-    # Zoomed in to one instruction, the box below the pointer is that one.
-    entry = max((e for e in mine if e.unit == "GEMM"), key=lambda e: e.end - e.start)
-    page.evaluate(ZOOM, [entry.start + 1, entry.end + 1])
-    page.locator("h2", has_text="Timeline").evaluate("(heading) => heading.scrollIntoView()")
-    page.mouse.click(*page.evaluate(MIDDLE_OF_GEMM), delay=50)
-    page.wait_for_function('document.getElementById("instruction").textContent.includes(": gemm")')
-    shown = page.locator("#instruction").inner_text()
-    assert shown == f"{entry.index}: {resnet18.assembly[entry.index]}"
-
-
-ZOOM = """([begin, end]) => {
-    const plot = Bokeh.documents[0].get_model_by_name("timeline");
-    plot.x_range.setv({start: begin, end: end});
-}"""
-MIDDLE_OF_GEMM = """() => {
-    const plot = Bokeh.documents[0].get_model_by_name("timeline");
-    const view = Bokeh.index.find_one_by_id(plot.id);
-    const area = view.el.getBoundingClientRect(), frame = view.frame;
-    const x = frame.x_scale.compute((plot.x_range.start + plot.x_range.end) / 2);
-    return [area.x + x, area.y + frame.y_scale.compute("GEMM")];
-}"""
+    assert not page.problems

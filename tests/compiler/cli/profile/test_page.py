@@ -1,78 +1,179 @@
-"""The report in a real browser: it opens, and clicks and zooms do what they say."""
+"""The report in a real browser: it opens, and clicks, keys and zooms do what they say."""
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from .browser import AXIS, opened, profiled
+from dovetail.compiler.cli.profile.page import profile_page
+from dovetail.runtime.profile.profile import Profile
 
-page_module = pytest.importorskip(
-    "dovetail.compiler.cli.profile.page", reason="needs the extra profile"
-)
+from .browser import AXIS, drawn, opened
+
+BOX = """([name, x, y]) => {
+    const chart = dovetail.charts.find((each) => each.canvas.ariaLabel === name);
+    chart.canvas.scrollIntoView({block: "center"});
+    const box = chart.canvas.getBoundingClientRect();
+    return [box.x + dovetail.view.x(x), box.y + y];
+}"""
+"""Where cycle ``x`` is in the window, ``y`` pixels below the top of the chart of that name."""
+GEMM_ROW = 60
 
 
-def test_the_report_of_digits(browser: Any, digits_model: Path, tmp_path: Path) -> None:
-    found = profiled("digits", digits_model, "vta:tiny")
-    page = opened(browser, tmp_path, page_module.profile_page(found))
-    # The figures.
-    shown = page.locator('.card[data-figure="cycles"] b').inner_text()
-    assert shown == f"{found.cycles:,}"
-    rows = page.locator("#layers tr.layer")
-    assert rows.count() == len(found.layers)
-    cycles = [
-        int(rows.nth(n).locator("td").nth(3).inner_text().replace(",", ""))
-        for n in range(rows.count())
-    ]
-    assert sum(cycles) == found.cycles
-    # A click on a layer zooms to what is computed for it.
-    assert page.evaluate(AXIS) == [0, found.cycles]
-    rows.nth(2).click()
-    mine = [e for e in found.timeline if e.layer == 2]
-    computing = [e for e in mine if e.unit in ("GEMM", "VECTOR")]
+@pytest.fixture(scope="module")
+def page(browser: Any, digits: Profile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    found = opened(browser, tmp_path_factory.mktemp("digits"), profile_page(digits))
+    yield found
+    assert not found.problems
+
+
+@pytest.fixture(autouse=True)
+def whole_run(page: Any) -> None:
+    page.locator("#zoom-all").click()
+    page.evaluate("dovetail.view.choose(-1)")
+    drawn(page)
+
+
+def numbers(page: Any, column: int) -> list[int]:
+    cells = page.locator(f"#layer-table tr.layer:not([hidden]) td:nth-child({column})")
+    return [int(text.replace(",", "")) for text in cells.all_inner_texts()]
+
+
+def test_the_figures_are_those_of_the_run(page: Any, digits: Profile) -> None:
+    assert page.locator('.card[data-figure="cycles"] b').inner_text() == f"{digits.cycles:,}"
+    assert page.locator('.card[data-figure="device"] b').inner_text() == "sim"
+    assert numbers(page, 4) == [layer.cycles for layer in digits.layers]
+    assert sum(numbers(page, 4)) == digits.cycles
+    assert page.locator("#unit-table tbody tr").count() == 4
+
+
+def test_a_click_on_a_layer_zooms_to_what_is_computed_for_it(page: Any, digits: Profile) -> None:
+    assert page.evaluate(AXIS) == [0, digits.cycles]
+    page.locator("#layer-table tr.layer").nth(2).click()
+    mine = [e for e in digits.timeline if e.layer == 2 and e.unit in ("GEMM", "VECTOR")]
     begin, end = page.evaluate(AXIS)
-    assert 0 <= min(e.start for e in computing) - begin <= 0.05 * found.cycles
-    assert 0 <= end - max(e.end for e in computing) <= 0.05 * found.cycles
-    assert (
-        page.locator("#instruction")
-        .inner_text()
-        .startswith(f"layer {found.layers[2].name}: instructions {min(e.index for e in mine)}")
-    )
-    # Choosing an instruction shows its assembly.
-    page.evaluate(
-        """() => {
-            const model = Bokeh.documents[0].get_model_by_name("instructions");
-            model.selected.indices = [7];
-        }"""
-    )
-    index = [e for e in found.timeline if e.start >= 0][7].index
-    assert page.locator("#instruction").inner_text() == f"{index}: {found.assembly[index]}"
-    # The wheel zooms around the pointer.
-    before = page.evaluate(AXIS)
-    page.locator("h2", has_text="Timeline").scroll_into_view_if_needed()
-    box = page.evaluate(
-        """() => {
-            const view = Bokeh.index.find_one_by_id(
-                Bokeh.documents[0].get_model_by_name("timeline").id);
-            const area = view.el.getBoundingClientRect();
-            return [area.x + area.width / 2, area.y + area.height / 2];
-        }"""
-    )
-    page.mouse.move(*box)
-    page.mouse.wheel(0, -600)
-    page.wait_for_function(f"JSON.stringify(({AXIS})()) != JSON.stringify({before})")
-    after = page.evaluate(AXIS)
-    assert after[1] - after[0] < before[1] - before[0]
+    assert 0 <= min(e.start for e in mine) - begin <= 0.05 * digits.cycles
+    assert 0 <= end - max(e.end for e in mine) <= 0.05 * digits.cycles
+    # And says why it takes so long.
+    shown = page.locator("#why").inner_text()
+    assert digits.layers[2].name in shown
+    assert f"It takes {digits.layers[2].cycles:,} cycles" in shown
+    page.locator("#close").click()
+    assert "Choose a layer" in page.locator("#why").inner_text()
 
 
-def test_two_runs_side_by_side(browser: Any, digits_model: Path, tmp_path: Path) -> None:
-    here, there = (
-        profiled("a", digits_model, "vta:zynq7020"),
-        profiled("b", digits_model, "vta:tiny"),
+def test_a_click_on_an_instruction_shows_its_assembly(page: Any, digits: Profile) -> None:
+    entry = max((e for e in digits.timeline if e.unit == "GEMM"), key=lambda e: e.end - e.start)
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [entry.start, entry.end + 1])
+    drawn(page)
+    middle = (entry.start + entry.end) / 2
+    page.mouse.click(*page.evaluate(BOX, ["Units", middle, GEMM_ROW]))
+    wanted = " ".join(digits.assembly[entry.index].split())
+    assert page.locator("#instruction").inner_text() == f"{entry.index}: {wanted}"
+    tip = page.locator("#tooltip").inner_text().splitlines()
+    assert tip[0] == f"instruction {entry.index} of {digits.layers[entry.layer].name}"
+    assert tip[1].startswith(f"cycles {entry.start:,} to {entry.end:,}, ")
+
+
+def test_short_boxes_stand_together_and_part_when_one_zooms_in(page: Any, digits: Profile) -> None:
+    counted = """() => {
+        const groups = dovetail.charts[1].groups[1];
+        return [groups.length, groups.reduce((sum, group) => sum + group.count, 0)];
+    }"""
+    mine = [e for e in digits.timeline if e.unit == "GEMM"]
+    shown, instructions = page.evaluate(counted)
+    assert instructions == len(mine)
+    assert shown < instructions
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [mine[0].start, mine[3].end])
+    drawn(page)
+    shown, instructions = page.evaluate(counted)
+    assert 4 <= shown == instructions < len(mine)
+
+
+def test_wheel_keys_and_drags_move_the_axis(page: Any, digits: Profile) -> None:
+    at = page.evaluate(BOX, ["Units", digits.cycles / 2, GEMM_ROW])
+    page.mouse.move(*at)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_function(f"({AXIS})()[0] > 0")
+    begin, end = page.evaluate(AXIS)
+    assert end - begin < digits.cycles / 2
+    # Around the pointer.
+    assert (begin + end) / 2 == pytest.approx(digits.cycles / 2, rel=0.02)
+    page.mouse.down()
+    page.mouse.move(at[0] - 100, at[1], steps=4)
+    page.mouse.up()
+    moved = page.evaluate(AXIS)
+    assert moved[0] > begin
+    assert moved[1] - moved[0] == pytest.approx(end - begin)
+    page.keyboard.press("0")
+    assert page.evaluate(AXIS) == [0, digits.cycles]
+    page.keyboard.press("+")
+    begin, end = page.evaluate(AXIS)
+    assert end - begin == pytest.approx(digits.cycles / 2)
+
+
+def test_layers_are_found_and_sorted(page: Any, digits: Profile) -> None:
+    page.locator("#search").fill("depth")
+    assert page.locator("#layer-table tr.layer:visible").count() == 1
+    assert page.locator("#matches").inner_text() == f"1 of {len(digits.layers)} layers"
+    page.locator("#search").press("Enter")
+    assert "depthwise" in page.locator("#why").inner_text()
+    page.locator("#search").fill("")
+    page.get_by_role("button", name="cycles", exact=True).click()
+    assert numbers(page, 4) == sorted((e.cycles for e in digits.layers), reverse=True)
+    page.get_by_role("button", name="#", exact=True).click()
+    assert numbers(page, 1) == list(range(len(digits.layers)))
+
+
+def test_a_point_of_the_roofline_chooses_its_layer(page: Any, digits: Profile) -> None:
+    products = [n for n, e in enumerate(digits.layers) if e.macs and e.dram_bytes and e.cycles]
+    assert page.locator("#roofline .point").count() == len(products)
+    page.locator(f'#roofline .point[data-layer="{products[0]}"]').press("Enter")
+    assert page.locator("tr.chosen").get_attribute("data-name") == digits.layers[products[0]].name
+
+
+def test_the_memory_map_names_tensors(page: Any, digits: Profile) -> None:
+    held = max(digits.memory["DRAM"], key=lambda each: each.high - each.low)
+    drawn(page)
+    place = page.evaluate(BOX, ["DRAM: what is loaded and stored", held.end - 1, 0])
+    scale = page.evaluate(
+        """() => {
+            const chart = dovetail.charts.at(-1);
+            return chart.height / chart.memory.depth;
+        }"""
     )
-    page = opened(browser, tmp_path, page_module.profile_page(here, there))
-    cells = page.locator("#comparison tr").nth(1).locator("td").all_inner_texts()
-    assert cells[:3] == ["all", f"{here.cycles:,}", f"{there.cycles:,}"]
-    assert cells[3].startswith(f"{here.cycles - there.cycles:+,}")
-    why = page.locator("#comparison tr").nth(3).locator("td").nth(4).inner_text()
-    assert "matrix core" in why
+    page.mouse.move(place[0], place[1] + scale * (held.low + held.high) / 2)
+    tip = page.locator("#tooltip").inner_text().splitlines()
+    assert tip == [
+        f"{held.name} of {digits.layers[held.layer].name}",
+        f"of layer {digits.layers[held.layer].name}",
+        f"bytes {held.low:,} to {held.high - 1:,}",
+        f"cycles {held.begin:,} to {held.end:,}",
+    ]
+
+
+def test_two_runs_side_by_side(
+    browser: Any, digits: Profile, resnet8: Profile, tmp_path: Any
+) -> None:
+    page = opened(browser, tmp_path, profile_page(digits, resnet8))
+    rows = page.locator("#comparison tbody tr")
+    cells = rows.nth(0).locator("td").all_inner_texts()
+    assert [cells[0], *cells[2:4]] == ["all", f"{digits.cycles:,}", f"{resnet8.cycles:,}"]
+    change = digits.cycles - resnet8.cycles
+    assert cells[4].startswith(f"\N{MINUS SIGN}{-change:,}")
+    vector = digits.layers[1].vector_cycles - resnet8.layers[1].vector_cycles
+    assert f"vector unit {vector:+,}" in rows.nth(2).locator("td").nth(5).inner_text()
+    # One axis: as long as the longer run.
+    assert page.evaluate(AXIS) == [0, max(digits.cycles, resnet8.cycles)]
+    # A click on a layer of the other run chooses the one at its place.
+    other = next(e for e in resnet8.timeline if e.layer == 2 and e.unit == "GEMM")
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [other.start, other.end + 1])
+    drawn(page)
+    title = "Layers of resnet8 on zynq7020"
+    page.mouse.click(*page.evaluate(BOX, [title, (other.start + other.end) / 2, 10]))
+    assert page.locator("tr.chosen").get_attribute("data-name") == digits.layers[2].name
+    names = page.locator(".chart h3").all_inner_texts()
+    assert {"Units", "Units of resnet8 on zynq7020"} <= set(names)
+    assert not page.problems

@@ -1,12 +1,12 @@
 """The trace, read back by Perfetto's own schema."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from dovetail.runtime.profile.flows import token_flows
 from dovetail.runtime.profile.profile import Profile
-
-from .browser import profiled
 
 schema = pytest.importorskip(
     "perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="needs the extra profile"
@@ -14,10 +14,8 @@ schema = pytest.importorskip(
 
 
 @pytest.fixture(params=["digits", "resnet18"])
-def profile(request: pytest.FixtureRequest, digits_model: Path) -> Profile:
-    if request.param == "digits":
-        return profiled("digits", digits_model, "vta:tiny")
-    found: Profile = request.getfixturevalue("resnet18")
+def profile(request: pytest.FixtureRequest) -> Profile:
+    found: Profile = request.getfixturevalue(request.param)
     return found
 
 
@@ -67,7 +65,6 @@ def test_slices_of_a_track_nest_and_end(profile: Profile) -> None:
 
 def test_every_flow_begins_and_ends_once(profile: Profile) -> None:
     from dovetail.compiler.cli.profile.perfetto import perfetto_trace
-    from dovetail.runtime.profile.flows import token_flows
 
     trace = schema.Trace()
     trace.ParseFromString(perfetto_trace(profile))
@@ -96,3 +93,34 @@ def test_counters_hold_the_bytes_that_were_moved(profile: Profile) -> None:
         moved *= profile.cycles / len(samples)
         beats = profile.result.counters[f"{name}_beats"] * profile.config.bus_bytes
         assert moved == pytest.approx(beats)
+
+
+def trace_processor() -> Path:
+    """Perfetto's own, on PATH or where its Python package keeps what it has downloaded."""
+    kept = Path.home() / ".local" / "share" / "perfetto" / "prebuilts"
+    found = [shutil.which(name) for name in ("trace_processor_shell", "trace_processor")]
+    paths = [*filter(None, found), *sorted(kept.glob("trace_processor_shell*"))]
+    if not paths:
+        pytest.skip(f"no trace_processor_shell on PATH or in {kept}")
+    return Path(paths[0])
+
+
+def test_the_trace_processor_reads_what_was_written(digits: Profile, tmp_path: Path) -> None:
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+
+    from dovetail.compiler.cli.profile.perfetto import perfetto_trace
+
+    program, path = trace_processor(), tmp_path / "digits.pftrace"
+    path.write_bytes(perfetto_trace(digits))
+    config = TraceProcessorConfig(bin_path=str(program))
+    with TraceProcessor(trace=str(path), config=config) as reader:
+        broken = "select name, value from stats where severity = 'error' and value > 0"
+        assert not list(reader.query(broken))
+        of_units = (
+            "select count(*) as n from slice join track on slice.track_id = track.id "
+            "where track.name in ('LOAD', 'GEMM', 'VECTOR', 'STORE')"
+        )
+        assert next(reader.query(of_units)).n == len(digits.program)
+        assert not list(reader.query("select id from slice where dur < 0"))
+        flows = next(reader.query("select count(*) as n from flow")).n
+        assert flows == len(token_flows(digits.program))

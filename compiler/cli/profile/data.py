@@ -1,0 +1,175 @@
+"""What the page of a report is drawn from, as JSON values."""
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dovetail.isa.memories import Memory
+from dovetail.runtime.profile.breakdown import Breakdown
+from dovetail.runtime.profile.explain import CAUSES, explain
+from dovetail.runtime.profile.flows import token_flows
+from dovetail.runtime.profile.memory_map import DRAM, Holding
+from dovetail.runtime.profile.occupancy import occupancy
+from dovetail.runtime.profile.profile import Profile
+from dovetail.runtime.profile.shares import shared_spans
+from dovetail.runtime.profile.traffic import dram_traffic
+
+from . import colours
+from .compare import compared_rows
+
+__all__ = ["packed", "profile_data", "report_data"]
+
+BINS = 2000
+"""Steps of the traffic, and of what is in use, over a run."""
+UNITS = ("LOAD", "GEMM", "VECTOR", "STORE")
+
+
+def report_data(profile: Profile, against: Profile | None) -> dict[str, Any]:
+    """Both runs, what is between them, and colours."""
+    return {
+        "colours": {
+            "layers": colours.LAYERS,
+            "units": colours.UNITS,
+            "waits": colours.WAITS,
+            "causes": colours.CAUSES,
+        },
+        "causes": CAUSES,
+        "run": profile_data(profile),
+        "against": profile_data(against) if against else None,
+        "compared": compared_rows(profile, against) if against else None,
+    }
+
+
+def packed(data: dict[str, Any]) -> str:
+    """As compressed JSON (zlib, RFC 1950) in base64."""
+    text = json.dumps(data, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def profile_data(profile: Profile) -> dict[str, Any]:
+    """One run: tables by column."""
+    result, config = profile.result, profile.config
+    return {
+        "model": profile.model,
+        "target": config.name,
+        "device": result.device,
+        "clock_hz": config.clock_hz,
+        "cycles": profile.cycles,
+        "roof_cycles": profile.roof_cycles,
+        "macs": result.macs or 0,
+        "utilization": result.gemm_utilization or 0,
+        "read": result.dram_bytes_read or 0,
+        "written": result.dram_bytes_written or 0,
+        "peak": config.macs_per_cycle,
+        "bus": config.bus_bytes / config.dram.beat_interval_cycles,
+        "layers": _layers(profile),
+        "units": _units(profile),
+        "shares": _shares(profile),
+        "instructions": _instructions(profile),
+        "flows": [[flow.source, flow.target] for flow in token_flows(profile.program)],
+        "traffic": _traffic(profile),
+        "memory": _memory(profile),
+    }
+
+
+def _layers(profile: Profile) -> list[dict[str, Any]]:
+    found = []
+    for number, (layer, parts) in enumerate(zip(profile.layers, profile.breakdowns, strict=True)):
+        mine = [e for e in profile.timeline if e.layer == number and e.start >= 0]
+        # Constants may be loaded long before.
+        computing = [e for e in mine if e.unit in ("GEMM", "VECTOR")] or mine
+        found.append(
+            {
+                **asdict(layer),
+                "bound": layer.bound,
+                "begin": min((e.start for e in computing), default=0),
+                "end": max((e.end for e in computing), default=0),
+                "first": min((e.index for e in mine), default=0),
+                "last": max((e.index for e in mine), default=0),
+                "causes": [getattr(parts, name) for name in CAUSES],
+                "why": _why(profile, number, parts),
+            }
+        )
+    return found
+
+
+def _why(profile: Profile, number: int, parts: Breakdown) -> dict[str, Any]:
+    return asdict(explain(profile.layers[number], parts, profile.config, profile.cycles))
+
+
+def _units(profile: Profile) -> list[dict[str, Any]]:
+    counters = profile.result.counters
+    found = []
+    for unit in UNITS:
+        busy, token, bank = (
+            counters[f"{unit.lower()}_{kind}"] for kind in ("busy", "stall_token", "stall_port")
+        )
+        idle = profile.cycles - busy - token - bank
+        found.append({"unit": unit, "busy": busy, "token": token, "bank": bank, "idle": idle})
+    return found
+
+
+def _shares(profile: Profile) -> list[list[int]]:
+    """End and layer of each stretch of cycles of one layer."""
+    found: list[list[int]] = []
+    for share in shared_spans(profile.timeline, len(profile.layers), profile.cycles):
+        if found and found[-1][1] == share.layer:
+            found[-1][0] = share.end
+        else:
+            found.append([share.end, share.layer])
+    return found
+
+
+def _instructions(profile: Profile) -> dict[str, list[Any]]:
+    """Instructions that began, in the program's order; unknown waits are -1."""
+    shown = [entry for entry in profile.timeline if entry.start >= 0]
+    return {
+        "index": [e.index for e in shown],
+        "unit": [UNITS.index(e.unit) for e in shown],
+        "layer": [e.layer for e in shown],
+        "queued": [e.queued for e in shown],
+        "start": [e.start for e in shown],
+        "end": [e.end if e.end >= 0 else profile.cycles for e in shown],
+        "token": [-1 if e.waited_token is None else e.waited_token for e in shown],
+        "bank": [-1 if e.waited_port is None else e.waited_port for e in shown],
+        "fetch": [e.waited_memory for e in shown],
+        "assembly": [" ".join(profile.assembly[e.index].split()) for e in shown],
+    }
+
+
+def _traffic(profile: Profile) -> dict[str, list[float]]:
+    found = dram_traffic(profile.program, profile.timeline, profile.config, profile.cycles, BINS)
+    return {name: [round(float(value), 3) for value in found[name]] for name in colours.UNITS}
+
+
+def _memory(profile: Profile) -> list[dict[str, Any]]:
+    """Memories that hold anything; "used": the greatest part of one that is in use."""
+    used = occupancy(profile.program, profile.timeline, profile.config, profile.cycles, BINS)
+    found = []
+    for name, holdings in profile.memory.items():
+        if not holdings:
+            continue
+        if name == DRAM:
+            about: dict[str, Any] = {"depth": max(each.high for each in holdings), "used": None}
+        else:
+            memory = Memory[name]
+            depth = profile.config.depth(memory)
+            about = {"depth": depth, "used": round(float(used[memory].max()), 3)}
+        found.append({"name": name, **about, **_columns(holdings)})
+    return found
+
+
+def _columns(holdings: Sequence[Holding]) -> dict[str, Any]:
+    names = list(dict.fromkeys(each.name for each in holdings))
+    return {
+        "low": [each.low for each in holdings],
+        "high": [each.high for each in holdings],
+        "begin": [each.begin for each in holdings],
+        "end": [each.end for each in holdings],
+        "layer": [each.layer for each in holdings],
+        "tensor": [names.index(each.name) for each in holdings],
+        "names": names,
+    }

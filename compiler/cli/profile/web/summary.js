@@ -1,0 +1,34 @@
+// The figures of the run, and what the colours mean.
+
+function summaryCards(run, node) {
+  const seconds = run.cycles / run.clock_hz;
+  const cards = {
+    cycles: count(run.cycles),
+    [`at ${run.clock_hz / 1e6} MHz`]: `${(1e3 * seconds).toFixed(3)} ms`,
+    "runs a second": (1 / seconds).toLocaleString("en-US", { maximumFractionDigits: 1 }),
+    MACs: count(run.macs),
+    [`of ${run.peak} MAC a cycle`]: percent(run.utilization),
+    "DRAM bytes": count(run.read + run.written),
+    instructions: count(run.instructions.index.length),
+    device: run.device,
+  };
+  if (run.roof_cycles) cards["times the roof"] = (run.cycles / run.roof_cycles).toFixed(2);
+  for (const [name, value] of Object.entries(cards)) {
+    const card = element("div", { class: "card", "data-figure": name });
+    card.append(element("b", {}, value), element("span", {}, name));
+    node.append(card);
+  }
+}
+
+function legend(report, node) {
+  const { waits, units } = report.colours;
+  const texts = [
+    [waits.fetch, "waits for an instruction"],
+    [waits.token, "waits for a token"],
+    [waits.bank, "waits for a bank"],
+    [units.load, "LOAD"],
+    [units.store, "STORE"],
+    [units.fetch, "instructions"],
+  ];
+  node.append(...texts.map(([colour, text]) => element("span", {}, swatch(colour), text)));
+}
