@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, require_folder
+from .output import clear_errors, human, print_json, require_folder
 
 __all__ = ["assemble", "disassemble"]
 
@@ -12,8 +12,9 @@ __all__ = ["assemble", "disassemble"]
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def disassemble(file: Path, output: Path | None) -> None:
+def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
     """Print the program of FILE (.dvt, or the bytes of instructions) as assembly."""
     from dovetail.isa.assembly import disassemble as to_text
     from dovetail.isa.program import program_from_bytes
@@ -24,7 +25,10 @@ def disassemble(file: Path, output: Path | None) -> None:
     text = to_text(program_from_bytes(read_code(file)))
     if output:
         write_whole(output, text.encode())
-    else:
+    if as_json:
+        place = {"output": str(output)} if output else {}
+        print_json({"file": str(file), **place, "assembly": text.splitlines()})
+    elif not output:
         click.echo(text, nl=False)
 
 
@@ -32,8 +36,9 @@ def disassemble(file: Path, output: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--config", "config_name", default="zynq7020", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def assemble(file: Path, config_name: str, output: Path) -> None:
+def assemble(file: Path, config_name: str, output: Path, as_json: bool) -> None:
     """Assemble FILE to the bytes of its instructions."""
     from dovetail.isa.config import INSTRUCTION_BYTES
     from dovetail.isa.configs import find_config
@@ -45,4 +50,9 @@ def assemble(file: Path, config_name: str, output: Path) -> None:
     config = find_config(config_name)
     code = assemble_file(file, config)
     write_whole(output, code)
-    human.print(f"{output}: {len(code) // INSTRUCTION_BYTES} instructions for {config.name}")
+    count = len(code) // INSTRUCTION_BYTES
+    if as_json:
+        values = {"output": str(output), "configuration": config.name, "instructions": count}
+        print_json({**values, "bytes": len(code)})
+    else:
+        human.print(f"{output}: {count} instructions for {config.name}")

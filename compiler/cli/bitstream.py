@@ -4,13 +4,15 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .output import clear_errors, human, print_json, progress, table
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from dovetail.bitstreams.boards import Board, ZynqBoard
     from dovetail.bitstreams.record import Record
     from dovetail.isa.config import HardwareConfig
@@ -20,18 +22,37 @@ __all__ = ["bitstream"]
 LOADER = "openFPGALoader"
 
 
+def _names() -> tuple[str, ...]:
+    """Names of the boards; the table of them is read only when they are asked for."""
+    from dovetail.bitstreams.boards import board_names
+
+    return board_names()
+
+
+class _Board(click.ParamType):
+    """The name of a board; which there are is said where none is named."""
+
+    name = "name"
+
+    def get_missing_message(self, param: Any, ctx: Any) -> str:
+        return f"One of: {', '.join(_names())}."
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in _names() if name.startswith(incomplete)]
+
+
 class _BoardOption(click.Option):
-    """Names the boards in its help; the table of them is read only for that."""
+    """Names the boards in its help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from dovetail.bitstreams.boards import board_names
-
-        self.help = f"One of: {', '.join(board_names())}."
+        self.help = f"One of: {', '.join(_names())}."
         return super().get_help_record(ctx)
 
 
 @click.command()
-@click.option("--board", "board_name", required=True, cls=_BoardOption)
+@click.option("--board", "board_name", required=True, type=_Board(), cls=_BoardOption)
 @click.option(
     "--config", "config_name", metavar="FILE.toml", help="An accelerator in place of the board's."
 )
@@ -110,7 +131,10 @@ def _zynq_project(
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{board.name}.zip"
     write_whole(path, content)
-    human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+    if not as_json:
+        human.print(f"{path}: a Vivado project; unzip it and run build_dovetail.sh")
+    elif not count:
+        print_json({"board": board.name, "configuration": board.config.name, "output": str(path)})
     if count:
         with progress("counting cells with Yosys"):
             counted = count_cells(board, content)
@@ -146,7 +170,8 @@ def _bitstream(
             flow.synthesize(folder, board)
         with progress(f"placing and routing, {jobs} at a time"):
             placement = flow.place(board, folder, seeds, jobs, human.print)
-        bits = flow.pack(placement, folder)
+        with progress("packing"):
+            bits = flow.pack(placement, folder)
         record = make_record(board, placement, folder, bits)
         output.mkdir(parents=True, exist_ok=True)
         for suffix in (".bit", ".svf"):

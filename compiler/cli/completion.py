@@ -2,6 +2,8 @@
 
 import click
 
+from .output import print_json
+
 __all__ = ["completion"]
 
 NAME = "dovetail"
@@ -10,8 +12,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(context: click.Context, shell: str, as_json: bool) -> None:
     """Print the script by which SHELL completes the words of this command.
 
     For bash: dovetail completion bash > ~/.local/share/bash-completion/completions/dovetail
@@ -21,4 +24,8 @@ def completion(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None, shell
     command = context.find_root().command
-    click.echo(found(command, {}, NAME, f"_{NAME.upper()}_COMPLETE").source())
+    script = found(command, {}, NAME, f"_{NAME.upper()}_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

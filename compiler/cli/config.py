@@ -59,8 +59,9 @@ def check(file: Path, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--base", default="zynq7020", show_default=True, help="NAME or FILE to begin with.")
 @click.option("--force", is_flag=True, help="Replace FILE when it is there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def new(file: Path, base: str, force: bool) -> None:
+def new(file: Path, base: str, force: bool, as_json: bool) -> None:
     """Write FILE.toml with every field, its meaning and its range, to be edited."""
     from dovetail.isa.config_file import SUFFIX, config_to_toml, require_name
     from dovetail.isa.configs import CONFIGS, find_config
@@ -78,6 +79,9 @@ def new(file: Path, base: str, force: bool) -> None:
     )
     text = config_to_toml(find_config(base), notes, file.stem)
     write_whole(file, text.encode())
+    if as_json:
+        print_json({"output": str(file), "name": file.stem, "base": base})
+        return
     human.print(f"{file}: a copy of {base}; edit it, then: dovetail config check {file}")
 
 

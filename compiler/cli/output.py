@@ -33,6 +33,8 @@ R = TypeVar("R")
 
 DISTRIBUTIONS = {"serial": "pyserial", "xgboost": "xgboost-cpu"}
 """Packages that are imported by another name than they are installed by."""
+TOGETHER = {"bitstream": ("hw", "board")}
+"""Extras that a command needs all of."""
 FILE_WIDTH = 120
 """Columns when standard error is not a terminal."""
 
@@ -106,6 +108,8 @@ def _how_to_install(module: str) -> str:
     context = click.get_current_context(silent=True)
     command = context.info_name if context else None
     extra = command if command in extras else extras[0]
+    together = TOGETHER.get(command or "", ())
+    extra = ",".join(together) if extra in together else extra
     return f"install the extra: pip install 'dovetail[{extra}]'"
 
 

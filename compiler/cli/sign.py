@@ -4,29 +4,38 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human
+from .output import clear_errors, human, print_json
 
 __all__ = ["keygen", "sign"]
 
 
 @click.command()
 @click.argument("name", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def keygen(name: Path) -> None:
+def keygen(name: Path, as_json: bool) -> None:
     """Make a pair of keys: NAME.key, which signs and is for you alone, and NAME.pub."""
     from dovetail.runtime.trust.signature import make_keys
 
     private, public = make_keys(name)
+    if as_json:
+        print_json({"private": str(private), "public": str(public)})
+        return
     human.print(f"{private}: keep it to yourself; {public}: give it to whoever runs your modules")
 
 
 @click.command()
 @click.argument("module", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), required=True, help="Of dovetail keygen.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def sign(module: Path, key: Path) -> None:
+def sign(module: Path, key: Path, as_json: bool) -> None:
     """Sign MODULE, in place; `dovetail run --require-signature NAME.pub` then takes it."""
     from dovetail.runtime.trust.signature import sign_file
+    from dovetail.runtime.trust.signer import signer_of
 
     sign_file(module, key)
+    if as_json:
+        print_json({"module": str(module), "signed_by": signer_of(module)})
+        return
     human.print(f"{module}: signed with {key}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, progress, require_folder
+from .output import clear_errors, human, print_json, progress, require_folder
 
 __all__ = ["verilog"]
 
@@ -12,8 +12,9 @@ __all__ = ["verilog"]
 @click.command()
 @click.option("--config", "config_name", default="zynq7020", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.v")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
-def verilog(config_name: str, output: Path) -> None:
+def verilog(config_name: str, output: Path, as_json: bool) -> None:
     """Write the accelerator as Verilog."""
     from dovetail.isa.configs import find_config
     from dovetail.runtime.files import write_whole
@@ -24,4 +25,9 @@ def verilog(config_name: str, output: Path) -> None:
     with progress(f"generating {config.name}"):
         text = emit_verilog(config)
     write_whole(output, text.encode())
-    human.print(f"{output}: top module dovetail_{config.name}, {text.count(chr(10)):,} lines")
+    top, lines = f"dovetail_{config.name}", text.count("\n")
+    if as_json:
+        values = {"output": str(output), "configuration": config.name, "top": top, "lines": lines}
+        print_json({**values, "bytes": len(text.encode())})
+    else:
+        human.print(f"{output}: top module {top}, {lines:,} lines")

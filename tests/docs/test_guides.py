@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.bitstreams.boards import find_board
+
 from .page import PageError, blocks_of, commands_of, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +29,12 @@ def copy_repository(folder: Path) -> dict[str, str]:
     for name in SOURCES:
         (folder / "links" / "dovetail" / name).symlink_to(folder / name)
     return {"PYTHONPATH": str(folder / "links")}
+
+
+def test_the_guide_to_a_model_names_the_configuration_of_the_board() -> None:
+    page, board = GUIDES["model.md"].read_text(encoding="utf-8"), find_board("ulx3s-85f")
+    assert f"The ULX3S carries the configuration `{board.config.name}`" in page
+    assert f"--target vta:{board.config.name} " in page
 
 
 @pytest.mark.parametrize("name", sorted(GUIDES))

@@ -11,7 +11,7 @@ from dovetail.isa.errors import DovetailError
 from dovetail.runtime.errors import InputError, RunError
 
 from ...debug.debugger import Debugger
-from ..output import human
+from ..output import human, progress
 from .answer import Answer, Command
 from .checking import CHECKING
 from .going import GOING
@@ -65,7 +65,8 @@ def run_script(
                 show_help(" ".join(rest))
             continue
         try:
-            answer = run_command(debugger, line)
+            with progress(line.strip()):
+                answer = run_command(debugger, line)
         except DovetailError as error:
             raise ScriptError(f"command {number}, {line.strip()!r}: {error}") from error
         if not quiet:
@@ -111,7 +112,9 @@ class Prompt(Cmd):
             self.do_help(" ".join(rest))
             return False
         try:
-            show(run_command(self._debugger, line.strip() or "step"))
+            with progress(line.strip() or "step"):
+                answer = run_command(self._debugger, line.strip() or "step")
+            show(answer)
         except DovetailError as error:
             human.print(f"error: {escape(str(error))}")
         return False

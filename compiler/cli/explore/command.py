@@ -138,7 +138,8 @@ def _bar() -> "Iterator[Callable[[Progress], None]]":
         *(TextColumn("{task.fields[known]} known, {task.fields[failed]} failed"),),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=human, transient=True) as bar:
+    hidden = not human.is_terminal
+    with Bar(*columns, console=human, transient=True, disable=hidden) as bar:
         line = bar.add_task("exploring", total=None, known=0, failed=0)
 
         def observe(progress: "Progress") -> None:

@@ -103,7 +103,8 @@ def _bar(unit: Callable[[float], str]) -> "Iterator[Callable[[Progress], None]]"
         TextColumn("{task.fields[figures]}"),
         TextColumn("{task.fields[title]}"),
     )
-    with Bar(*columns, console=human, transient=True) as bar:
+    hidden = not human.is_terminal
+    with Bar(*columns, console=human, transient=True, disable=hidden) as bar:
         line = bar.add_task("tuning", total=None, trials=0, failed=0, figures="", title="")
 
         def observe(progress: "Progress") -> None:

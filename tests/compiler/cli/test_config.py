@@ -57,8 +57,11 @@ def test_a_device_is_pinned_to_a_file(module_file: Path, image: Path, tmp_path: 
 
 
 def test_the_boards_are_named_where_one_is_asked_for() -> None:
-    said = " ".join(invoke("bitstream", "--help").stdout.split())
-    assert f"One of: {', '.join((*BOARDS, *ZYNQ_BOARDS))}." in said
+    names = ", ".join((*BOARDS, *ZYNQ_BOARDS))
+    assert f"One of: {names}." in " ".join(invoke("bitstream", "--help").stdout.split())
+    refused(invoke("bitstream", "-o", "x"), f"Missing option '--board'. One of: {names}.", 2)
+    wrong = invoke("bitstream", "--board", "ulx4s", "-o", "x")
+    refused(wrong, f"no board is called 'ulx4s'; there are: {names}")
 
 
 def test_a_board_takes_a_configuration_of_ones_own(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def test_files_that_cannot_be_written_while_compiling_are_named(
         ("explore", "bokeh", "'dovetail[explore]'"),
         ("tune", "xgboost", "'dovetail[tune]'"),
         ("run", "serial", "'dovetail[board]'"),
-        ("bitstream", "amaranth_boards.ulx3s", "'dovetail[board]'"),
+        ("bitstream", "amaranth_boards.ulx3s", "'dovetail[hw,board]'"),
+        ("bitstream", "amaranth", "'dovetail[hw,board]'"),
+        ("benchmark", "onnxruntime", "'dovetail[benchmark]'"),
         ("run", "absent_package", "pip install absent-package"),
     ],
 )
