@@ -21,7 +21,7 @@ SCRIPTS = {
     ),
     "cpu": (*BASE, "cpu"),
 }
-"""Of each page, in the order in which they define what others use."""
+"""Scripts of each page, in the order in which they define what others use."""
 
 
 def profile_page(profile: Profile, against: Profile | None = None) -> str:
