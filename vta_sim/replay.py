@@ -13,7 +13,7 @@ from dovetail.isa.table import InstructionTable
 from .matrix import gemm, order_levels
 from .memories import Memories, memories_of
 from .native.language import Int64s, Record, row_of
-from .native.machine_code import Library, build
+from .native.library import Library, find_library
 from .transfers import load, read_words, write_rows
 from .vector import vector
 
@@ -57,7 +57,7 @@ def replay_steps(r: Replay) -> int:
 
 @cache
 def _library(lanes: int) -> Library:
-    return build([replay_steps], lanes)
+    return find_library([replay_steps], lanes)
 
 
 def replay(
