@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo train test check format differential manual conformance fuzz fuzz-graphs operators docs notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel demo train test check format differential manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,10 +56,11 @@ train: $(READY) ## Train the digits model anew
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-check: $(READY) ## Check format, lint, types and layers
+check: $(READY) ## Check format, lint, types, spelling and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs examples benchmarks tests $(ROOTS) package
 	$(BIN)/python -m pytest tests/test_layering.py tests/test_repository.py
 
 format: $(READY) ## Format the sources and fix what the linter can
@@ -92,6 +93,9 @@ docs: $(READY) ## Generate docs/isa.md, and build the documentation site in buil
 
 notebook: $(READY) ## Execute the example's notebook and keep what it shows
 	$(BIN)/python -m tests.examples.notebook
+
+snippets: $(READY) ## Run all commands of the documentation, the slow ones included
+	SLOW_SNIPPETS=1 $(BIN)/python -m pytest tests/docs/test_snippets.py tests/docs/test_guides.py $(ARGS)
 
 diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
 	$(PYTHON) docs/site/diagrams.py
