@@ -14,7 +14,8 @@ from dovetail.isa.table import InstructionTable
 from .errors import SimulationError
 from .event_loop import Machine, Outcome, run_machine
 from .issue import FLIGHTS, RING, Issue
-from .native.library import Library, find_library
+from .native.find import find_library
+from .native.library import Library
 from .plans import MOST_BURSTS, UNITS, make_plans
 from .port import Port, Transfer
 from .sdram import CLOSED, Sdram

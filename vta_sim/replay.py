@@ -12,8 +12,9 @@ from dovetail.isa.table import InstructionTable
 
 from .matrix import gemm, order_levels
 from .memories import Memories, memories_of
+from .native.find import find_library
 from .native.language import Int64s, Record, row_of
-from .native.library import Library, find_library
+from .native.library import Library
 from .transfers import load, read_words, write_rows
 from .vector import vector
 

@@ -4,15 +4,13 @@ import ctypes
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from dovetail import isa
 
-from .errors import MissingCodeError
 from .language import Native, Record
 
-__all__ = ["Library", "find_library", "names_of", "sources_digest"]
+__all__ = ["Library", "names_of", "sources_digest"]
 
 
 class Library:
@@ -29,27 +27,6 @@ class Library:
         ]
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(values))
         return int(prototype(self._addresses[function])(*values))
-
-
-def find_library(functions: Sequence[Native], lanes: int = 0) -> Library:
-    """Machine code for this very processor where LLVM is installed, else what the package brought.
-
-    lanes: of the core; 0 when the functions have nothing to do with lanes.
-    Raises MissingCodeError when there is neither, and what ``machine_code.build`` raises.
-    """
-    if find_spec("llvmlite"):
-        from .machine_code import build
-
-        return build(functions, lanes)
-    from .shipped import load
-
-    found = load(functions, lanes)
-    if found is None:
-        raise MissingCodeError(
-            "the simulator's machine code is made by LLVM, and none for this processor came with "
-            "the package; install the extra: pip install 'dovetail[cpu]'"
-        )
-    return found
 
 
 def names_of(functions: Sequence[Native]) -> list[str]:

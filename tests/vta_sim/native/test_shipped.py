@@ -7,7 +7,7 @@ import pytest
 from dovetail import simulator_code
 from dovetail.compiler.targets.cpu.llvm.link import link
 from dovetail.compiler.targets.cpu.llvm.target import host_cpu, target_machine
-from dovetail.vta_sim.native import library, shipped
+from dovetail.vta_sim.native import find, library, shipped
 from dovetail.vta_sim.native.errors import MissingCodeError
 from dovetail.vta_sim.native.machine_code import object_code
 from dovetail.vta_sim.native.shipped import Shipped
@@ -57,9 +57,9 @@ def test_code_of_other_sources_is_left_alone(
 
 
 def test_without_code_and_llvm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "find_spec", lambda name: None)
+    monkeypatch.setattr(find, "find_spec", lambda name: None)
     with pytest.raises(MissingCodeError, match=r"pip install 'dovetail\[cpu\]'"):
-        library.find_library([samples.divide])
+        find.find_library([samples.divide])
 
 
 def test_every_kind_of_processor_gets_a_file(tmp_path: Path) -> None:
