@@ -22,7 +22,7 @@ __all__ = ["main", "write"]
 
 LANES = (4, 8, 16, 32, 64)
 LEVELS = {"x86-64": ("avx512vnni", "avx2", "x86-64")}
-"""Of kinds of processors that have several, the best first."""
+"""Levels of the kinds of processors that have several, the best first."""
 VNNI = "avx512vnni"
 
 
