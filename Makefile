@@ -33,15 +33,17 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[hw,board,profile,explore,tune,sign,sandbox,prove,test,dev,docs,examples]'
+		--constraint constraints.txt --editable '.[cpu,hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	ln -sfn ../../../package/__init__.py build/types/dovetail/__init__.py
 	touch $@
 
-wheel: $(READY) ## Make the wheel that pip installs, in build/wheel
+wheel: $(READY) ## Make the wheel that pip installs, and the sdist, in build/wheel
 	rm -rf build/lib build/bdist.* build/wheel
+	$(BIN)/python -m dovetail.simulator_code
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('build/wheel')" >/dev/null
 
 demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
 	$(BIN)/python examples/digits/demo.py $(ARGS)
