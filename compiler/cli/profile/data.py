@@ -5,10 +5,12 @@ import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
 from dovetail.isa.memories import Memory
 from dovetail.runtime.profile.breakdown import Breakdown
+from dovetail.runtime.profile.cpu import CpuProfile
 from dovetail.runtime.profile.explain import CAUSES, explain
 from dovetail.runtime.profile.flows import token_flows
 from dovetail.runtime.profile.memory_map import DRAM, Holding
@@ -20,7 +22,7 @@ from dovetail.runtime.profile.traffic import dram_traffic
 from . import colours
 from .compare import compared_rows
 
-__all__ = ["packed", "profile_data", "report_data"]
+__all__ = ["cpu_data", "packed", "profile_data", "report_data"]
 
 BINS = 2000
 """Steps of the traffic, and of what is in use, over a run."""
@@ -47,6 +49,31 @@ def packed(data: dict[str, Any]) -> str:
     """As compressed JSON (zlib, RFC 1950) in base64."""
     text = json.dumps(data, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def cpu_data(profile: CpuProfile) -> dict[str, Any]:
+    """Kernels as layers, times in nanoseconds."""
+    ends = [round(1e9 * end) for end in accumulate(each.seconds for each in profile.kernels)]
+    layers = [
+        {
+            "name": ", ".join(each.nodes) or "(copies)",
+            "kind": each.kernel,
+            "cycles": 1e9 * each.seconds,
+            "low": 1e9 * each.low,
+            "high": 1e9 * each.high,
+            "share": each.seconds / profile.seconds,
+            "touched": each.touched,
+            "misses": each.misses,
+            "rate": each.touched / (1e6 * each.seconds) if each.seconds else 0,
+            "begin": ends[number - 1] if number else 0,
+            "end": ends[number],
+        }
+        for number, each in enumerate(profile.kernels)
+    ]
+    about = {name: getattr(profile, name) for name in ("model", "cpu", "threads", "runs", "caches")}
+    shares = [[end, number] for number, end in enumerate(ends)]
+    run = {**about, "nanoseconds": ends[-1], "layers": layers, "shares": shares}
+    return {"colours": {"layers": colours.LAYERS}, "run": run}
 
 
 def profile_data(profile: Profile) -> dict[str, Any]:

@@ -13,11 +13,7 @@ function summaryCards(run, node) {
     device: run.device,
   };
   if (run.roof_cycles) cards["times the roof"] = (run.cycles / run.roof_cycles).toFixed(2);
-  for (const [name, value] of Object.entries(cards)) {
-    const card = element("div", { class: "card", "data-figure": name });
-    card.append(element("b", {}, value), element("span", {}, name));
-    node.append(card);
-  }
+  node.append(...Object.entries(cards).map(([name, value]) => card(name, value)));
 }
 
 function legend(report, node) {
