@@ -1,6 +1,7 @@
 """The report on a telephone, a laptop and a large screen, light and dark."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +53,10 @@ def page(
 ) -> Iterator[Any]:
     width, scheme = request.param
     folder = tmp_path_factory.mktemp("report")
-    found = opened(browser, folder, profile_page(digits, digits), width, scheme)
+    # Names of real models are long, and have no place to break.
+    layers = tuple(replace(each, name=each.name + 30 * "Name") for each in digits.layers)
+    named = replace(digits, layers=layers)
+    found = opened(browser, folder, profile_page(named, named), width, scheme)
     yield found
     assert not found.problems
     found.context.close()
