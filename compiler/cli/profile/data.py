@@ -17,7 +17,7 @@ from dovetail.runtime.profile.memory_map import DRAM, Holding
 from dovetail.runtime.profile.occupancy import occupancy
 from dovetail.runtime.profile.profile import Profile
 from dovetail.runtime.profile.shares import shared_spans
-from dovetail.runtime.profile.traffic import dram_traffic
+from dovetail.runtime.profile.traffic import bus_spans
 
 from . import colours
 from .compare import compared_rows
@@ -25,7 +25,7 @@ from .compare import compared_rows
 __all__ = ["cpu_data", "packed", "profile_data", "report_data"]
 
 BINS = 2000
-"""Steps of the traffic, and of what is in use, over a run."""
+"""Steps over a run in which what is in use is counted."""
 UNITS = ("LOAD", "GEMM", "VECTOR", "STORE")
 
 
@@ -167,9 +167,15 @@ def _instructions(profile: Profile) -> dict[str, list[Any]]:
     }
 
 
-def _traffic(profile: Profile) -> dict[str, list[float]]:
-    found = dram_traffic(profile.program, profile.timeline, profile.config, profile.cycles, BINS)
-    return {name: [round(float(value), 3) for value in found[name]] for name in colours.UNITS}
+def _traffic(profile: Profile) -> dict[str, list[int]]:
+    """What the bus carried: kind, free cycles before it, and its cycles."""
+    spans = bus_spans(profile.program, profile.timeline, profile.config, profile.cycles)
+    kinds, before = list(colours.UNITS), [0, *(end for _, _, end in spans)]
+    return {
+        "kind": [kinds.index(kind) for kind, _, _ in spans],
+        "free": [begin - end for (_, begin, _), end in zip(spans, before, strict=False)],
+        "cycles": [end - begin for _, begin, end in spans],
+    }
 
 
 def _memory(profile: Profile) -> list[dict[str, Any]]:
