@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any
 
 from dovetail.isa.memories import Memory
-from dovetail.runtime.profile.breakdown import Breakdown
 from dovetail.runtime.profile.cpu import CpuProfile
 from dovetail.runtime.profile.explain import CAUSES, explain
 from dovetail.runtime.profile.flows import token_flows
@@ -104,7 +103,9 @@ def profile_data(profile: Profile) -> dict[str, Any]:
 
 def _layers(profile: Profile) -> list[dict[str, Any]]:
     found = []
-    for number, (layer, parts) in enumerate(zip(profile.layers, profile.breakdowns, strict=True)):
+    for number, (layer, parts, bus) in enumerate(
+        zip(profile.layers, profile.breakdowns, profile.bus_cycles, strict=True)
+    ):
         mine = [e for e in profile.timeline if e.layer == number and e.start >= 0]
         # Constants may be loaded long before.
         computing = [e for e in mine if e.unit in ("GEMM", "VECTOR")] or mine
@@ -117,14 +118,11 @@ def _layers(profile: Profile) -> list[dict[str, Any]]:
                 "first": min((e.index for e in mine), default=0),
                 "last": max((e.index for e in mine), default=0),
                 "causes": [getattr(parts, name) for name in CAUSES],
-                "why": _why(profile, number, parts),
+                "bus_cycles": bus,
+                "why": asdict(explain(layer, parts, bus, profile.config, profile.cycles)),
             }
         )
     return found
-
-
-def _why(profile: Profile, number: int, parts: Breakdown) -> dict[str, Any]:
-    return asdict(explain(profile.layers[number], parts, profile.config, profile.cycles))
 
 
 def _units(profile: Profile) -> list[dict[str, Any]]:
