@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ format: $(READY) ## Format the sources and fix what the linter can
 differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
 	$(BIN)/python -m tests.differential --config $(CONFIG) --programs $(PROGRAMS) \
 		--seed $(SEED)
+
+prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
+	$(BIN)/python -m tests.proofs --jobs $(JOBS) --report docs/proofs.md $(ARGS)
 
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
