@@ -65,7 +65,7 @@ class Place:
         return min(taken)
 
     def megabytes(self) -> float:
-        """Of disk: the package and all it depends on."""
+        """Size on disk of the package and all it depends on."""
         (packages,) = self.environment.glob("lib/python*/site-packages")
         files = [each for each in packages.rglob("*") if each.is_file()]
         names = ((each, each.relative_to(packages).parts[0]) for each in files)
