@@ -44,7 +44,7 @@ function drawBox(chart, group, y, height, colour, text) {
   }
   c.fillStyle = colour;
   c.fillRect(left, y + height * (1 - part), width, height * part);
-  if (width > 4) {
+  if (width > 8) {
     c.fillStyle = chart.colour("--back");
     c.fillRect(left + width - 0.5, y, 0.5, height);
   }
