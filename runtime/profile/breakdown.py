@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
@@ -10,8 +11,9 @@ from dovetail.isa.memories import Unit
 from ..result import Timeline, TimelineEntry
 from .flows import token_flows
 from .shares import shared_spans
+from .traffic import bus_spans
 
-__all__ = ["Breakdown", "break_down"]
+__all__ = ["Breakdown", "break_down", "bus_cycles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,26 @@ def break_down(
         _with_useful(Breakdown(**mine), count, config)
         for mine, count in zip(found, macs, strict=True)
     )
+
+
+def bus_cycles(
+    program: Sequence[Instruction],
+    timeline: Timeline,
+    layers: int,
+    config: HardwareConfig,
+    cycles: int,
+) -> tuple[int, ...]:
+    """Cycles of each layer in which the bus carried something, of whatever layer."""
+    carried = bus_spans(program, timeline, config, cycles)
+    found, place = [0] * layers, 0
+    for share in shared_spans(timeline, layers, cycles):
+        while place < len(carried) and carried[place][2] <= share.begin:
+            place += 1
+        for _, begin, end in islice(carried, place, None):
+            if begin >= share.end:
+                break
+            found[share.layer] += min(end, share.end) - max(begin, share.begin)
+    return tuple(found)
 
 
 def _with_useful(found: Breakdown, macs: int, config: HardwareConfig) -> Breakdown:

@@ -17,6 +17,11 @@ function percent(part) {
   return `${(100 * part).toFixed(1)}%`;
 }
 
+// Two places after the point at most.
+function short(value) {
+  return String(Math.round(value * 100) / 100);
+}
+
 // Three digits, and a prefix of the unit.
 function rounded(value, unit = "") {
   for (const [prefix, size] of [["G", 1e9], ["M", 1e6], ["K", 1e3]]) {

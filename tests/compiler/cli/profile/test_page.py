@@ -8,6 +8,7 @@ import pytest
 
 from dovetail.compiler.cli.profile.page import profile_page
 from dovetail.runtime.profile.profile import Profile
+from dovetail.runtime.profile.traffic import bus_spans
 
 from .browser import AXIS, drawn, opened
 
@@ -89,6 +90,22 @@ def test_short_boxes_stand_together_and_part_when_one_zooms_in(page: Any, digits
     drawn(page)
     shown, instructions = page.evaluate(counted)
     assert 4 <= shown == instructions < len(mine)
+
+
+def test_traffic_is_drawn_cycle_by_cycle(page: Any, digits: Profile) -> None:
+    """What the tooltip says of a LOAD's cycle: a whole beat, and nothing else."""
+    spans = bus_spans(digits.program, digits.timeline, digits.config, digits.cycles)
+    _, begin, end = max((s for s in spans if s[0] == "load"), key=lambda s: s[2] - s[1])
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [begin - 20, end + 20])
+    drawn(page)
+    said = {}
+    for cycle in ((begin + end) / 2, begin - 0.5):
+        page.mouse.move(*page.evaluate(BOX, ["DRAM bytes a cycle", cycle, 40]))
+        said[cycle] = page.locator("#tooltip").inner_text().splitlines()
+    bus = digits.config.bus_bytes
+    assert said[(begin + end) / 2][1:] == [f"load: {bus:.2f}", "store: 0.00", "fetch: 0.00"]
+    assert said[begin - 0.5][0] == f"bytes a cycle, of {bus} that the bus carries"
+    assert said[begin - 0.5][1] == "load: 0.00"
 
 
 def test_wheel_keys_and_drags_move_the_axis(page: Any, digits: Profile) -> None:
