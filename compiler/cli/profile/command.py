@@ -167,7 +167,8 @@ def _profile(
         module = open_module(model, target, record_paths(records))
     if module.target == "cpu":
         raise DeviceError(
-            f"{model} was compiled for the CPU, without clocks; profile MODEL.onnx with --target cpu"
+            f"{model} was compiled for the CPU, without clocks; profile MODEL.onnx with --target "
+            "cpu"
         )
     accelerator_part(module)  # Refuses a module without one.
     build_for(module, device)
