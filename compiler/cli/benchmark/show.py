@@ -14,7 +14,7 @@ from ..output import table
 __all__ = ["Row", "figures", "result_table"]
 
 SMALL = 1e-4
-"""Errors below it are no percentages."""
+"""Errors below it are written with an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
