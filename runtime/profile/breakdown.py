@@ -24,8 +24,9 @@ class Breakdown:
     that GEMM worked.  vector: VECTOR worked, GEMM did not.  In the rest neither did, before an
     instruction of theirs: load, gemm, vector_token, store: it waited for a token of that unit.
     room: for a token that had nowhere to go, or that no instruction of the wait gave.  bank:
-    another unit held a scratchpad bank.  fetch: it was not in its unit's queue.  other: the run's
-    beginning and end, and the cycles from one step of a pipeline to the next.
+    another unit held a scratchpad bank.  fetch: it was not in its unit's queue.  unknown: the
+    device does not say.  other: the run's beginning and end, and the cycles from one step of a
+    pipeline to the next.
     """
 
     useful: int = 0
@@ -38,6 +39,7 @@ class Breakdown:
     room: int = 0
     bank: int = 0
     fetch: int = 0
+    unknown: int = 0
     other: int = 0
 
     @property
@@ -66,7 +68,8 @@ def break_down(
                 part = min(length, waited)
                 mine[name] += part
                 length -= part
-        mine["other"] += length
+        known = share.entry is None or share.entry.waited_token is not None
+        mine["other" if known else "unknown"] += length
     return tuple(
         _with_useful(Breakdown(**mine), count, config)
         for mine, count in zip(found, macs, strict=True)

@@ -27,6 +27,7 @@ CAUSES = {
     "room": "waits for room for a token",
     "bank": "waits for a scratchpad bank",
     "fetch": "waits for instructions",
+    "unknown": "waits that the device does not explain",
     "other": "beginning and end",
 }
 """The fields of ``Breakdown`` as people read them."""
@@ -150,6 +151,8 @@ def _cause(
                 "the program's order held it back.",
                 [f"token_max above {config.token_max}", tune],
             )
+        case "unknown":
+            return "the device does not say what was waited for.", ["a profile on sim"]
         case _:
             return "the run begins or ends here, and units hand work to each other.", []
 

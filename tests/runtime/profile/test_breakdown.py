@@ -51,6 +51,12 @@ def test_each_cycle_has_its_cause() -> None:
     )
 
 
+def test_a_device_that_does_not_know_is_not_guessed_at() -> None:
+    unknown = replace(entry(0, "GEMM", 60, 70, fetch=40), waited_token=None, waited_port=None)
+    found = break_down((gemm(),), (unknown,), [0], CONFIG, 75)
+    assert found == (Breakdown(unfilled=10, fetch=40, unknown=20, other=5),)
+
+
 def test_a_token_that_was_long_there_is_not_what_was_waited_for() -> None:
     program = (load((Unit.GEMM,)), gemm((Unit.LOAD,)))
     timeline = (entry(0, "LOAD", 0, 10), entry(1, "GEMM", 60, 70, token=20, fetch=40))

@@ -41,6 +41,7 @@ def test_every_cause_has_words() -> None:
         ("fetch", "not in its unit's queue", f"fetch_ahead above {CONFIG.fetch_ahead}"),
         ("gemm", "until GEMM had ended", "dovetail tune"),
         ("vector_token", "until VECTOR", "acc_depth above"),
+        ("unknown", "does not say", "a profile on sim"),
         ("room", "no token came", f"token_max above {CONFIG.token_max}"),
     ],
 )

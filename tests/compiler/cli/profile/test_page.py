@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from dovetail.compiler import compile
+from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.profile.page import profile_page
 from dovetail.runtime.profile.profile import Profile
 from dovetail.runtime.profile.traffic import bus_spans
@@ -203,3 +207,18 @@ def test_two_runs_side_by_side(browser: Any, digits: Profile, tmp_path: Any) -> 
     titles = page.locator(".chart h3").all_inner_texts()
     assert {"Units", "Units of other on tiny"} <= set(titles)
     assert not page.problems
+
+
+def test_the_command_writes_report_and_trace(
+    browser: Any, digits_model: Path, digits: Profile, tmp_path: Path
+) -> None:
+    pytest.importorskip("perfetto", reason="needs the extra profile")
+    module, html, trace = (tmp_path / name for name in ("d.dvt", "report.html", "d.pftrace"))
+    compile(digits_model, "vta:tiny").save(module)
+    arguments = ["profile", module, "--html", html, "--trace", trace, "--against", module]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    assert trace.stat().st_size > 10_000
+    page = opened(browser, tmp_path, html.read_text())
+    cells = page.locator("#comparison tbody tr").nth(0).locator("td").all_inner_texts()
+    assert cells[2:4] == [f"{digits.cycles:,}"] * 2
