@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo train test check format differential manual conformance fuzz fuzz-graphs operators docs notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,15 +33,20 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
+		--constraint constraints.txt --editable '.[cpu,hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	ln -sfn ../../../package/__init__.py build/types/dovetail/__init__.py
 	touch $@
 
-wheel: $(READY) ## Make the wheel that pip installs, in build/wheel
+wheel: $(READY) ## Make the wheel that pip installs, and the sdist, in build/wheel
 	rm -rf build/lib build/bdist.* build/wheel
+	$(BIN)/python -m dovetail.simulator_code
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('build/wheel')" >/dev/null
+
+wheel-check: wheel ## Install the wheel in clean environments: size, start, from a file of one's own to gates
+	$(BIN)/python -m tests.installed build/wheel/*.whl
 
 demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
 	$(BIN)/python examples/digits/demo.py $(ARGS)
@@ -54,10 +59,11 @@ train: $(READY) ## Train the digits model anew
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-check: $(READY) ## Check format, lint, types and layers
+check: $(READY) ## Check format, lint, types, spelling and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs examples benchmarks tests $(ROOTS) package
 	$(BIN)/python -m pytest tests/test_layering.py tests/test_repository.py
 
 format: $(READY) ## Format the sources and fix what the linter can
@@ -67,6 +73,9 @@ format: $(READY) ## Format the sources and fix what the linter can
 differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
 	$(BIN)/python -m tests.differential --config $(CONFIG) --programs $(PROGRAMS) \
 		--seed $(SEED)
+
+prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
+	$(BIN)/python -m tests.proofs --jobs $(JOBS) --report docs/proofs.md $(ARGS)
 
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
@@ -90,6 +99,9 @@ docs: $(READY) ## Generate docs/isa.md, and build the documentation site in buil
 
 notebook: $(READY) ## Execute the example's notebook and keep what it shows
 	$(BIN)/python -m tests.examples.notebook
+
+snippets: $(READY) ## Run all commands of the documentation, the slow ones included
+	SLOW_SNIPPETS=1 $(BIN)/python -m pytest tests/docs/test_snippets.py tests/docs/test_guides.py $(ARGS)
 
 diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
 	$(PYTHON) docs/site/diagrams.py

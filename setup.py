@@ -17,6 +17,7 @@ setup(
     package_data={
         "dovetail": ["py.typed"],
         "dovetail.vta_hw": ["*.cpp"],
+        "dovetail.vta_sim.native": ["*.code"],
         "dovetail.bitstreams": ["*.cpp", "*/manifest.json"],
         "dovetail.compiler.cli.profile": ["web/*"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],

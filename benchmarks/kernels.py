@@ -6,15 +6,12 @@ The program reads the clock after each of its calls.  Each number of threads is 
 processes that take turns; times are lower quartiles of all runs, in microseconds.
 """
 
-import ctypes
 import json
-import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -23,31 +20,18 @@ from cpu_models import model_file, random_inputs
 from numpy.typing import NDArray
 
 from dovetail.compiler.front.onnx.source import SourceModel
-from dovetail.compiler.program.ir import Program, all_calls
-from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions, build_functions
-from dovetail.compiler.targets.cpu.llvm.link import link
-from dovetail.compiler.targets.cpu.llvm.main import main_text, memory_bytes
-from dovetail.compiler.targets.cpu.llvm.optimize import Effort, to_object
-from dovetail.compiler.targets.cpu.llvm.pool import POOL_SYMBOLS, pool_code, pool_object
-from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
-from dovetail.compiler.targets.cpu.native import prepared_graph
-from dovetail.compiler.targets.cpu.segment import lower_graph
+from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
+from dovetail.compiler.targets.cpu.native import import_fixed
+from dovetail.compiler.targets.cpu.timed import timed_part
 from dovetail.isa.cache import cache_directory
 from dovetail.runtime.module import Module
-from dovetail.runtime.native.content import load_program, pack_constants
 from dovetail.runtime.native.part import CpuPart
-from dovetail.runtime.native.program import ProgramCode
-from dovetail.runtime.tensors import TensorSignature
-
-WARMUP = 3
-CALL = re.compile(r"^  call void @(?!dovetail_pool)", re.MULTILINE)
+from dovetail.runtime.profile.cpu import measure_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A module whose program writes the clock's value before its first call and after each to the
-    end of its memory.  names: of its calls.
-    """
+    """A module of a timed program; names: of its calls."""
 
     module: Module
     names: list[str]
@@ -55,86 +39,18 @@ class Timed:
 
 def timed(path: Path, threads: int) -> Timed:
     """The network of a model file."""
-    graph, passes = prepared_graph(SourceModel.of(path), {})
+    source = SourceModel.of(path)
     options = LlvmOptions(threads=threads, cache=cache_directory())
-    program = lower_graph(passes.run(graph), options)
-    code, count = _code(program, options)
-    target = CpuTarget.at_level(options.level)
-    constants, data = pack_constants(list(program.constants.values()))
-    inputs, outputs = (
-        tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
-        for buffers in (program.inputs, program.outputs)
-    )
-    names = [f"{call.function} {', '.join(call.origins)}" for call in all_calls(program.calls)]
-    assert len(names) == count, (names, count)
-    flags = tuple(target.flags)
-    part = CpuPart(inputs, outputs, code, constants, data, target.cpu, flags, (), ())
-    return Timed(Module("cpu", inputs, outputs, (part,)), names)
-
-
-def _code(program: Program, options: LlvmOptions) -> tuple[ProgramCode, int]:
-    """Machine code with clocks, and the number of calls."""
-    target, main = CpuTarget.at_level(options.level), "dovetail_main"
-    built = build_functions(program.functions, options)
-    memory = memory_bytes(program, built)
-    lines = main_text(program, built, target, main).splitlines()
-    found, count = [], 0
-    for line in lines:
-        if line.startswith("  %rest = alloca"):
-            found.append(_stamp(0, memory))
-        found.append(line)
-        if CALL.match(line):
-            count += 1
-            found.append(_stamp(count, memory))
-    text = "\n".join([*found, "declare i64 @llvm.readcyclecounter()"])
-    objects = [*(each.code for each in built), to_object(text, target, Effort.LIGHT)]
-    symbols = [main]
-    if options.threads > 1:
-        objects, symbols = [*objects, pool_object(target.arch)], [*symbols, *POOL_SYMBOLS]
-    size = memory + 8 * (count + 1)
-    pool = pool_code(target.arch, options.threads)
-    image = link(target.arch, objects, symbols)
-    return ProgramCode(
-        image, main, size, options.threads, pool, program.most_work, program.stops
-    ), count
-
-
-def _stamp(number: int, memory: int) -> str:
-    return (
-        f"  %stamp.{number} = call i64 @llvm.readcyclecounter()\n"
-        f"  %stamp.at.{number} = getelementptr i8, ptr %memory, i64 {memory + 8 * number}\n"
-        f"  store i64 %stamp.{number}, ptr %stamp.at.{number}"
-    )
-
-
-def measure(
-    module: Module, inputs: dict[str, NDArray[Any]], count: int, runs: int
-) -> NDArray[np.int64]:
-    """Ticks of each of ``count`` calls in each run: int64[runs, calls]."""
-    (part,) = module.parts
-    assert isinstance(part, CpuPart)
-    program = load_program(part)
-    given = [inputs[each.name] for each in module.inputs]
-    results = [np.empty(each.shape, each.dtype) for each in module.outputs]
-    start = program._memory_address + program.code.memory_bytes - 8 * (count + 1)
-    stamps = np.ctypeslib.as_array((ctypes.c_int64 * (count + 1)).from_address(start))
-    found = []
-    for _ in range(WARMUP + runs):
-        program.run(given, results)
-        found.append(np.diff(stamps))
-    return np.array(found[WARMUP:])
-
-
-def _ticks() -> float:
-    """Ticks of the clock in a microsecond."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("bogomips"):
-            return float(line.split(":")[1]) / 2
-    return 1e3
+    found = timed_part(import_fixed(source) or source.to_graph(), options)
+    part = found.part
+    names = [f"{call.kernel} {', '.join(call.nodes)}" for call in found.calls]
+    return Timed(Module("cpu", part.inputs, part.outputs, (part,)), names)
 
 
 def _child(module: str, inputs: str, outputs: str, count: int, runs: int) -> None:
-    np.save(outputs, measure(Module.load(Path(module)), dict(np.load(inputs)), count, runs))
+    (part,) = Module.load(Path(module)).parts
+    assert isinstance(part, CpuPart)
+    np.save(outputs, measure_calls(part, dict(np.load(inputs)), count, runs))
 
 
 @click.command()
@@ -165,16 +81,17 @@ def main(
             found = timed(path, count)
             names = found.names
             found.module.save(place / f"{count}.dvt")
-        ticks: dict[int, list[NDArray[np.int64]]] = {count: [] for count in threads}
+        seconds: dict[int, list[NDArray[np.float64]]] = {count: [] for count in threads}
         for _ in range(rounds):
             for count in threads:
-                given = [place / f"{count}.dvt", place / "inputs.npz", place / "ticks.npy"]
+                given = [place / f"{count}.dvt", place / "inputs.npz", place / "seconds.npy"]
                 command = [sys.executable, __file__, "--child"]
                 command += map(str, (*given, len(names), runs))
                 subprocess.run(command, check=True)
-                ticks[count].append(np.load(place / "ticks.npy"))
-    rate = _ticks()
-    times = {n: np.quantile(np.concatenate(each), 0.25, axis=0) / rate for n, each in ticks.items()}
+                seconds[count].append(np.load(place / "seconds.npy"))
+    times = {
+        n: 1e6 * np.quantile(np.concatenate(each), 0.25, axis=0) for n, each in seconds.items()
+    }
     first = times[threads[0]]
     for number, name in enumerate(names):
         if first[number] >= least:

@@ -28,8 +28,8 @@ def compile_model(
 
     model: the path of a file, the object that its format's library has for a model
     (``onnx.ModelProto``), or what a front end has read.
-    target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or a target of one's
-    own.  dims: sizes of symbolic dimensions, for targets that have open ones.
+    target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or your own
+    target.  dims: sizes of symbolic dimensions, for targets that have open ones.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
     DoesNotFitError, CompileLimitError.
     """

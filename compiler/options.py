@@ -58,7 +58,7 @@ class CompileOptions:
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
     plans: file of plans for the accelerator: those that are there are used again, new ones added.
-    passes: of one's own, over the graph, after it was imported and simplified.
+    passes: your own, over the graph, after it was imported and simplified.
     cpu: what code for CPUs is made for.
     records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
     ones the last file's.

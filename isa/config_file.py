@@ -59,14 +59,14 @@ def read_config(path: Path, bases: Mapping[str, HardwareConfig]) -> HardwareConf
     """The configuration in the file ``path``.
 
     bases: what ``base`` may name.
-    Raises ConfigError, naming the line, when there is no such file, it is no TOML, or a field is
+    Raises ConfigError, naming the line, when there is no such file, it is not TOML, or a field is
     unknown, missing, of another type or outside its range.
     """
     text = _text(path)
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no TOML: {error}") from None
+        raise ConfigError(f"{path} is not TOML: {error}") from None
     place = _Place(path, text)
     base = _base(content.pop("base", None), bases, place)
     _require_known(content, HARDWARE, "", ("base", *HARDWARE), place)
@@ -94,10 +94,14 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
         if len(data) > LARGEST_FILE:
-            raise ConfigError(f"{path} has more than {LARGEST_FILE} bytes; it is no configuration")
+            raise ConfigError(
+                f"{path} has more than {LARGEST_FILE} bytes; it is not a configuration"
+            )
         return data.decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8; required a configuration as TOML") from None
+        raise ConfigError(
+            f"{path} is not text in UTF-8; required a configuration as TOML"
+        ) from None
     except OSError as error:
         raise ConfigError(
             f"configuration {path} cannot be read: {error.strerror}; "

@@ -26,7 +26,7 @@ THREADS = 4
 def digest(*parts: Content) -> bytes:
     """The CRC-32 of the CRC-32 of each ``CHUNK_BYTES`` of ``parts``, one after the other.
 
-    It tells damage, in less time than reading takes; it is no proof of who wrote the content.
+    It tells damage, in less time than reading takes; it does not prove who wrote the content.
     """
     views = [memoryview(each) for each in parts]
     starts = [0, *itertools.accumulate(map(len, views))]

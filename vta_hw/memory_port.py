@@ -19,7 +19,7 @@ IDS = {Source.FETCH: FETCH_ID, Source.LOAD: LOAD_ID}
 READERS = tuple((each.name.lower(), IDS[each]) for each in READING)
 """Who reads, the first one first: its streams' name, and its AXI identity."""
 CHECKS = 3
-"""Registers of a deep pipeline on a burst's way: itself, its last byte, whether it is inside."""
+"""Registers that a deep pipeline adds for a burst: itself, its last byte, whether it is inside."""
 
 
 class MemoryPort(wiring.Component):

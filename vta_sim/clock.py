@@ -14,7 +14,8 @@ from dovetail.isa.table import InstructionTable
 from .errors import SimulationError
 from .event_loop import Machine, Outcome, run_machine
 from .issue import FLIGHTS, RING, Issue
-from .native.machine_code import Library, build
+from .native.find import find_library
+from .native.library import Library
 from .plans import MOST_BURSTS, UNITS, make_plans
 from .port import Port, Transfer
 from .sdram import CLOSED, Sdram
@@ -27,7 +28,7 @@ LATER_ENDS = 2 * UNITS * FLIGHTS
 
 @cache
 def _library() -> Library:
-    return build([run_machine])
+    return find_library([run_machine])
 
 
 def run_clock(

@@ -12,8 +12,9 @@ from dovetail.isa.table import InstructionTable
 
 from .matrix import gemm, order_levels
 from .memories import Memories, memories_of
+from .native.find import find_library
 from .native.language import Int64s, Record, row_of
-from .native.machine_code import Library, build
+from .native.library import Library
 from .transfers import load, read_words, write_rows
 from .vector import vector
 
@@ -57,7 +58,7 @@ def replay_steps(r: Replay) -> int:
 
 @cache
 def _library(lanes: int) -> Library:
-    return build([replay_steps], lanes)
+    return find_library([replay_steps], lanes)
 
 
 def replay(

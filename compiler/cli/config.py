@@ -1,4 +1,4 @@
-"""The command ``dovetail config``: accelerators of one's own, in files."""
+"""The command ``dovetail config``: your own accelerators, in files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -42,7 +42,7 @@ def model_facts(path: Path, target: str) -> Facts:
     """Describe a model's file, and what ``target`` would run of it.
 
     A model that the target takes nothing of has the reason as ``problem``.
-    Raises ModelError when it is no model, TargetError when there is no such target.
+    Raises ModelError when it is not a model, TargetError when there is no such target.
     """
     from dovetail.isa.errors import DovetailError
 

@@ -65,7 +65,7 @@ def _combined(matrix: Matrix, values: list[Expr], names: Names) -> list[Expr]:
 def _paired_columns(
     matrix: Matrix, values: list[Expr], names: Names
 ) -> tuple[list[Expr], list[list[Fraction]]]:
-    """Sum and difference in the place of two values whose coefficients are equal or opposite."""
+    """Sum and difference in place of two values whose coefficients are equal or opposite."""
     terms, columns = list(values), [list(column) for column in zip(*matrix, strict=True)]
     for first in range(len(columns)):
         for other in range(first + 1, len(columns)):

@@ -144,14 +144,14 @@ def constraint_values(design: Design) -> dict[str, int | str]:
 def load_space(path: Path) -> Space:
     """The space in a TOML file.
 
-    Raises SpaceError when there is no such file, or it is no space; the message names the place.
+    Raises SpaceError when there is no such file, or it is not a space; the message names the place.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpaceError(f"space {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpaceError(f"space {path} is no TOML: {error}") from None
+        raise SpaceError(f"space {path} is not TOML: {error}") from None
     return parse_space(content, str(path), path.parent)
 
 

@@ -213,7 +213,7 @@ class GraphBuilder:
         )
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Call tensors that are no inputs otherwise; what is in the way gets another name."""
+        """Call tensors that are not inputs otherwise; what is in the way gets another name."""
         names = {old: new for old, new in names.items() if old != new and old not in self.inputs}
         names = {old: new for old, new in names.items() if new not in self.inputs}
         for taken in set(names.values()) & self.types.keys() - names.keys():

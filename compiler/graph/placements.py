@@ -64,7 +64,7 @@ def placements(
 
 
 def _products(graph: Graph, node: Node) -> int:
-    """Products of a node in float; 0 for one that is no contraction."""
+    """Products of a node in float; 0 for one that is not a contraction."""
     match node.operator:
         case Convolution():
             taps = graph.types[node.inputs[1]].shape[1:]

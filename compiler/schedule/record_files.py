@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 VERSION = 2
-"""1 had decisions in the place of steps."""
+"""1 had decisions in place of steps."""
 SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
 """The records that come with this project."""
 

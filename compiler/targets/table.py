@@ -40,6 +40,15 @@ def find_target(target: str | HardwareConfig | Target) -> Target:
 
 
 def _find(kind: str) -> Callable[[object], Target]:
+    """Raises TargetError when what it needs is not installed."""
     module, name = TARGETS[kind]
-    found: Callable[[object], Target] = getattr(import_module(f".{module}", __package__), name)
+    try:
+        found: Callable[[object], Target] = getattr(import_module(f".{module}", __package__), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "llvmlite":
+            raise
+        raise TargetError(
+            "code for this CPU, for a whole model or what an accelerator leaves of it, is made by "
+            "llvmlite, which is not installed; install the extra: pip install 'dovetail[cpu]'"
+        ) from None
     return found

@@ -91,7 +91,7 @@ class Kernel:
         return recorded_kernel(self.graph, self.graph.nodes, setting.machine, record)
 
     def ruled(self, setting: Setting, given: Sequence[Step] = ()) -> Scheduled:
-        """Its loops by the rules, and by steps that are given in the place of theirs.
+        """Its loops by the rules, and by steps that are given in place of theirs.
 
         Raises ScheduleError for some that do not suit.
         """

@@ -133,7 +133,7 @@ def key_of(step: Step) -> str | None:
 
 
 def choices_of(definition: Function, rule: Schedule, machine: Machine) -> dict[str, Tiles | Rows]:
-    """What may be chosen in the place of steps of a rule's schedule, by their keys."""
+    """What may be chosen in place of steps of a rule's schedule, by their keys."""
     found: dict[str, Tiles | Rows] = {}
     if not any(map(key_of, rule.trace)):
         return found

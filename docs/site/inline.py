@@ -11,7 +11,7 @@ FOLLOWS_BROWSER = "svg.diagram { color-scheme: light dark }\n"
 
 
 def inline_diagrams(doctree: nodes.document, folder: Path) -> None:
-    """Put the SVG in the place of each image of ``folder``."""
+    """Put the SVG in place of each image of ``folder``."""
     for image in list(doctree.findall(nodes.image)):
         path = folder / Path(image["uri"]).name
         if path.suffix == ".svg" and path.is_file() and path.parent.name in image["uri"]:

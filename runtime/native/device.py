@@ -72,7 +72,13 @@ def _load(part: Part) -> "PreparedPart":
     if isinstance(part, CpuPart):
         return _Code(part)
     if part.kind == "model":
-        compiler = import_module("dovetail.compiler.targets.cpu.native")
+        try:
+            compiler = import_module("dovetail.compiler.targets.cpu.native")
+        except ImportError as error:
+            raise DeviceError(
+                f"the module has open shapes and is compiled as it runs, which needs {error.name}; "
+                "install the extra: pip install 'dovetail[cpu]'"
+            ) from None
         return _Model(part, compiler.load_specialising(part))
     raise DeviceError(f"'cpu' cannot run what was compiled for {part.target!r}")
 

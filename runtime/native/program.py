@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModuleError, WorkLimitError, WorkspaceError
@@ -93,6 +94,11 @@ class NativeProgram:
                 f"{self.code.most_work:.2g} reads and writes of elements, as many as are allowed; "
                 "allow more (--most-work, DOVETAIL_MOST_WORK) or check its condition"
             )
+
+    def last_words(self, count: int) -> NDArray[Any]:
+        """The last int64 of its memory, as they are: int64[count]."""
+        start = self._memory_address + self.code.memory_bytes - 8 * count
+        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(start))
 
 
 _programs: weakref.WeakSet[NativeProgram] = weakref.WeakSet()

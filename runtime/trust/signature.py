@@ -129,21 +129,21 @@ class _Cryptography:
         return self._curve.Ed25519PrivateKey.generate()
 
     def private_key(self, content: bytes, path: Path) -> Any:
-        """Raises ModuleError for what is no private key of this kind."""
+        """Raises ModuleError for what is not a private key of this kind."""
         try:
             found = self._form.load_pem_private_key(content, None)
         except (ValueError, TypeError) as error:
-            raise ModuleError(f"{path} is no private key: {error}") from None
+            raise ModuleError(f"{path} is not a private key: {error}") from None
         if not isinstance(found, self._curve.Ed25519PrivateKey):
             raise ModuleError(f"{path} is a key of another kind; required Ed25519")
         return found
 
     def public_key(self, content: bytes, path: Path) -> Any:
-        """Raises ModuleError for what is no public key of this kind."""
+        """Raises ModuleError for what is not a public key of this kind."""
         try:
             found = self._form.load_pem_public_key(content)
         except ValueError as error:
-            raise ModuleError(f"{path} is no public key: {error}") from None
+            raise ModuleError(f"{path} is not a public key: {error}") from None
         if not isinstance(found, self._curve.Ed25519PublicKey):
             raise ModuleError(f"{path} is a key of another kind; required Ed25519")
         return found

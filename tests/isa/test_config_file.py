@@ -74,7 +74,7 @@ def test_a_file_without_a_base_gives_what_has_no_default(tmp_path: Path) -> None
         ("deep_pipelines = 1", "deep_pipelines = 1; required true or false"),
         ('clock_hz = "fast"', "clock_hz = 'fast'; required an integer"),
         (f"clock_hz = 0x{'f' * 5000}", "required 1 to 10000000000; try 10000000000"),
-        (f"clock_hz = 1{'0' * 5000}", "is no TOML"),
+        (f"clock_hz = 1{'0' * 5000}", "is not TOML"),
         ("dram = 3", "dram = 3; required a table"),
         (
             "[dram]\nlatency_cycles = 0",
@@ -87,8 +87,8 @@ def test_a_file_without_a_base_gives_what_has_no_default(tmp_path: Path) -> None
         ("core_clock_ratio = 2", "line 2: core_clock_ratio = 2 without deep_pipelines"),
         ('name = "large"', "line 2: name is 'large'; required one that no configuration"),
         ('name = "a b"', "required a letter, then letters, digits and _"),
-        ("block =", "is no TOML"),
-        ("\x00", "is no TOML"),
+        ("block =", "is not TOML"),
+        ("\x00", "is not TOML"),
     ],
 )
 def test_what_is_wrong_is_one_message_with_its_line(
@@ -112,5 +112,5 @@ def test_bases_names_and_files_that_there_are_not(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"files of your own, FILE.toml; did you mean zynq"):
         find_config("zynq702")
     (tmp_path / "my.toml").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+    with pytest.raises(ConfigError, match="is not text in UTF-8"):
         find_config(str(tmp_path / "my.toml"))

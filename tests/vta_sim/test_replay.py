@@ -17,7 +17,8 @@ from dovetail.isa.state import MachineState
 from dovetail.isa.table import decode_table
 from dovetail.vta_sim import replay
 from dovetail.vta_sim.errors import SimulationError
-from dovetail.vta_sim.native.machine_code import Library, build
+from dovetail.vta_sim.native.library import Library
+from dovetail.vta_sim.native.machine_code import build
 from tests.differential.generate import generate
 from tests.instructions import gemm
 

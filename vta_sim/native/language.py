@@ -16,7 +16,7 @@ Native code is plain Python with a fixed meaning for every name, checked by mypy
 What is not in this list is refused when it is translated.
 
 The functions below are declarations: they have no body in Python.  ``expressions`` writes
-instructions in the place of their calls.
+instructions in place of their calls.
 """
 
 from collections.abc import Callable

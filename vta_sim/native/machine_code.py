@@ -1,38 +1,19 @@
 """Native functions as machine code, kept in the cache folder between processes."""
 
-import ctypes
 import hashlib
 from collections.abc import Sequence
-from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from dovetail import isa
 from dovetail.isa.cache import cache_directory, fetch, keep
 
-from .language import Native, Record
+from .language import Native
+from .library import Library, names_of, sources_digest
 from .translate import translate
 from .words import Words
 
-__all__ = ["Library", "build"]
-
-
-class Library:
-    """Compiled functions."""
-
-    def __init__(self, engine: llvm.ExecutionEngine, addresses: dict[Native, int]) -> None:
-        # The code lives as long as its engine.
-        self._engine, self._addresses = engine, addresses
-
-    def call(self, function: Native, *arguments: Record | int) -> int:
-        """Call a function that returns an int."""
-        values = [
-            argument.pointer if isinstance(argument, Record) else argument for argument in arguments
-        ]
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(values))
-        return int(prototype(self._addresses[function])(*values))
+__all__ = ["build", "object_code"]
 
 
 def build(functions: Sequence[Native], lanes: int = 0, *, portable: bool = False) -> Library:
@@ -49,14 +30,15 @@ def build(functions: Sequence[Native], lanes: int = 0, *, portable: bool = False
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features.flatten(), opt=2, codemodel="jitdefault", jit=True
     )
-    names = [f"{function.__module__}.{function.__name__}" for function in functions]
-    key = f"{names}{lanes}{portable}{cpu}{features.flatten()}{version('llvmlite')}{_sources()}"
+    names = names_of(functions)
+    key = (
+        f"{names}{lanes}{portable}{cpu}{features.flatten()}{version('llvmlite')}{sources_digest()}"
+    )
     folder, entry = cache_directory(), f"native/{hashlib.sha256(key.encode()).hexdigest()[:24]}.o"
     code = fetch(folder, entry)
     if code is None:
         special = bool(features.get("avx512vnni")) and bool(features.get("avx512vl"))
-        words = Words(lanes, vnni=special and not portable) if lanes else None
-        code = _optimise(str(translate(functions, words)), machine)
+        code = object_code(functions, lanes, machine, vnni=special and not portable)
         keep(folder, entry, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -68,9 +50,16 @@ def build(functions: Sequence[Native], lanes: int = 0, *, portable: bool = False
     return Library(engine, addresses)
 
 
-def _optimise(text: str, machine: llvm.TargetMachine) -> bytes:
-    """The object code of an LLVM module."""
-    module = llvm.parse_assembly(text)
+def object_code(
+    functions: Sequence[Native], lanes: int, machine: llvm.TargetMachine, *, vnni: bool
+) -> bytes:
+    """An object file for ``machine``.
+
+    lanes: as for ``build``.  vnni: whether the machine has AVX-512 VNNI, which is then used.
+    Raises TranslationError for what is not of the native language.
+    """
+    words = Words(lanes, vnni=vnni) if lanes else None
+    module = llvm.parse_assembly(str(translate(functions, words)))
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False
@@ -78,13 +67,3 @@ def _optimise(text: str, machine: llvm.TargetMachine) -> bytes:
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)
     return code
-
-
-@cache
-def _sources() -> str:
-    """Hash of all that native code and its formats are made of."""
-    digest = hashlib.sha256()
-    for folder in (Path(isa.__file__).parent, Path(__file__).parent.parent):
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -2,15 +2,19 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..arrays import random_inputs, read_inputs
+from ..arrays import random_inputs, read_dimensions, read_inputs
 from ..output import clear_errors, human, print_json, progress, require_folder
 from ..records import record_paths, records_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from dovetail.runtime.profile.profile import Profile
 
 __all__ = ["profile"]
@@ -32,6 +36,10 @@ __all__ = ["profile"]
     help="A model or module to run alike, without --records, and to compare with in the report.",
 )
 @records_option
+@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of an open size (cpu).")
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def profile(
@@ -44,9 +52,14 @@ def profile(
     timeline: Path | None,
     against: Path | None,
     records: tuple[str, ...],
+    dims: tuple[str, ...],
+    threads: int,
     as_json: bool,
 ) -> None:
-    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline."""
+    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline.
+
+    With --target cpu the kernels of MODEL.onnx on this CPU.
+    """
     from dovetail.runtime.files import write_whole
 
     from ..report import layer_table, unit_table
@@ -59,6 +72,16 @@ def profile(
     require_folder(trace)
     if against and not html:
         raise click.UsageError("--against shows in the report; required --html FILE.html")
+    if target == "cpu" and model.suffix == ".onnx":
+        if trace or timeline or against or records:
+            raise click.UsageError(
+                "--trace, --timeline, --against and --records are of the accelerator; "
+                "for --target cpu only --html and --json"
+            )
+        _cpu(model, read_inputs(inputs), read_dimensions(dims), threads, html, as_json)
+        return
+    if dims or threads > 1:
+        raise click.UsageError("--dim and --threads are of code for the CPU; required --target cpu")
     found = _profile(model, target, device, inputs, records)
     other = _profile(against, target, device, inputs) if against else None
     written = []
@@ -101,11 +124,39 @@ def profile(
         human.print(f"written: {path}")
 
 
+def _cpu(
+    model: Path,
+    inputs: "Mapping[str, NDArray[Any]]",
+    dims: dict[str, int],
+    threads: int,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """The kernels of a model on this CPU."""
+    from dovetail.runtime.files import write_whole
+
+    from .cpu import kernel_table, profile_cpu
+
+    with progress(f"compiling and timing {model.name}"):
+        found = profile_cpu(model, inputs, dims, threads)
+    if html:
+        from .page import cpu_page
+
+        write_whole(html, cpu_page(found).encode())
+    if as_json:
+        print_json(asdict(found))
+        return
+    human.print(kernel_table(found))
+    if html:
+        human.print(f"written: {html}")
+
+
 def _profile(
     model: Path, target: str, device: str, inputs: tuple[str, ...], records: tuple[str, ...] = ()
 ) -> "Profile":
     """Compile if need be, run once, explain."""
     from dovetail.runtime.accelerator.part import accelerator_part
+    from dovetail.runtime.errors import DeviceError
     from dovetail.runtime.profile.profile import make_profile
     from dovetail.runtime.session import run
 
@@ -114,6 +165,11 @@ def _profile(
 
     with progress(f"{opening(model)} {model.name}"):
         module = open_module(model, target, record_paths(records))
+    if module.target == "cpu":
+        raise DeviceError(
+            f"{model} was compiled for the CPU, without clocks; profile MODEL.onnx with --target "
+            "cpu"
+        )
     accelerator_part(module)  # Refuses a module without one.
     build_for(module, device)
     with progress(f"profiling {model.name} on {device}"):

@@ -6,37 +6,45 @@ The page's own text, style and scripts are the files of the folder ``web``.
 from html import escape
 from importlib.resources import files
 
+from dovetail.runtime.profile.cpu import CpuProfile
 from dovetail.runtime.profile.profile import Profile
 
-from .data import packed, report_data
+from .data import cpu_data, packed, report_data
 
-__all__ = ["profile_page"]
+__all__ = ["cpu_page", "profile_page"]
 
-SCRIPTS = (
-    *("data", "view", "tooltip", "chart", "boxes", "layers_band", "units", "traffic", "memory"),
-    *("roofline", "table", "detail", "compare", "summary", "main"),
-)
-"""In the order in which they define what others use."""
+BASE = ("data", "view", "tooltip", "chart", "boxes", "begin", "layers_band", "table")
+SCRIPTS = {
+    "page": (
+        *(*BASE, "units", "traffic", "memory", "roofline", "detail", "compare", "summary"),
+        "main",
+    ),
+    "cpu": (*BASE, "cpu"),
+}
+"""Scripts of each page, in the order in which they define what others use."""
 
 
 def profile_page(profile: Profile, against: Profile | None = None) -> str:
     """The page; ``against`` is another run to stand beside it."""
-    return whole_page(
-        f"{profile.model} on {profile.config.name}", packed(report_data(profile, against))
-    )
+    title = f"{profile.model} on {profile.config.name}"
+    return _page("page", title, packed(report_data(profile, against)))
 
 
-def whole_page(title: str, data: str) -> str:
-    """The page of that title; ``data``: as ``packed`` gives it."""
+def cpu_page(profile: CpuProfile) -> str:
+    """The page of a model on a CPU."""
+    return _page("cpu", f"{profile.model} on {profile.cpu}", packed(cpu_data(profile)))
+
+
+def _page(name: str, title: str, data: str) -> str:
     folder = files(__package__) / "web"
-    scripts = "\n".join((folder / f"{name}.js").read_text() for name in SCRIPTS)
+    scripts = "\n".join((folder / f"{each}.js").read_text() for each in SCRIPTS[name])
     parts = {
         "TITLE": escape(title),
         "STYLE": (folder / "style.css").read_text(),
         "DATA": data,
         "SCRIPT": scripts,
     }
-    text = (folder / "page.html").read_text()
-    for name, part in parts.items():
-        text = text.replace(f"{{{{{name}}}}}", part)
+    text = (folder / f"{name}.html").read_text()
+    for mark, part in parts.items():
+        text = text.replace(f"{{{{{mark}}}}}", part)
     return text

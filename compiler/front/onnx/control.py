@@ -176,7 +176,7 @@ def convert_sequence_map(ctx: ImportContext, node: OnnxNode, inputs: Values) -> 
     """The body on the elements of the sequences, one after the other."""
     first = inputs[0]
     if not isinstance(first, TensorSequence):
-        raise ValueError("input 0 is no sequence")
+        raise ValueError("input 0 is not a sequence")
     body = _graph(node, "body")
     collected: list[list[Value]] = [[] for _ in body.output]
     for place in range(len(first.elements)):
@@ -199,7 +199,7 @@ def _body(ctx: ImportContext, graph: onnx.GraphProto, arguments: Values) -> Valu
 def _graph(node: OnnxNode, name: str) -> onnx.GraphProto:
     found = node.attributes.get(name)
     if not isinstance(found, onnx.GraphProto):
-        raise ValueError(f"attribute {name} is no graph")
+        raise ValueError(f"attribute {name} is not a graph")
     return found
 
 

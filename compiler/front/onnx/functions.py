@@ -40,7 +40,7 @@ def function_of(
 
 
 def bind_attributes(function: onnx.FunctionProto, call: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """The function's nodes with the attributes of ``call`` in the place of references to them."""
+    """The function's nodes with the attributes of ``call`` in place of references to them."""
     given = {each.name: each for each in _defaults(call)}
     given.update({each.name: each for each in function.attribute_proto})
     given.update({each.name: each for each in call.attribute})

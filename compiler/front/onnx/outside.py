@@ -15,7 +15,7 @@ GROUP = "dovetail.onnx"
 def converter_outside(name: str) -> Converter | None:
     """The converter of the operator called ``name`` that an installed package brings.
 
-    Raises ExtensionError when it is no function, cannot be imported, or two packages bring one.
+    Raises ExtensionError when it is not a function, cannot be imported, or two packages bring one.
     """
     found = find_outside(GROUP, name)
     if found is None:

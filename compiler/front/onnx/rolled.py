@@ -126,7 +126,7 @@ class _Body:
 
     @classmethod
     def begin(cls, ctx: ImportContext, carried: Values) -> "_Body | None":
-        """An empty graph with the inputs of a body; None for states that are no tensors."""
+        """An empty graph with the inputs of a body; None for states that are not tensors."""
         initial = tuple(each for each in carried if isinstance(each, Tensor))
         if len(initial) < len(carried) or ctx.nested is None:
             return None

@@ -31,7 +31,7 @@ def _sequence(value: Value | None) -> TensorSequence:
     if isinstance(value, OptionalValue):
         value = value.value
     if not isinstance(value, TensorSequence):
-        raise ValueError("input 0 is no sequence")
+        raise ValueError("input 0 is not a sequence")
     return value
 
 

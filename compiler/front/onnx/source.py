@@ -145,7 +145,7 @@ class SourceModel:
 
     @property
     def declared(self) -> Mapping[str, DType | None]:
-        """The element types of all inputs by name; None of those that are no tensors."""
+        """The element types of all inputs by name; None of those that are not tensors."""
         return {
             each.name: ELEMENT_TYPES.get(each.type.tensor_type.elem_type)
             for each in self.proto.graph.input

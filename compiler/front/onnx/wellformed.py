@@ -19,7 +19,7 @@ LARGEST_OPSET = (1 << 31) - 1
 
 
 def require_wellformed(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an opset that there is not, a name that is no text, and a name that is
+    """Raise ModelError for an opset that there is not, a name that is not text, and a name that is
     defined twice in one graph.
     """
     _require_opsets("the model", model.opset_import)

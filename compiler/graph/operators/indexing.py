@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """``x[..., indices[...], ...]``: the dimensions of ``indices`` in the place of ``axis``.
+    """``x[..., indices[...], ...]``: the dimensions of ``indices`` in place of ``axis``.
 
     indices: int32 or int64.  A negative one counts from the end; one beyond the ends is taken as
     the nearest that is not.

@@ -144,7 +144,7 @@ class _Folding:
         self.set_input(place, name, result.astype(self.constants[name].dtype))
 
     def set_input(self, place: int, old: str, value: Array) -> None:
-        """Give a node a constant of its own in the place of ``old``."""
+        """Give a node a constant of its own in place of ``old``."""
         name, number = f"{old}.folded", 1
         while name in self.types:
             name, number = f"{old}.folded.{number}", number + 1

@@ -154,7 +154,7 @@ class SetKind:
 
 @dataclass(frozen=True, slots=True)
 class Annotate:
-    """Tell the backend something about a loop, in the place of what was said under this name.
+    """Tell the backend something about a loop, in place of what was said under this name.
 
     for i in N: S   ->   for i in N {name: value}: S
     """

@@ -252,7 +252,7 @@ def _moved(stmt: Stmt, name: str, start: Expr | None, scale: int, rows: int) -> 
 
 
 def _with_own_loops(stmt: Stmt, taken: Sequence[str], suffix: str = "") -> Stmt:
-    """``stmt``, a copy, with other names for its loops; what it names by lets is its own anyhow."""
+    """``stmt``, a copy, with other names for its loops; what it names by lets is its own anyway."""
     used, new = set(taken), dict[str, Expr]()
     for name in loop_names(stmt):
         chosen = fresh(f"{name}{suffix}", used)

@@ -1,4 +1,4 @@
-"""Intrinsics in the place of the loops that mean the same."""
+"""Intrinsics in place of the loops that mean the same."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ COMMUTATIVE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tensorize:
-    """Put an intrinsic in the place of a loop whose nest is the intrinsic's meaning.
+    """Put an intrinsic in place of a loop whose nest is the intrinsic's meaning.
 
         for k in 4: c[i] add= a[i, k] * b[k, 2]
         ->   invoke dot(a[i : 1, 0 : 4], b[0 : 4, 2 : 1], c[i : 1])

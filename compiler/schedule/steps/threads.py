@@ -120,7 +120,7 @@ def _rows_first(chain: list[For]) -> list[For]:
 
 
 def _fused(chain: Sequence[For], extents: Sequence[int], body: Stmt) -> For:
-    """One loop over ``body`` in the place of ``chain``."""
+    """One loop over ``body`` in place of ``chain``."""
     whole = Variable(f"{chain[0].variable}.all")
     for number in reversed(range(len(chain))):
         after = prod(extents[number + 1 :])
@@ -132,7 +132,7 @@ def _fused(chain: Sequence[For], extents: Sequence[int], body: Stmt) -> For:
 
 
 def _replaced(body: Stmt, old: For, new: For) -> Stmt:
-    """``body`` with one loop in the place of another, which is in no loop."""
+    """``body`` with one loop in place of another, which is in no loop."""
     if isinstance(body, For):
         return new if body is old else body
     return with_bodies(body, tuple(_replaced(each, old, new) for each in bodies(body)))

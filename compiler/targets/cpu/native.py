@@ -47,6 +47,7 @@ __all__ = [
     "compile_specialising",
     "import_fixed",
     "load_specialising",
+    "part_of",
     "prepared_graph",
     "signature_of",
 ]
@@ -88,7 +89,7 @@ def compile_graph(
         trace.step("program", lambda: program_text(program))
         code = build_program_code(program, options, builds)
     trace.step("llvm", lambda: f"{len(code.image.code)} bytes")
-    return _part(program, code, options, numbers_only)
+    return part_of(program, code, options, numbers_only)
 
 
 def load_specialising(part: ModelPart) -> Executor:
@@ -189,9 +190,10 @@ def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:
     )
 
 
-def _part(
+def part_of(
     program: Program, code: ProgramCode, options: LlvmOptions, numbers_only: list[str]
 ) -> CpuPart:
+    """A part that is ``code`` of a program; numbers_only: as of ``CpuPart``."""
     target = CpuTarget.at_level(options.level)
     constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (

@@ -96,7 +96,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``choices`` in the place of those for the same layers, which are whole choices."""
+    """``choices`` in place of those for the same layers, which are whole choices."""
 
     choices: tuple[Choice, ...]
 

@@ -97,7 +97,7 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
 
 LANE = Variable("l")
 FIRST, SECOND = 3, 5
-"""Factors of a sum of two, and what is added to those of a product, in the place of any."""
+"""Factors of a sum of two, and what is added to those of a product, in place of any."""
 
 
 def _wide(buffer: Buffer) -> Expr:

@@ -192,7 +192,7 @@ class Planner:
         return plan
 
     def neighbours(self, gone: frozenset[str]) -> Iterator[frozenset[str]]:
-        """``gone`` with one more, one less, or one in the place of one that lives with it."""
+        """``gone`` with one more, one less, or one in place of one that lives with it."""
         worth = [item for item in self.items if SMALL * item.words >= self.config.act_depth]
         for item in worth:
             if item.activation.name not in gone:

@@ -38,7 +38,7 @@ class Match:
     """A nest and the intrinsic it is.
 
     levels: the loops of the instruction, innermost first, those that fold before all others for
-    VECTOR. operands: what the nest has in the place of each operand of the meaning. words: of each
+    VECTOR. operands: what the nest has in place of each operand of the meaning. words: of each
     operand, the word within its buffer; an index of loops.
     """
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_no_space_is_named(tmp_path: Path) -> None:
         load_space(tmp_path / "absent.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("[hardware\n")
-    with pytest.raises(SpaceError, match="is no TOML"):
+    with pytest.raises(SpaceError, match="is not TOML"):
         load_space(broken)
 
 

@@ -108,9 +108,9 @@ def test_openssl_finds_the_signature_right(
 def test_what_is_no_key_is_refused(path: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_bytes(b"key")
-    with pytest.raises(ModuleError, match="is no private key"):
+    with pytest.raises(ModuleError, match="is not a private key"):
         sign_file(path, wrong)
-    with pytest.raises(ModuleError, match="is no public key"):
+    with pytest.raises(ModuleError, match="is not a public key"):
         load_signed(path, wrong)
     with pytest.raises(ModuleError, match="cannot read"):
         load_signed(path, tmp_path / "none")

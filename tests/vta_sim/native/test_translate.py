@@ -10,7 +10,8 @@ from dovetail.isa.encoding import encode
 from dovetail.isa.table import decode_table
 from dovetail.vta_sim.native.errors import TranslationError
 from dovetail.vta_sim.native.language import Native, splat
-from dovetail.vta_sim.native.machine_code import Library, build
+from dovetail.vta_sim.native.library import Library
+from dovetail.vta_sim.native.machine_code import build
 from tests.vta_sim.programs import gemm
 
 from . import samples

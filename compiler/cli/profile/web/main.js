@@ -4,7 +4,7 @@ async function main() {
   const report = await unpacked();
   const { run, against } = report;
   const longest = Math.max(run.cycles, against ? against.cycles : 0);
-  const view = new View(longest, run.layers.length);
+  const view = new View(longest);
   const node = (id) => document.getElementById(id);
   const say = (text) => (node("instruction").textContent = text);
 
@@ -15,7 +15,9 @@ async function main() {
     new LayersBand(view, report, run, "Layers"),
     new Units(view, report, run, "Units", say),
     new Traffic(view, report, run),
-    ...run.memory.map((memory, n) => new MemoryMap(view, report, run, memory, n === run.memory.length - 1)),
+    ...run.memory.map(
+      (memory, n) => new MemoryMap(view, report, run, memory, n === run.memory.length - 1),
+    ),
   ];
   if (against) {
     const title = `${against.model} on ${against.target}`;
@@ -38,20 +40,8 @@ async function main() {
   unitTable(run, node("unit-table"));
   const roofline = new Roofline(view, report, node("roofline"));
 
-  node("zoom-in").addEventListener("click", () => view.zoom(0.5));
-  node("zoom-out").addEventListener("click", () => view.zoom(2));
-  node("zoom-all").addEventListener("click", () => view.show(0, view.cycles));
   node("tokens").addEventListener("change", () => view.redraw());
-  const fit = () => {
-    view.resize(node("charts").clientWidth);
-    roofline.draw();
-  };
-  new ResizeObserver(fit).observe(node("charts"));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.redraw());
-  window.addEventListener("scroll", hideTooltip, { passive: true });
-  fit();
-  window.dovetail = { view, report, charts };
-  requestAnimationFrame(() => requestAnimationFrame(() => (document.body.dataset.ready = "yes")));
+  begin(view, report, charts, () => roofline.draw());
 }
 
 main();

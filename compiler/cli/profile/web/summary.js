@@ -6,18 +6,14 @@ function summaryCards(run, node) {
     cycles: count(run.cycles),
     [`at ${run.clock_hz / 1e6} MHz`]: `${(1e3 * seconds).toFixed(3)} ms`,
     "runs a second": (1 / seconds).toLocaleString("en-US", { maximumFractionDigits: 1 }),
-    MACs: count(run.macs),
+    MACs: rounded(run.macs),
     [`of ${run.peak} MAC a cycle`]: percent(run.utilization),
-    "DRAM bytes": count(run.read + run.written),
+    "DRAM traffic": rounded(run.read + run.written, "B"),
     instructions: count(run.instructions.index.length),
     device: run.device,
   };
   if (run.roof_cycles) cards["times the roof"] = (run.cycles / run.roof_cycles).toFixed(2);
-  for (const [name, value] of Object.entries(cards)) {
-    const card = element("div", { class: "card", "data-figure": name });
-    card.append(element("b", {}, value), element("span", {}, name));
-    node.append(card);
-  }
+  node.append(...Object.entries(cards).map(([name, value]) => card(name, value)));
 }
 
 function legend(report, node) {

@@ -1,11 +1,17 @@
-// The layers as a table that is searched and sorted; those of the units.
+// Layers as a table that is searched and sorted; and that of the units.
 
+// Of each column: heading, classes, what it is sorted by, and what it shows.
 const COLUMNS = [
   ["#", "", (layer) => layer.number, (layer) => String(layer.number)],
-  ["layer", "text name", (layer) => layer.name],
+  ["layer", "text name", (layer) => layer.name, layerName],
   ["operators", "text wide", (layer) => layer.kind, (layer) => layer.kind.replaceAll("+", "+\u200b")],
   ["cycles", "", (layer) => layer.cycles, (layer) => count(layer.cycles)],
-  ["where they went", "text middle", (layer) => -layer.causes[0] / (layer.cycles || 1)],
+  [
+    "where they went",
+    "text middle",
+    (layer) => -layer.causes[0] / (layer.cycles || 1),
+    (layer, report) => causesBar(report, layer),
+  ],
   ["MACs", "wide", (layer) => layer.macs, (layer) => count(layer.macs)],
   ["used", "", (layer) => layer.utilization, (layer) => percent(layer.utilization)],
   ["DRAM bytes", "wide", (layer) => layer.dram_bytes, (layer) => count(layer.dram_bytes)],
@@ -13,9 +19,10 @@ const COLUMNS = [
 ];
 
 class LayerTable {
-  constructor(view, report, node) {
+  constructor(view, report, node, columns = COLUMNS) {
     this.view = view;
     this.report = report;
+    this.columns = columns;
     this.layers = report.run.layers.map((layer, number) => ({ ...layer, number }));
     this.sorted = [0, 1];
     this.body = element("tbody");
@@ -32,7 +39,7 @@ class LayerTable {
   }
 
   head() {
-    this.headings = COLUMNS.map(([name, kind], column) => {
+    this.headings = this.columns.map(([name, kind], column) => {
       const button = element("button", { type: "button" }, name);
       button.addEventListener("click", () => this.sort(column));
       return element("th", { class: kind.replace("name", ""), scope: "col" }, button);
@@ -41,22 +48,12 @@ class LayerTable {
   }
 
   row(layer) {
-    const cells = COLUMNS.map(([name, kind, , text]) => {
-      const cell = element("td", { class: kind });
-      if (name === "layer") cell.append(this.name(layer));
-      else if (name === "where they went") cell.append(causesBar(this.report, layer));
-      else cell.append(text(layer));
-      return cell;
-    });
+    const cells = this.columns.map(([, kind, , shown]) =>
+      element("td", { class: kind }, shown(layer, this.report)),
+    );
     const row = element("tr", { class: "layer", "data-name": layer.name }, ...cells);
     row.addEventListener("click", () => this.open(layer.number));
     return row;
-  }
-
-  name(layer) {
-    const { layers } = this.report.colours;
-    const button = element("button", { type: "button", title: layer.name }, shortened(layer.name, 36));
-    return element("span", {}, swatch(layers[layer.number % layers.length]), button);
   }
 
   // Chooses a layer and shows what is computed for it.
@@ -75,7 +72,7 @@ class LayerTable {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     let found = 0;
     this.layers.forEach((layer, number) => {
-      const all = `${layer.name} ${layer.kind} ${layer.bound}`.toLowerCase();
+      const all = `${layer.name} ${layer.kind} ${layer.bound || ""}`.toLowerCase();
       const here = words.every((word) => all.includes(word));
       this.rows[number].hidden = !here;
       found += here;
@@ -87,7 +84,7 @@ class LayerTable {
   sort(column) {
     const direction = this.sorted[0] === column ? -this.sorted[1] : column < 3 ? 1 : -1;
     this.sorted = [column, direction];
-    const key = COLUMNS[column][2];
+    const key = this.columns[column][2];
     const order = [...this.layers].sort((a, b) => {
       const [left, right] = [key(a), key(b)];
       return direction * (left < right ? -1 : left > right ? 1 : a.number - b.number);
@@ -98,6 +95,12 @@ class LayerTable {
     });
     this.body.append(...order.map((layer) => this.rows[layer.number]));
   }
+}
+
+function layerName(layer, { colours }) {
+  const colour = colours.layers[layer.number % colours.layers.length];
+  const button = element("button", { type: "button", title: layer.name }, shortened(layer.name, 36));
+  return element("span", {}, swatch(colour), button);
 }
 
 // A layer's cycles by what they were for.

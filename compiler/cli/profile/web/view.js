@@ -5,12 +5,13 @@ const MARGIN = 12;
 const SHORTEST = 8;
 
 class View {
-  constructor(cycles, layerCount) {
+  // cycles: of the axis, or other steps of time that are called `unit`.
+  constructor(cycles, unit = "cycles") {
     this.cycles = cycles;
+    this.unit = unit;
     this.begin = 0;
     this.end = cycles;
     this.layer = -1;
-    this.layerCount = layerCount;
     this.pointer = null;
     this.width = 0;
     this.left = 0;
@@ -72,9 +73,19 @@ class View {
       this.waiting = false;
       for (const chart of this.charts) chart.draw();
       const range = document.getElementById("range");
-      const text = `cycles ${count(this.begin)} to ${count(this.end)} of ${count(this.cycles)}`;
+      const text = `${this.unit} ${count(this.begin)} to ${count(this.end)} of ${count(this.cycles)}`;
       if (range.textContent !== text) range.textContent = text;
     });
+  }
+
+  // Adds to each column of pixels the part of it that the cycles from `begin` to `end` cover.
+  cover(columns, begin, end) {
+    const scale = this.width / (this.end - this.begin);
+    const from = Math.max((begin - this.begin) * scale, 0);
+    const to = Math.min((end - this.begin) * scale, this.width);
+    for (let column = Math.floor(from); column < to; column++) {
+      columns[column] += Math.min(to, column + 1) - Math.max(from, column);
+    }
   }
 
   // Round numbers of cycles, no closer than `apart` pixels.

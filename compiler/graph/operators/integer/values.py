@@ -133,7 +133,7 @@ class Multiply:
         fits = x.rank == other.rank and all(
             size in (1, whole) for size, whole in zip(other.shape, x.shape, strict=True)
         )
-        require(self, fits, other, f"{x}, or 1 in the place of some of its sizes")
+        require(self, fits, other, f"{x}, or 1 in place of some of its sizes")
         return (x,)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

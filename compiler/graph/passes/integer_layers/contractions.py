@@ -163,7 +163,7 @@ def with_bias(
 def _bias_steps(values: Array, scales: Array, origin: str) -> Array:
     """A float bias in units of the sum.
 
-    Raises ModelError for one that is no number, UnrecognisedError for one beyond int32.
+    Raises ModelError for one that is not a number, UnrecognisedError for one beyond int32.
     """
     if not np.isfinite(values).all():
         wrong = values[~np.isfinite(values)][0]

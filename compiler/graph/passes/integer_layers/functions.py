@@ -67,7 +67,7 @@ def is_common(state: State, a: Integer, b: Integer) -> bool:
 def recognise_function(state: State, node: Node) -> Function:
     """What an element-wise operator gives for each of the 256 values of one tensor.
 
-    Raises UnrecognisedError when it is no function of one tensor.
+    Raises UnrecognisedError when it is not a function of one tensor.
     """
     rank = state.source.types[node.output].rank
     operands = [_operand(state, name, rank) for name in node.inputs]

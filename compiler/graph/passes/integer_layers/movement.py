@@ -222,7 +222,7 @@ def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
         places = np.flatnonzero(value.values == F32(given))
         if not places.size:
             raise UnrecognisedError(
-                f"the border {given!r} is no value of the function of int8 that it is put around"
+                f"the border {given!r} is not a value of the function of int8 that it is put around"
             )
         return int(places[0]) - 128
     if not isinstance(value, Real):

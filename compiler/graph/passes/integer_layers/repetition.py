@@ -16,7 +16,7 @@ __all__ = ["repeated"]
 def repeated(state: State, tensor: Integer, shape: tuple[int, ...], origin: str) -> Integer:
     """``tensor`` repeated to ``shape``, as the model has it; itself where it has that shape.
 
-    Raises UnrecognisedError for what is no image.
+    Raises UnrecognisedError for what is not an image.
     """
     builder, found = state.builder, model_shape(state.builder, tensor)
     if found == shape:

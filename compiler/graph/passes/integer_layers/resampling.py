@@ -79,7 +79,7 @@ def weighted(state: State, node: Node, function: BinaryFunction) -> Value | None
 def quantize_resampled(
     state: State, value: Resampled, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    """Add the operators.  Raises UnrecognisedError for weights that are no whole steps."""
+    """Add the operators.  Raises UnrecognisedError for weights that are not whole steps."""
     graph, real = state.builder, value.real
     down, across = _phases(value.rows), _phases(value.columns)
     if down.period * across.period > MOST:

@@ -23,7 +23,7 @@ INTERLEAVE: Mapping[int, str] = {3: "interleave_uint8_16x3", 4: "interleave_uint
 """Intrinsics that make rows of as many bytes of columns."""
 
 SMALLEST = 1 << 10
-"""Elements; fewer fit the cache anyhow."""
+"""Elements; fewer fit the cache anyway."""
 
 
 def schedule_elements(schedule: Schedule, machine: Machine, given: Sequence[Step] = ()) -> Schedule:

@@ -56,7 +56,7 @@ def restore(value: Value | None, arrays: Mapping[str, Array]) -> Argument:
         case OptionalValue(value=inner):
             return restore(inner, arrays)
         case _:
-            raise ModelError(f"{value!r} is no value")
+            raise ModelError(f"{value!r} is not a value")
 
 
 def arguments_key(arguments: Mapping[str, Argument]) -> tuple[object, ...]:

@@ -63,11 +63,15 @@ def compile_program(
 
 
 def build_program_code(
-    program: Program, options: LlvmOptions | None = None, builds: FunctionBuilds | None = None
+    program: Program,
+    options: LlvmOptions | None = None,
+    builds: FunctionBuilds | None = None,
+    timed: bool = False,
 ) -> ProgramCode:
     """Machine code of all calls of ``program`` in order, for any CPU.
 
-    builds: of its functions, as they were started on.
+    builds: of its functions, as they were started on.  timed: as of ``main_text``; the clocks are
+    the last of the program's memory.
     Raises GraphError for what a CPU cannot run, TargetError for no such level.
     """
     options = options or LlvmOptions()
@@ -75,11 +79,13 @@ def build_program_code(
     functions = program.functions
     built = builds.finish(functions) if builds else build_functions(functions, options)
     objects = {each.symbol: each.code for each in built}
-    objects[_MAIN] = to_object(main_text(program, built, target, _MAIN), target, Effort.LIGHT)
+    text = main_text(program, built, target, _MAIN, timed)
+    objects[_MAIN] = to_object(text, target, Effort.LIGHT)
+    clocks = 8 * (len(program.calls) + 1) if timed else 0
     return ProgramCode(
         _linked(target.arch, list(objects.values()), [_MAIN], options.threads),
         _MAIN,
-        memory_bytes(program, built),
+        memory_bytes(program, built) + clocks,
         options.threads,
         pool_code(target.arch, options.threads),
         program.most_work,

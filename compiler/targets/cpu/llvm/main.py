@@ -4,7 +4,8 @@
 
 memory holds what the calls pass on to each other, and behind it the workspace of the calls; it is
 aligned to 64 bytes.  The result is 0, or ``FIRST_STOP`` and more: the loop that was stopped, as it
-came to more work than is allowed.
+came to more work than is allowed.  A program that is to be timed reads a clock before its first
+call or loop, and after each.
 """
 
 from collections.abc import Sequence
@@ -22,20 +23,36 @@ from .target import CpuTarget
 __all__ = ["main_text", "memory_bytes"]
 
 PARAMETERS = "ptr %pool, ptr %memory, ptr %inputs, ptr %outputs, ptr %constants"
+CLOCK = "llvm.readcyclecounter"
+"""A counter of even steps that programs may read: TSC of x86-64, CNTVCT of aarch64."""
 CLOSURE = ("pool", "memory", "inputs", "outputs", "constants", "workspace")
 """What the threads of a loop are given, a pointer each."""
 
 
 def main_text(
-    program: Program, built: Sequence[BuiltFunction], target: CpuTarget, symbol: str
+    program: Program,
+    built: Sequence[BuiltFunction],
+    target: CpuTarget,
+    symbol: str,
+    timed: bool = False,
 ) -> str:
-    """LLVM's assembly of ``main``; built: the program's functions, in its order."""
+    """LLVM's assembly of ``main``; built: the program's functions, in its order.
+
+    timed: with clocks, int64 behind ``memory_bytes``, one more than calls and loops.
+    """
     symbols = {f.name: each.symbol for f, each in zip(program.functions, built, strict=True)}
     writer = _Writer(ModuleText(target), symbols, symbol, _workspace_bytes(built))
     writer.line(f"%workspace = getelementptr i8, ptr %memory, i64 {aligned(program.memory_bytes)}")
     writer.line("%rest = alloca i64")
     writer.line(f"store i64 {min(program.most_work, 2**62)}, ptr %rest")
-    writer.items(program.calls, {}, ())
+    names: dict[Place, str] = {}
+    clocks = memory_bytes(program, built)
+    for number, each in enumerate(program.calls):
+        if timed:
+            writer.clock(clocks + 8 * number)
+        writer.items((each,), names, ())
+    if timed:
+        writer.clock(clocks + 8 * len(program.calls))
     writer.line("ret i32 0")
     body = "\n".join(writer.lines)
     writer.module.define(symbol, f"define i32 @{symbol}({PARAMETERS}) {{\nentry:\n{body}\n}}")
@@ -81,6 +98,13 @@ class _Writer:
         """The block that follows."""
         self.lines.append(f"{label}:")
         self.block = label
+
+    def clock(self, offset: int) -> None:
+        """Read the clock into the memory."""
+        self.module.declare(CLOCK, "i64", [])
+        now = self.value(f"call i64 @{CLOCK}()")
+        slot = self.value(f"getelementptr i8, ptr %memory, i64 {offset}")
+        self.line(f"store i64 {now}, ptr {slot}")
 
     def items(
         self, items: Sequence[Call | Loop], names: dict[Place, str], indices: tuple[str, ...]

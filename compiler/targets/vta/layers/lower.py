@@ -167,7 +167,7 @@ def _sum(add: Add, operands: tuple[Buffer | Activation, ...], output: Activation
 
 def _looked_up(definition: Definition, table: Array, lanes: int) -> Definition:
     """With an element of ``table``, int8[256], or int8[C, 256] of at most ``lanes`` channels, in
-    the place of each result.
+    place of each result.
     """
     columns = np.repeat(table.reshape(-1, 256)[:1].T, lanes, axis=1)
     if table.ndim == 2:

@@ -1,0 +1,1 @@
+"""Proofs about the gateware, by Yosys and an SMT solver: ``make prove``."""
