@@ -119,7 +119,7 @@ def _uses(layers: Sequence[LoweredLayer], number: int) -> Iterator[_Use]:
 
 
 def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[list[int]]:
-    """Of each input that more than one layer makes parts of, these layers."""
+    """The layers that make parts of an input, for each that more than one makes."""
     makers = (_makers(layers, number, x) for x in layers[number].inputs)
     return (each for each in makers if len(each) > 1)
 
