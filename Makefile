@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ wheel: $(READY) ## Make the wheel that pip installs, and the sdist, in build/whe
 	$(BIN)/python -m dovetail.simulator_code
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('build/wheel')" >/dev/null
+
+wheel-check: wheel ## Install the wheel in clean environments: size, start, from a file of one's own to gates
+	$(BIN)/python -m tests.installed build/wheel/*.whl
 
 demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
 	$(BIN)/python examples/digits/demo.py $(ARGS)

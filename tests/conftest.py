@@ -1,7 +1,9 @@
 """Settings and fixtures that every test may use."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -15,6 +17,7 @@ from dovetail.runtime.module import Module
 from .once import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # The same examples every time, and no time limit: machines differ.
 settings.register_profile(
@@ -63,6 +66,22 @@ def resnet18_module(
         compile(resnet18_model, "vta:zynq7020").save(path)
 
     return Module.load(made_once(tmp_path_factory, "resnet18.dvt", make))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, the only one in a process, as Playwright wants it; skips when there is
+    none."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} on PATH")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,21 +6,18 @@ from itertools import count
 
 from dovetail.runtime.result import Timeline, TimelineEntry
 
+from .profile.colours import WAITS, layer_colour
+
 __all__ = ["Picture", "timeline_svg"]
 
 ROWS = ("LOAD", "GEMM", "VECTOR", "STORE")
 WIDTH, LEFT, RIGHT, TOP = 1400, 80, 20, 56
 ROW, GAP, LINE = 44, 14, 18
 BOTTOM = TOP + len(ROWS) * (ROW + GAP)
-COLOURS = (
-    *("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2"),
-    *("#edc948", "#9c755f", "#ff9da7", "#bab0ac", "#a0cbe8", "#ffbe7d"),
-    *("#8cd17d", "#f1a3a5", "#d4a6c8", "#b3dcd8", "#f6e3a1", "#c9ab99"),
-)
-WAITS = {
-    "memory": ("#888", "waiting for its next instruction to be fetched and queued"),
-    "token": ("#c00", "waiting for a token of another unit"),
-    "port": ("#06c", "waiting for a scratchpad bank that another unit holds"),
+WAITED = {
+    "memory": (WAITS["fetch"], "waiting for its next instruction to be fetched and queued"),
+    "token": (WAITS["token"], "waiting for a token of another unit"),
+    "port": (WAITS["bank"], "waiting for a scratchpad bank that another unit holds"),
 }
 """Why a unit stood still: the hatching's colour and the legend, in the order of their turn."""
 MOST_TICKS = 12
@@ -52,7 +49,7 @@ def timeline_svg(timeline: Timeline, layers: Sequence[str], cycles: int) -> Pict
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
         "<defs>",
-        *(_hatching(name, colour) for name, (colour, _) in WAITS.items()),
+        *(_hatching(name, colour) for name, (colour, _) in WAITED.items()),
         "</defs>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="24" font-size="15">{cycles:,} cycles</text>',
@@ -100,7 +97,7 @@ def _box(entry: TimelineEntry, layer: str, y: int, scale: float, cycles: int) ->
     return (
         f'<rect x="{LEFT + scale * (entry.start + 1):.2f}" y="{y}" '
         f'width="{max(scale * (end - entry.start), NARROWEST):.2f}" height="{ROW}" '
-        f'fill="{COLOURS[entry.layer % len(COLOURS)]}" stroke="white" stroke-width="0.3">'
+        f'fill="{layer_colour(entry.layer)}" stroke="white" stroke-width="0.3">'
         f"<title>{escape(title)}</title></rect>"
     )
 
@@ -117,7 +114,7 @@ def _waits(entry: TimelineEntry, y: int, scale: float) -> Iterator[str]:
         "port": entry.waited_port,
     }
     end = entry.start + 1
-    for name in reversed(WAITS):
+    for name in reversed(WAITED):
         cycles = waited[name]
         if cycles:
             end -= cycles
@@ -129,11 +126,11 @@ def _waits(entry: TimelineEntry, y: int, scale: float) -> Iterator[str]:
 
 def _legend(layers: Sequence[str]) -> Iterator[str]:
     """Layers by colour, one below the other; reasons by hatching, side by side above them."""
-    fills = [f"url(#{name})" for name in WAITS]
-    for number, (fill, (_, text)) in enumerate(zip(fills, WAITS.values(), strict=True)):
+    fills = [f"url(#{name})" for name in WAITED]
+    for number, (fill, (_, text)) in enumerate(zip(fills, WAITED.values(), strict=True)):
         yield from _sample(LEFT + 400 * number, BOTTOM + 40, fill, text)
     for number, name in enumerate(layers):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = layer_colour(number)
         yield from _sample(LEFT, BOTTOM + 40 + LINE * (number + 1), colour, f"{number}: {name}")
 
 

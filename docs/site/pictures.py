@@ -23,7 +23,7 @@ from dovetail.runtime.profile.profile import make_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
-COLOURS = 96
+COLOURS = 224
 READY = "document.body && document.body.dataset.ready"
 TIMES = 3
 

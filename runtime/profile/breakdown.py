@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
@@ -10,8 +11,9 @@ from dovetail.isa.memories import Unit
 from ..result import Timeline, TimelineEntry
 from .flows import token_flows
 from .shares import shared_spans
+from .traffic import bus_spans
 
-__all__ = ["Breakdown", "break_down"]
+__all__ = ["Breakdown", "break_down", "bus_cycles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,9 @@ class Breakdown:
     that GEMM worked.  vector: VECTOR worked, GEMM did not.  In the rest neither did, before an
     instruction of theirs: load, gemm, vector_token, store: it waited for a token of that unit.
     room: for a token that had nowhere to go, or that no instruction of the wait gave.  bank:
-    another unit held a scratchpad bank.  fetch: it was not in its unit's queue.  other: the run's
-    beginning and end, and the cycles from one step of a pipeline to the next.
+    another unit held a scratchpad bank.  fetch: it was not in its unit's queue.  unknown: the
+    device does not say.  other: the run's beginning and end, and the cycles from one step of a
+    pipeline to the next.
     """
 
     useful: int = 0
@@ -36,6 +39,7 @@ class Breakdown:
     room: int = 0
     bank: int = 0
     fetch: int = 0
+    unknown: int = 0
     other: int = 0
 
     @property
@@ -64,11 +68,32 @@ def break_down(
                 part = min(length, waited)
                 mine[name] += part
                 length -= part
-        mine["other"] += length
+        known = share.entry is None or share.entry.waited_token is not None
+        mine["other" if known else "unknown"] += length
     return tuple(
         _with_useful(Breakdown(**mine), count, config)
         for mine, count in zip(found, macs, strict=True)
     )
+
+
+def bus_cycles(
+    program: Sequence[Instruction],
+    timeline: Timeline,
+    layers: int,
+    config: HardwareConfig,
+    cycles: int,
+) -> tuple[int, ...]:
+    """Cycles of each layer in which the bus carried something, of whatever layer."""
+    carried = bus_spans(program, timeline, config, cycles)
+    found, place = [0] * layers, 0
+    for share in shared_spans(timeline, layers, cycles):
+        while place < len(carried) and carried[place][2] <= share.begin:
+            place += 1
+        for _, begin, end in islice(carried, place, None):
+            if begin >= share.end:
+                break
+            found[share.layer] += min(end, share.end) - max(begin, share.begin)
+    return tuple(found)
 
 
 def _with_useful(found: Breakdown, macs: int, config: HardwareConfig) -> Breakdown:

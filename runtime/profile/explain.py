@@ -14,7 +14,7 @@ GOOD = 0.9
 MENTIONED = 0.05
 """Part of a layer's cycles below which a cause is not worth a sentence."""
 BUS_FULL = 0.8
-"""Part of a layer's cycles that its bytes take from which on the bus is the limit."""
+"""Part of a layer's cycles in which the bus is at work from which on it is the limit."""
 
 CAUSES = {
     "useful": "products that the model needs",
@@ -27,6 +27,7 @@ CAUSES = {
     "room": "waits for room for a token",
     "bank": "waits for a scratchpad bank",
     "fetch": "waits for instructions",
+    "unknown": "waits that the device does not explain",
     "other": "beginning and end",
 }
 """The fields of ``Breakdown`` as people read them."""
@@ -52,9 +53,12 @@ def causes(found: Breakdown) -> list[tuple[str, int]]:
 
 
 def explain(
-    layer: LayerProfile, found: Breakdown, config: HardwareConfig, run_cycles: int
+    layer: LayerProfile, found: Breakdown, bus: int, config: HardwareConfig, run_cycles: int
 ) -> Explanation:
-    """``found``: of the layer, in a run of ``run_cycles`` on ``config``."""
+    """``found``: of the layer, in a run of ``run_cycles`` on ``config``.
+
+    bus: cycles of the layer in which the bus was at work.
+    """
     total = found.cycles
     if not total:
         return Explanation(
@@ -76,13 +80,13 @@ def explain(
     tries: dict[str, None] = {}
     because = []
     for name, count in mentioned:
-        fact, helps = _cause(name, layer, found, config)
+        fact, helps = _cause(name, layer, found, bus, config)
         because.append(f"{count:,} cycles ({count / total:.1%}): {fact}")
         tries.update(dict.fromkeys(helps))
-    if layer.dram_cycles >= BUS_FULL * total and first not in ("load", "store"):
+    if bus >= BUS_FULL * total and not {"load", "store"} & {name for name, _ in mentioned}:
         because.append(
-            f"Its {layer.dram_bytes:,} bytes take the bus {layer.dram_cycles:,} cycles, so it "
-            "would hardly be faster without those waits."
+            f"In {bus / total:.0%} of its cycles the bus was at work, so it would hardly be faster "
+            "without those waits."
         )
         tries.update(dict.fromkeys(_wider(config)))
     summary = (
@@ -101,7 +105,7 @@ def _products(layer: LayerProfile, found: Breakdown) -> str:
 
 
 def _cause(
-    name: str, layer: LayerProfile, found: Breakdown, config: HardwareConfig
+    name: str, layer: LayerProfile, found: Breakdown, bus: int, config: HardwareConfig
 ) -> tuple[str, list[str]]:
     """The fact, and what may help."""
     tune = "dovetail tune: it measures other tilings and orders of this layer"
@@ -117,7 +121,7 @@ def _cause(
         case "vector":
             return _vector(layer, config, tune)
         case "load" | "store":
-            return _memory(name, layer, found, config, tune)
+            return _memory(name, bus / found.cycles, config, tune)
         case "bank":
             banks = []
             if config.act_banks < 8:
@@ -147,6 +151,8 @@ def _cause(
                 "the program's order held it back.",
                 [f"token_max above {config.token_max}", tune],
             )
+        case "unknown":
+            return "the device does not say what was waited for.", ["a profile on sim"]
         case _:
             return "the run begins or ends here, and units hand work to each other.", []
 
@@ -159,7 +165,8 @@ def _vector(layer: LayerProfile, config: HardwareConfig, tune: str) -> tuple[str
         )
         if config.vector_cycles > 1:
             return fact, [f"vector_cycles below {config.vector_cycles}"]
-        return fact, ["fewer operators beside the products, or a larger block"]
+        helps = "a larger block: VECTOR works on as many lanes"
+        return fact, [f"fewer operators beside the products, or {helps}" if layer.macs else helps]
     fact = (
         f"GEMM has more work ({layer.gemm_cycles:,} cycles against {layer.vector_cycles:,}), but "
         "stood still while VECTOR finished results."
@@ -167,22 +174,17 @@ def _vector(layer: LayerProfile, config: HardwareConfig, tune: str) -> tuple[str
     return fact, [f"acc_depth above {config.acc_depth:,}, so that both work at a time", tune]
 
 
-def _memory(
-    name: str, layer: LayerProfile, found: Breakdown, config: HardwareConfig, tune: str
-) -> tuple[str, list[str]]:
+def _memory(name: str, bus: float, config: HardwareConfig, tune: str) -> tuple[str, list[str]]:
     what = "data had not come from DRAM" if name == "load" else "results had not gone to DRAM"
-    part = layer.dram_cycles / found.cycles
-    if part >= BUS_FULL:
-        fact = (
-            f"{what}. Its {layer.dram_bytes:,} bytes take the bus {layer.dram_cycles:,} cycles, "
-            f"{part:.0%} of the layer's: the bus is the limit."
-        )
+    if bus >= BUS_FULL:
+        fact = f"{what}. In {bus:.0%} of the layer's cycles the bus was at work: it is the limit."
         return fact, _wider(config)
     fact = (
-        f"{what}, though its {layer.dram_bytes:,} bytes take the bus only {part:.0%} of the "
-        "layer's cycles: they were asked for too late, or came in many short bursts."
+        f"{what}, though the bus was at work in only {bus:.0%} of the layer's cycles: "
+        f"{name.upper()} began too late, or waited for DRAM's latency."
     )
-    return fact, ["larger scratchpads (act_depth, wgt_depth), so that LOAD can run ahead", tune]
+    room = "so that LOAD can run ahead" if name == "load" else "so that results can wait"
+    return fact, [f"larger scratchpads (act_depth, wgt_depth), {room}", tune]
 
 
 def _wider(config: HardwareConfig) -> list[str]:

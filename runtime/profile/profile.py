@@ -12,7 +12,7 @@ from ..errors import DeviceError
 from ..html import table
 from ..module import Module
 from ..result import RunResult, Timeline
-from .breakdown import Breakdown, break_down
+from .breakdown import Breakdown, break_down, bus_cycles
 from .layers import LayerProfile, profile_layers
 from .memory_map import Holding, memory_map
 
@@ -73,6 +73,12 @@ class Profile:
         """What each cycle of each layer was for."""
         macs = [layer.macs for layer in self.layers]
         return break_down(self.program, self.timeline, macs, self.config, self.cycles)
+
+    @property
+    def bus_cycles(self) -> tuple[int, ...]:
+        """Cycles of each layer in which the bus carried something, of whatever layer."""
+        layers = len(self.layers)
+        return bus_cycles(self.program, self.timeline, layers, self.config, self.cycles)
 
     @property
     def memory(self) -> dict[str, list[Holding]]:

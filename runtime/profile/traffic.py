@@ -20,7 +20,7 @@ from dovetail.isa.instructions import Instruction, Load, Store
 
 from ..result import Timeline
 
-__all__ = ["dram_traffic"]
+__all__ = ["bus_spans", "dram_traffic"]
 
 Series = NDArray[np.float64]
 
@@ -35,6 +35,20 @@ class _Transfer:
     work: int
 
 
+def bus_spans(
+    program: Sequence[Instruction], timeline: Timeline, config: HardwareConfig, cycles: int
+) -> list[tuple[str, int, int]]:
+    """Kind ("fetch", "load" or "store"), first cycle and the one after the last, of what the bus
+    carried; in order, one at a time, and all that was moved.
+    """
+    spans: list[tuple[str, int, int]] = []
+    for kind, begin, end in _spans(_transfers(program, timeline, config), cycles):
+        if spans and spans[-1][0] == kind and spans[-1][2] == begin:
+            begin = spans.pop()[1]
+        spans.append((kind, begin, end))
+    return spans
+
+
 def dram_traffic(
     program: Sequence[Instruction],
     timeline: Timeline,
@@ -46,18 +60,15 @@ def dram_traffic(
 
     Together never more than the bus carries in a cycle; over the run, all that was moved.
     """
-    transfers = _transfers(program, timeline, config)
     edges = np.linspace(0, cycles, bins + 1)
     bytes_a_cycle = config.bus_bytes / config.dram.beat_interval_cycles
-    found = {}
-    spans = _spans(transfers, cycles)
+    spans, found = bus_spans(program, timeline, config, cycles), {}
     for kind in ("fetch", "load", "store"):
         mine = np.array([span[1:] for span in spans if span[0] == kind], np.float64).reshape(-1, 2)
-        carried = np.cumsum(mine[:, 1] - mine[:, 0])
+        lengths = mine[:, 1] - mine[:, 0]
+        carried = np.cumsum(lengths)
         times = np.concatenate(([0.0], mine.reshape(-1)))
-        sums = np.concatenate(
-            ([0.0], np.stack([carried - (mine[:, 1] - mine[:, 0]), carried], 1).reshape(-1))
-        )
+        sums = np.concatenate(([0.0], np.stack([carried - lengths, carried], 1).reshape(-1)))
         found[kind] = np.diff(np.interp(edges, times, sums)) * bytes_a_cycle * bins / cycles
     return found
 

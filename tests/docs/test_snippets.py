@@ -69,6 +69,7 @@ SMALLER = (
     ("explore resnet8_int8.onnx vww_int8.onnx", "explore model_int8.onnx"),
     ("--space examples/explore/space.toml", "--space space.toml"),
     ('Path("resnet8_int8.onnx")', 'Path("model_int8.onnx")'),
+    (" --dim batch=1", ""),
     ("--around 90", "--around 9"),
     ("window.fst", "window.vcd"),
 )

@@ -70,3 +70,13 @@ def test_a_profile_is_of_all_programs() -> None:
     assert found.timeline[-1].end <= found.cycles
     second = parts[0].instruction_count
     assert found.timeline[second].queued >= parts[0].expected_cycles
+    assert len({layer.name for layer in found.layers}) == len(found.layers)
+    assert [each.cycles for each in found.breakdowns] == [each.cycles for each in found.layers]
+    # Each program finds its own memories: what one leaves there ends with it.
+    count = len(parts[0].layers)
+    for boxes in found.memory.values():
+        for each in boxes:
+            if each.layer < count:
+                assert each.end <= parts[0].expected_cycles
+            else:
+                assert each.begin >= max(e.end for e in found.timeline[:second])

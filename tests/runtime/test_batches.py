@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -124,6 +125,7 @@ def test_runs_can_be_awaited_and_go_side_by_side() -> None:
         runs = (asyncio.wrap_future(session.run_async(given)) for _ in range(2))
         return await asyncio.gather(*runs)
 
-    with Session(vectors(), device, workers=2) as session:
-        for result in asyncio.run(both(session)):
+    with Session(vectors(), device, workers=2) as session, ThreadPoolExecutor() as pool:
+        # In a thread of its own: other tests may keep an event loop in this one.
+        for result in pool.submit(asyncio.run, both(session)).result():
             assert (int(result.outputs["d"]), result.wall_seconds) == (8, 2.0)

@@ -60,6 +60,7 @@ CAUSES = {
     "room": WAITS["token"],
     "bank": WAITS["bank"],
     "fetch": WAITS["fetch"],
+    "unknown": oklch(0.88, 0.0, 0),
     "other": oklch(0.88, 0.0, 0),
 }
 """By field of ``Breakdown``."""

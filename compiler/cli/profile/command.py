@@ -156,6 +156,7 @@ def _profile(
 ) -> "Profile":
     """Compile if need be, run once, explain."""
     from dovetail.runtime.accelerator.part import accelerator_part
+    from dovetail.runtime.errors import DeviceError
     from dovetail.runtime.profile.profile import make_profile
     from dovetail.runtime.session import run
 
@@ -164,6 +165,11 @@ def _profile(
 
     with progress(f"{opening(model)} {model.name}"):
         module = open_module(model, target, record_paths(records))
+    if module.target == "cpu":
+        raise DeviceError(
+            f"{model} was compiled for the CPU, without clocks; profile MODEL.onnx with --target "
+            "cpu"
+        )
     accelerator_part(module)  # Refuses a module without one.
     build_for(module, device)
     with progress(f"profiling {model.name} on {device}"):

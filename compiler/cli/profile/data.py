@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any
 
 from dovetail.isa.memories import Memory
-from dovetail.runtime.profile.breakdown import Breakdown
 from dovetail.runtime.profile.cpu import CpuProfile
 from dovetail.runtime.profile.explain import CAUSES, explain
 from dovetail.runtime.profile.flows import token_flows
@@ -17,7 +16,7 @@ from dovetail.runtime.profile.memory_map import DRAM, Holding
 from dovetail.runtime.profile.occupancy import occupancy
 from dovetail.runtime.profile.profile import Profile
 from dovetail.runtime.profile.shares import shared_spans
-from dovetail.runtime.profile.traffic import dram_traffic
+from dovetail.runtime.profile.traffic import bus_spans
 
 from . import colours
 from .compare import compared_rows
@@ -25,7 +24,7 @@ from .compare import compared_rows
 __all__ = ["cpu_data", "packed", "profile_data", "report_data"]
 
 BINS = 2000
-"""Steps of the traffic, and of what is in use, over a run."""
+"""Steps over a run in which what is in use is counted."""
 UNITS = ("LOAD", "GEMM", "VECTOR", "STORE")
 
 
@@ -104,7 +103,9 @@ def profile_data(profile: Profile) -> dict[str, Any]:
 
 def _layers(profile: Profile) -> list[dict[str, Any]]:
     found = []
-    for number, (layer, parts) in enumerate(zip(profile.layers, profile.breakdowns, strict=True)):
+    for number, (layer, parts, bus) in enumerate(
+        zip(profile.layers, profile.breakdowns, profile.bus_cycles, strict=True)
+    ):
         mine = [e for e in profile.timeline if e.layer == number and e.start >= 0]
         # Constants may be loaded long before.
         computing = [e for e in mine if e.unit in ("GEMM", "VECTOR")] or mine
@@ -117,14 +118,11 @@ def _layers(profile: Profile) -> list[dict[str, Any]]:
                 "first": min((e.index for e in mine), default=0),
                 "last": max((e.index for e in mine), default=0),
                 "causes": [getattr(parts, name) for name in CAUSES],
-                "why": _why(profile, number, parts),
+                "bus_cycles": bus,
+                "why": asdict(explain(layer, parts, bus, profile.config, profile.cycles)),
             }
         )
     return found
-
-
-def _why(profile: Profile, number: int, parts: Breakdown) -> dict[str, Any]:
-    return asdict(explain(profile.layers[number], parts, profile.config, profile.cycles))
 
 
 def _units(profile: Profile) -> list[dict[str, Any]]:
@@ -167,9 +165,15 @@ def _instructions(profile: Profile) -> dict[str, list[Any]]:
     }
 
 
-def _traffic(profile: Profile) -> dict[str, list[float]]:
-    found = dram_traffic(profile.program, profile.timeline, profile.config, profile.cycles, BINS)
-    return {name: [round(float(value), 3) for value in found[name]] for name in colours.UNITS}
+def _traffic(profile: Profile) -> dict[str, list[int]]:
+    """What the bus carried: kind, free cycles before it, and its cycles."""
+    spans = bus_spans(profile.program, profile.timeline, profile.config, profile.cycles)
+    kinds, before = list(colours.UNITS), [0, *(end for _, _, end in spans)]
+    return {
+        "kind": [kinds.index(kind) for kind, _, _ in spans],
+        "free": [begin - end for (_, begin, _), end in zip(spans, before, strict=False)],
+        "cycles": [end - begin for _, begin, end in spans],
+    }
 
 
 def _memory(profile: Profile) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What the cycles of a layer were for, by timelines whose answer is plain."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Gemm, Instruction, Load, Vector
 from dovetail.isa.memories import Memory, Unit
-from dovetail.runtime.profile.breakdown import Breakdown, break_down
+from dovetail.runtime.profile.breakdown import Breakdown, break_down, bus_cycles
 from dovetail.runtime.result import TimelineEntry
 
 CONFIG = find_config("tiny")
@@ -51,6 +51,12 @@ def test_each_cycle_has_its_cause() -> None:
     )
 
 
+def test_a_device_that_does_not_know_is_not_guessed_at() -> None:
+    unknown = replace(entry(0, "GEMM", 60, 70, fetch=40), waited_token=None, waited_port=None)
+    found = break_down((gemm(),), (unknown,), [0], CONFIG, 75)
+    assert found == (Breakdown(unfilled=10, fetch=40, unknown=20, other=5),)
+
+
 def test_a_token_that_was_long_there_is_not_what_was_waited_for() -> None:
     program = (load((Unit.GEMM,)), gemm((Unit.LOAD,)))
     timeline = (entry(0, "LOAD", 0, 10), entry(1, "GEMM", 60, 70, token=20, fetch=40))
@@ -86,3 +92,18 @@ def test_the_causes_add_up(
     found = break_down(program, tuple(timeline), [macs, macs], CONFIG, cycles)
     assert sum(each.cycles for each in found) == cycles
     assert min(getattr(each, field.name) for each in found for field in fields(each)) >= 0
+
+
+def test_the_bus_is_at_work_for_whatever_layer() -> None:
+    """256 bytes are 64 cycles of the bus, in the time of another layer; fetching takes 16 each."""
+    long = replace(load(), count_x=64)
+    program = (long, gemm())
+    timeline = (
+        TimelineEntry(0, "LOAD", 0, 100, 100, 300, 0, 0, 0),
+        TimelineEntry(1, "GEMM", 1, 100, 100, 400, 0, 0, 0),
+    )
+    latency = CONFIG.dram.latency_cycles
+    found = bus_cycles(program, timeline, 3, CONFIG, 500)
+    assert latency + 32 <= 100
+    # Until GEMM begins all is its layer's too; nobody is left after it but the last layer.
+    assert found == (0, 2 * 16 + 64, 0)

@@ -7,7 +7,7 @@ const LETTER = 6.6;
 
 // Boxes of a layer that are short and next to each other, as one. `of(place)` gives the begin, the
 // end and the layer of a box; places ascend. Each group: x0, x1, layer, first, count, busy.
-function grouped_boxes(view, first, last, of) {
+function groupedBoxes(view, first, last, of) {
   const groups = [];
   let group = null;
   for (let place = first; place < last; place++) {
@@ -44,7 +44,7 @@ function drawBox(chart, group, y, height, colour, text) {
   }
   c.fillStyle = colour;
   c.fillRect(left, y + height * (1 - part), width, height * part);
-  if (width > 4) {
+  if (width > 8) {
     c.fillStyle = chart.colour("--back");
     c.fillRect(left + width - 0.5, y, 0.5, height);
   }

@@ -42,7 +42,7 @@ async function cpuMain() {
     CPU: run.cpu,
     threads: String(run.threads),
     kernels: String(run.layers.length),
-    "caches of a core": run.caches.map(bytesText).join(", "),
+    "caches of a core": run.caches.map((size) => rounded(size, "B")).join(", "),
     "runs measured": String(run.runs),
   };
   node("summary").append(...Object.entries(cards).map(([name, value]) => card(name, value)));

@@ -17,11 +17,17 @@ function percent(part) {
   return `${(100 * part).toFixed(1)}%`;
 }
 
-function bytesText(value) {
-  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) {
-    if (value >= size) return `${(value / size).toPrecision(3)} ${unit}`;
+// Two places after the point at most.
+function short(value) {
+  return String(Math.round(value * 100) / 100);
+}
+
+// Three digits, and a prefix of the unit.
+function rounded(value, unit = "") {
+  for (const [prefix, size] of [["G", 1e9], ["M", 1e6], ["K", 1e3]]) {
+    if (value >= size) return `${(value / size).toPrecision(3)} ${prefix}${unit}`;
   }
-  return `${value} B`;
+  return `${value} ${unit}`;
 }
 
 // The end of a long name, where names differ.

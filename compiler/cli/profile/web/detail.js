@@ -43,6 +43,7 @@ class Detail {
       "GEMM cycles": count(layer.gemm_cycles),
       "VECTOR cycles": count(layer.vector_cycles),
       "DRAM cycles": count(layer.dram_cycles),
+      "bus at work": percent(layer.bus_cycles / (layer.cycles || 1)),
       "waits: token": known(layer.waited_token),
       "waits: bank": known(layer.waited_port),
       "waits: instruction": known(layer.waited_memory),

@@ -14,7 +14,7 @@ class LayersBand extends Chart {
     const first = firstAbove(ends, view.begin);
     const last = Math.min(firstAbove(ends, view.end) + 1, ends.length);
     const span = (place) => [place ? ends[place - 1] : 0, ends[place], run.shares[place][1]];
-    this.groups = grouped_boxes(view, first, last, span);
+    this.groups = groupedBoxes(view, first, last, span);
     for (const group of this.groups) {
       const colour = this.colours[group.layer % this.colours.length];
       drawBox(this, group, 2, this.height - 4, colour, shortened(run.layers[group.layer].name, 24));

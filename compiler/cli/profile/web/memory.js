@@ -88,7 +88,7 @@ class MemoryMap extends Chart {
 }
 
 function sizeText(memory) {
-  return memory.name === "DRAM" ? bytesText(memory.depth) : count(memory.depth);
+  return memory.name === "DRAM" ? rounded(memory.depth, "B") : count(memory.depth);
 }
 
 function memoryText(memory) {

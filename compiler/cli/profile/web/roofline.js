@@ -67,13 +67,13 @@ class Roofline {
       const at = { x1: x(power), x2: x(power), y1: PAD.top, y2: height - PAD.bottom };
       drawing.append(svg("line", { ...at, stroke: "var(--grid)" }));
       const text = { x: x(power), y: height - PAD.bottom + 16, "text-anchor": "middle" };
-      drawing.append(svg("text", text, run_text(power)));
+      drawing.append(svg("text", text, short(power)));
     }
     for (const power of powers(slow, fast)) {
       const at = { y1: y(power), y2: y(power), x1: PAD.left, x2: width - PAD.right };
       drawing.append(svg("line", { ...at, stroke: "var(--grid)" }));
       const text = { x: PAD.left - 6, y: y(power) + 4, "text-anchor": "end" };
-      drawing.append(svg("text", text, run_text(power)));
+      drawing.append(svg("text", text, short(power)));
     }
     const middle = { x: (PAD.left + width) / 2, y: height - 8, "text-anchor": "middle" };
     drawing.append(svg("text", middle, "products for each byte of DRAM"));
@@ -91,7 +91,7 @@ class Roofline {
       toggle();
       event.preventDefault();
     });
-    const text = `${layer.name}\n${(layer.macs / layer.cycles).toFixed(1)} products a cycle\n${run_text(
+    const text = `${layer.name}\n${(layer.macs / layer.cycles).toFixed(1)} products a cycle\n${short(
       layer.macs / layer.dram_bytes,
     )} products a byte\n${count(layer.cycles)} cycles, bound by ${layer.bound}`;
     point.addEventListener("pointermove", (event) => showTooltip(text, event.clientX, event.clientY));

@@ -6,9 +6,9 @@ function summaryCards(run, node) {
     cycles: count(run.cycles),
     [`at ${run.clock_hz / 1e6} MHz`]: `${(1e3 * seconds).toFixed(3)} ms`,
     "runs a second": (1 / seconds).toLocaleString("en-US", { maximumFractionDigits: 1 }),
-    MACs: count(run.macs),
+    MACs: rounded(run.macs),
     [`of ${run.peak} MAC a cycle`]: percent(run.utilization),
-    "DRAM bytes": count(run.read + run.written),
+    "DRAM traffic": rounded(run.read + run.written, "B"),
     instructions: count(run.instructions.index.length),
     device: run.device,
   };

@@ -45,7 +45,7 @@ class Units extends Chart {
     const last = firstAbove(this.starts[row], view.end);
     const span = (n) => [start[places[n]] + 1, end[places[n]] + 1, layer[places[n]]];
     const y = row * this.step;
-    this.groups[row] = grouped_boxes(view, first, last, span);
+    this.groups[row] = groupedBoxes(view, first, last, span);
     const colours = this.report.colours.layers;
     for (const group of this.groups[row]) {
       const name = shortened(this.run.layers[group.layer].name, 24);
@@ -83,22 +83,14 @@ class Units extends Chart {
     const { view } = this;
     const { start, token, bank, fetch } = this.run.instructions;
     const places = this.rows[row];
-    const scale = view.width / (view.end - view.begin);
     const found = REASONS.map(() => new Float32Array(view.width + 1));
-    const add = (into, begin, end) => {
-      const from = Math.max((begin - view.begin) * scale, 0);
-      const to = Math.min((end - view.begin) * scale, view.width);
-      for (let column = Math.floor(from); column < to; column++) {
-        into[column] += Math.min(to, column + 1) - Math.max(from, column);
-      }
-    };
     const last = Math.min(firstAbove(this.starts[row], view.end) + 1, places.length);
     for (let n = firstAbove(this.starts[row], view.begin - 1); n < last; n++) {
       // The bank was the last thing waited for, the token the one before it.
       let end = start[places[n]] + 1;
       [[2, bank], [1, token], [0, fetch]].forEach(([reason, waits]) => {
         const cycles = Math.max(waits[places[n]], 0);
-        add(found[reason], end - cycles, end);
+        view.cover(found[reason], end - cycles, end);
         end -= cycles;
       });
     }

@@ -78,6 +78,16 @@ class View {
     });
   }
 
+  // Adds to each column of pixels the part of it that the cycles from `begin` to `end` cover.
+  cover(columns, begin, end) {
+    const scale = this.width / (this.end - this.begin);
+    const from = Math.max((begin - this.begin) * scale, 0);
+    const to = Math.min((end - this.begin) * scale, this.width);
+    for (let column = Math.floor(from); column < to; column++) {
+      columns[column] += Math.min(to, column + 1) - Math.max(from, column);
+    }
+  }
+
   // Round numbers of cycles, no closer than `apart` pixels.
   ticks(apart) {
     const least = ((this.end - this.begin) / this.width) * apart;

@@ -2,8 +2,8 @@
 
 import csv
 import json
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,7 +15,6 @@ from dovetail.isa.configs import find_config
 
 pytest.importorskip("bokeh", reason="needs the extra explore")
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SPACE = """
 [base]
 config = "tiny"
@@ -78,32 +77,23 @@ def test_an_error_is_one_message(digits_model: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_page_draws_the_designs_and_says_what_failed(folder: Path) -> None:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} on PATH")
+def test_the_page_draws_the_designs_and_says_what_failed(folder: Path, browser: Any) -> None:
     text = (folder / "out" / "report.html").read_text()
     assert "http" not in text.split("</head>")[1].replace("http://www.w3.org", "")
     problems: list[str] = []
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_context(offline=True).new_page()
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto((folder / "out" / "report.html").as_uri())
-        page.wait_for_function(
-            "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
-        )
-        drawn = page.evaluate(
-            """() => Bokeh.documents[0].get_model_by_name("ECP5: share of the part").renderers
-            .filter((each) => each.data_source.data.luts)
-            .reduce((sum, each) => sum + each.data_source.data.x.length, 0)"""
-        )
-        fronts = page.locator("table.front").count()
-        failures = page.locator("#failed tr").count()
-        browser.close()
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto((folder / "out" / "report.html").as_uri())
+    page.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle")
+    drawn = page.evaluate(
+        """() => Bokeh.documents[0].get_model_by_name("ECP5: share of the part").renderers
+        .filter((each) => each.data_source.data.luts)
+        .reduce((sum, each) => sum + each.data_source.data.x.length, 0)"""
+    )
+    fronts = page.locator("table.front").count()
+    failures = page.locator("#failed tr").count()
+    context.close()
     assert not problems
     found = json.loads((folder / "json").read_text())
     assert failures == found["failed"]

@@ -5,6 +5,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from dovetail.compiler.cli.profile import colours
+from dovetail.runtime.profile.explain import CAUSES
 
 Lab = tuple[float, float, float]
 FAMILIES = {
@@ -55,3 +56,7 @@ def test_a_known_colour() -> None:
     """Ottosson's own example: sRGB red is OKLCH 0.62796, 0.25768, 29.234."""
     assert colours.oklch(0.62796, 0.25768, 29.234) == "#ff0000"
     assert colours.oklch(1, 0, 0) == "#ffffff"
+
+
+def test_every_cause_has_a_colour() -> None:
+    assert set(colours.CAUSES) == set(CAUSES)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 
 from .browser import AXIS, opened
@@ -52,3 +53,10 @@ def test_options_of_the_other_target(
     done = CliRunner().invoke(main, ["profile", str(digits_model), *arguments])
     assert done.exit_code == 2
     assert problem in done.output
+
+
+def test_a_module_has_no_clocks(digits_model: Path, tmp_path: Path) -> None:
+    compile(digits_model, "cpu").save(tmp_path / "digits.dvt")
+    done = CliRunner().invoke(main, ["profile", str(tmp_path / "digits.dvt")])
+    assert done.exit_code == 1
+    assert "without clocks; profile MODEL.onnx with --target cpu" in done.output

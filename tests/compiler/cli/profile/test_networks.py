@@ -63,6 +63,10 @@ def test_the_causes_of_all_layers_sum_to_their_cycles(found: Profile) -> None:
     for layer, parts in zip(found.layers, found.breakdowns, strict=True):
         assert parts.cycles == layer.cycles
         assert parts.useful <= -(-layer.macs // found.config.macs_per_cycle)
+    beats = sum(found.result.counters[f"{name}_beats"] for name in ("fetch", "load", "store"))
+    assert sum(found.bus_cycles) == beats * found.config.dram.beat_interval_cycles
+    for layer, bus in zip(found.layers, found.bus_cycles, strict=True):
+        assert 0 <= bus <= layer.cycles
 
 
 def test_the_bus_carries_what_was_counted_and_never_more_than_its_width(found: Profile) -> None:

@@ -1,12 +1,18 @@
 """The report in a real browser: it opens, and clicks, keys and zooms do what they say."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from dovetail.compiler import compile
+from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.profile.page import profile_page
 from dovetail.runtime.profile.profile import Profile
+from dovetail.runtime.profile.traffic import bus_spans
 
 from .browser import AXIS, drawn, opened
 
@@ -90,6 +96,22 @@ def test_short_boxes_stand_together_and_part_when_one_zooms_in(page: Any, digits
     assert 4 <= shown == instructions < len(mine)
 
 
+def test_traffic_is_drawn_cycle_by_cycle(page: Any, digits: Profile) -> None:
+    """What the tooltip says of a LOAD's cycle: a whole beat, and nothing else."""
+    spans = bus_spans(digits.program, digits.timeline, digits.config, digits.cycles)
+    _, begin, end = max((s for s in spans if s[0] == "load"), key=lambda s: s[2] - s[1])
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [begin - 20, end + 20])
+    drawn(page)
+    said = {}
+    for cycle in ((begin + end) / 2, begin - 0.5):
+        page.mouse.move(*page.evaluate(BOX, ["DRAM bytes a cycle", cycle, 40]))
+        said[cycle] = page.locator("#tooltip").inner_text().splitlines()
+    bus = digits.config.bus_bytes
+    assert said[(begin + end) / 2][1:] == [f"load: {bus:.2f}", "store: 0.00", "fetch: 0.00"]
+    assert said[begin - 0.5][0] == f"bytes a cycle, of {bus} that the bus carries"
+    assert said[begin - 0.5][1] == "load: 0.00"
+
+
 def test_wheel_keys_and_drags_move_the_axis(page: Any, digits: Profile) -> None:
     at = page.evaluate(BOX, ["Units", digits.cycles / 2, GEMM_ROW])
     page.mouse.move(*at)
@@ -154,26 +176,49 @@ def test_the_memory_map_names_tensors(page: Any, digits: Profile) -> None:
     ]
 
 
-def test_two_runs_side_by_side(
-    browser: Any, digits: Profile, resnet8: Profile, tmp_path: Any
-) -> None:
-    page = opened(browser, tmp_path, profile_page(digits, resnet8))
+def test_two_runs_side_by_side(browser: Any, digits: Profile, tmp_path: Any) -> None:
+    """The other run has the layers' names one place further on, and one of its own."""
+    names = [*(layer.name for layer in digits.layers[1:]), "another"]
+    layers = tuple(
+        replace(layer, name=name, cycles=layer.cycles + 10, vector_cycles=5000)
+        for layer, name in zip(digits.layers, names, strict=True)
+    )
+    result = replace(digits.result, cycles=digits.cycles + 1000)
+    other = replace(digits, model="other", layers=layers, result=result)
+    page = opened(browser, tmp_path, profile_page(digits, other))
     rows = page.locator("#comparison tbody tr")
     cells = rows.nth(0).locator("td").all_inner_texts()
-    assert [cells[0], *cells[2:4]] == ["all", f"{digits.cycles:,}", f"{resnet8.cycles:,}"]
-    change = digits.cycles - resnet8.cycles
-    assert cells[4].startswith(f"\N{MINUS SIGN}{-change:,}")
-    vector = digits.layers[1].vector_cycles - resnet8.layers[1].vector_cycles
-    assert f"vector unit {vector:+,}" in rows.nth(2).locator("td").nth(5).inner_text()
+    assert [cells[0], *cells[2:4]] == ["all", f"{digits.cycles:,}", f"{digits.cycles + 1000:,}"]
+    assert cells[4].startswith("\N{MINUS SIGN}1,000 (")
+    # The second layer is the other's first.
+    here, there = digits.layers[1], layers[0]
+    cells = rows.nth(2).locator("td").all_inner_texts()
+    assert [cells[0], *cells[2:4]] == [here.name, f"{here.cycles:,}", f"{there.cycles:,}"]
+    assert f"vector unit {here.vector_cycles - 5000:+,}" in cells[5]
     # One axis: as long as the longer run.
-    assert page.evaluate(AXIS) == [0, max(digits.cycles, resnet8.cycles)]
-    # A click on a layer of the other run chooses the one at its place.
-    other = next(e for e in resnet8.timeline if e.layer == 2 and e.unit == "GEMM")
-    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [other.start, other.end + 1])
+    assert page.evaluate(AXIS) == [0, digits.cycles + 1000]
+    # A click on a layer of the other run chooses the one of its name.
+    entry = next(e for e in digits.timeline if e.layer == 2 and e.unit == "GEMM")
+    page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [entry.start, entry.end + 1])
     drawn(page)
-    title = "Layers of resnet8 on zynq7020"
-    page.mouse.click(*page.evaluate(BOX, [title, (other.start + other.end) / 2, 10]))
-    assert page.locator("tr.chosen").get_attribute("data-name") == digits.layers[2].name
-    names = page.locator(".chart h3").all_inner_texts()
-    assert {"Units", "Units of resnet8 on zynq7020"} <= set(names)
+    middle = (entry.start + entry.end) / 2
+    page.mouse.click(*page.evaluate(BOX, ["Layers of other on tiny", middle, 10]))
+    assert page.locator("tr.chosen").get_attribute("data-name") == layers[2].name
+    titles = page.locator(".chart h3").all_inner_texts()
+    assert {"Units", "Units of other on tiny"} <= set(titles)
     assert not page.problems
+
+
+def test_the_command_writes_report_and_trace(
+    browser: Any, digits_model: Path, digits: Profile, tmp_path: Path
+) -> None:
+    pytest.importorskip("perfetto", reason="needs the extra profile")
+    module, html, trace = (tmp_path / name for name in ("d.dvt", "report.html", "d.pftrace"))
+    compile(digits_model, "vta:tiny").save(module)
+    arguments = ["profile", module, "--html", html, "--trace", trace, "--against", module]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    assert trace.stat().st_size > 10_000
+    page = opened(browser, tmp_path, html.read_text())
+    cells = page.locator("#comparison tbody tr").nth(0).locator("td").all_inner_texts()
+    assert cells[2:4] == [f"{digits.cycles:,}"] * 2
