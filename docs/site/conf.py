@@ -4,6 +4,7 @@
 front page is README.md.
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 from docstrings import as_markup  # noqa: E402
 from inline import inline_diagrams  # noqa: E402
-from reference import FOLDER, write_reference  # noqa: E402
+from reference import FOLDER, PACKAGES, write_reference  # noqa: E402
 
 project = "Dovetail"
 root_doc = "README"
@@ -68,6 +69,14 @@ CONTENTS = {
 """The navigation.  Pages that no entry names come at the end of Guides, or of Explanation."""
 
 
+CLASSES = {
+    name
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+}
+
+
 def setup(app: Any) -> None:
     """Connect what happens while Sphinx runs."""
     pages = write_reference(ROOT)
@@ -80,7 +89,7 @@ def setup(app: Any) -> None:
     # The navigation may change while README.md does not.
     app.connect("env-get-outdated", lambda *_: [root_doc])
     app.connect("autodoc-process-docstring", _process_docstring)
-    app.connect("doctree-read", _leave_lower_case)
+    app.connect("doctree-read", _leave_others)
     app.connect("doctree-read", _show_diagrams, priority=100)
     app.connect("build-finished", _write_index)
 
@@ -100,10 +109,14 @@ def _process_docstring(
     lines[:] = as_markup(lines)
 
 
-def _leave_lower_case(app: Any, doctree: nodes.document) -> None:
-    """``bytes`` and the like in signatures are not the attributes of ours that are called alike."""
+def _leave_others(app: Any, doctree: nodes.document) -> None:
+    """Names in signatures that are not classes of ours lead nowhere.
+
+    ``bytes`` and the like are not our attributes of that name; and a search takes long.
+    """
     for reference in list(doctree.findall(addnodes.pending_xref)):
-        if reference.get("refdomain") == "py" and reference["reftarget"].islower():
+        name = str(reference["reftarget"]).rpartition(".")[2]
+        if reference.get("refdomain") == "py" and name not in CLASSES:
             reference.replace_self(reference.children)
 
 

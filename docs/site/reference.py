@@ -10,7 +10,7 @@ from configuration import configuration_page
 
 import dovetail
 
-__all__ = ["FOLDER", "write_reference"]
+__all__ = ["FOLDER", "PACKAGES", "write_reference"]
 
 FOLDER = "docs/reference"
 PYTHON = """# Python

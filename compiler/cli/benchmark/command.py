@@ -101,11 +101,12 @@ def benchmark(
     options = replace(options, records=record_paths(records), cpu=cpu)
     with tempfile.TemporaryDirectory() as folder, progress_line("benchmark") as tell:
         measurement = Measurement(Path(folder), batch, rounds, runs, threads)
-        found = measure_all(chosen, model, loaded, measurement, options, mhz, tell)
         wanted, against = None, ""
         if reference:
             wanted, against = reference_outputs(reference, loaded, measurement, options, tell)
-        elif ort := next((each for each in found if each.subject.device == ORT), None):
+        found = measure_all(chosen, model, loaded, measurement, options, mhz, tell)
+        ort = next((each for each in found if each.subject.device == ORT), None)
+        if wanted is None and ort:
             wanted, against = ort.outputs, ORT
     rows = [Row(each, found[0], accuracy_of(each.outputs, wanted, classes)) for each in found]
     about: dict[str, Any] = {

@@ -13,7 +13,8 @@ from ..output import table
 
 __all__ = ["Row", "figures", "result_table"]
 
-Cells = dict[str, tuple[str, list[str]]]
+SMALL = 1e-4
+"""Errors below it are written with an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +108,7 @@ def _cycles(cycles: Sequence[int]) -> str:
 
 
 def _error(accuracy: Accuracy) -> str:
-    return "equal" if accuracy.equal else _number(accuracy.error, ".2%")
+    if accuracy.equal:
+        return "equal"
+    small = accuracy.error is not None and 0 < accuracy.error < SMALL
+    return _number(accuracy.error, ".1e" if small else ".2%")

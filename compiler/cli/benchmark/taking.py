@@ -47,7 +47,8 @@ def measure_all(
             continue
         tell(f"{subject.name}: compiling")
         begin = time.perf_counter()
-        module = compile_model(model, subject.target, options)
+        dims = {} if subject.is_accelerator else _open_dimensions(model)
+        module = compile_model(model, subject.target, options, dims)
         seconds[subject] = time.perf_counter() - begin
         if subject.is_accelerator:
             built = build_for(module, subject.device)
@@ -71,18 +72,25 @@ def reference_outputs(
     Raises InputError for a model with other inputs than ``model``.
     """
     loaded = SourceModel.load(path)
-    own, others = ([each.name for each in one.inputs] for one in (model, loaded))
-    if len(own) != len(others):
+    own, others = ([each.dtype for each in one.inputs] for one in (model, loaded))
+    if own != others:
         raise InputError(
-            f"reference {path} has inputs {', '.join(others)}; required as many as the model's: "
-            f"{', '.join(own)}"
+            f"reference {path} takes {', '.join(others)}; required the model's inputs, as it is "
+            f"given the same data: {', '.join(own)}"
         )
-    samples = dict(zip(others, measurement.samples.values(), strict=True))
+    names = [each.name for each in loaded.inputs]
+    samples = dict(zip(names, measurement.samples.values(), strict=True))
     subject, file, where = Subject(ORT, None), path, "ONNX Runtime"
     if not find_spec("onnxruntime"):
         tell(f"compiling {path.name}")
         subject, where = Subject("cpu", "cpu"), "this CPU"
         file = measurement.folder / "reference.dvt"
-        compile_model(loaded, "cpu", options).save(file)
+        compile_model(loaded, "cpu", options, _open_dimensions(loaded)).save(file)
     once = replace(measurement, samples=samples, rounds=1, runs=1)
     return once.engines({subject: file}, tell)[subject].outputs, f"{path} on {where}"
+
+
+def _open_dimensions(model: SourceModel) -> dict[str, int]:
+    """Sizes of dimensions that have names, as samples have them."""
+    dims = (dim for each in model.proto.graph.input for dim in each.type.tensor_type.shape.dim)
+    return {dim.dim_param: 1 for dim in dims if dim.dim_param}

@@ -99,11 +99,30 @@ def test_outputs_are_compared_with_a_reference(
     assert found["against"].endswith("ONNX Runtime" if installed else "this CPU")
 
 
+def test_dimensions_of_any_size_are_one_in_machine_code(tmp_path: Path) -> None:
+    model = onnx.load(scaled(2, tmp_path / "open.onnx"))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, tmp_path / "open.onnx")
+    np.save(tmp_path / "x.npy", np.ones((3, 3), np.float32))
+    data = "--data", tmp_path / "x.npy"
+    found = figures(tmp_path / "open.onnx", "--devices", "cpu,ort", *data, *QUICK)
+    assert [each["equal"] for each in found["results"]] == [True, True]
+    assert found["samples"] == 3
+    cpu = next(each for each in found["results"] if each["device"] == "cpu")
+    assert cpu["megabytes"] < 60, "no compiler is in the process that is measured"
+
+
 def test_what_cannot_be_measured_is_refused(
     digits_model: Path, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = digits_model, "--data", images
     refused(invoke("benchmark", *data, "--devices", "gpu"), "there are: sim, rtl, board, cpu, ort")
+    other = scaled(1, tmp_path / "double.onnx")
+    double = onnx.load(other)
+    double.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    onnx.save(double, other)
+    refused(invoke("benchmark", *data, "--reference", other), "takes float64; required")
     np.save(tmp_path / "few.npy", [1, 2])
     found = invoke("benchmark", *data, "--labels", tmp_path / "few.npy")
     refused(found, "few.npy are 2; required 4, one a sample")
