@@ -156,6 +156,7 @@ class Chooser:
         self._sizes = sizes
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
+        self._sums: dict[tuple[frozenset[str], float], tuple[list[float], list[float]]] = {}
         self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
@@ -174,14 +175,7 @@ class Chooser:
         for first in range(count):
             if costs[first] >= NEVER:
                 continue
-            self._look(f"plan, layer {self._layers[first].name!r}")
-            problem: TileError | None = None
-            try:
-                options = [self._single(first, room(first, first), gone, price)]
-            except TileError as error:
-                options, problem = [], error
-            options += self._cascades(first, room, gone, price)
-            options += self._block_cascades(first, room, gone, price)
+            options, problem = self._options_at(first, room, gone, price)
             for option in options:
                 end, cost = first + option.count, costs[first] + option.cost(price)
                 if cost < costs[end]:
@@ -196,6 +190,62 @@ class Chooser:
             found.insert(0, choice)
             end = choice.first
         return found
+
+    def cost(self, gone: frozenset[str], base: frozenset[str], price: float = 0.0) -> float:
+        """The cost of ``cheapest(gone)``, found from that of ``base``, of which most stays the same.
+
+        Raises NoRoomError when there is no way to run a layer.
+        """
+        moved = [item for item in self._items if item.activation.name in gone ^ base]
+        start = min(max(item.first, 0) for item in moved)
+        last = max(item.last for item in moved)
+        before, after = self._both_ways(base, price)
+        count, room = len(self._layers), self._rooms(gone)
+        costs = [*before[: start + 1], *[NEVER] * (count - start)]
+        for first in range(max(0, start - MOST_LAYERS + 1), last + 1):
+            if costs[first] < NEVER:
+                for option in self._options_at(first, room, gone, price)[0]:
+                    end = first + option.count
+                    if end > start:
+                        costs[end] = min(costs[end], costs[first] + option.cost(price))
+        ends = range(last + 1, min(count, last + MOST_LAYERS) + 1)
+        found = min(costs[end] + after[end] for end in ends)
+        if found >= NEVER:
+            raise NoRoomError(f"no room for {', '.join(sorted(base - gone))}", start)
+        return found
+
+    def _both_ways(self, gone: frozenset[str], price: float) -> tuple[list[float], list[float]]:
+        """The least cost of all layers before each, and of each and all after it."""
+        if (gone, price) not in self._sums:
+            count, room = len(self._layers), self._rooms(gone)
+            options = [self._options_at(n, room, gone, price)[0] for n in range(count)]
+            before: list[float] = [0, *[NEVER] * count]
+            after: list[float] = [*[NEVER] * count, 0]
+            for first in range(count):
+                for option in options[first]:
+                    end = first + option.count
+                    before[end] = min(before[end], before[first] + option.cost(price))
+            for first in reversed(range(count)):
+                after[first] = min(
+                    (after[first + each.count] + each.cost(price) for each in options[first]),
+                    default=NEVER,
+                )
+            self._sums = {(gone, price): (before, after)}
+        return self._sums[gone, price]
+
+    def _options_at(
+        self, first: int, room: Room, gone: frozenset[str], price: float
+    ) -> tuple[list[Choice], TileError | None]:
+        """The best way of each number of layers from ``first`` on; why it cannot run alone."""
+        self._look(f"plan, layer {self._layers[first].name!r}")
+        problem: TileError | None = None
+        try:
+            options = [self._single(first, room(first, first), gone, price)]
+        except TileError as error:
+            options, problem = [], error
+        options += self._cascades(first, room, gone, price)
+        options += self._block_cascades(first, room, gone, price)
+        return options, problem
 
     def _rooms(self, gone: frozenset[str]) -> Room:
         """What is left of ACT from one layer to another beside activations that are on chip."""

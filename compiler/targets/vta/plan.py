@@ -170,7 +170,7 @@ class Planner:
             found = False
             for other in self.neighbours(gone):
                 try:
-                    if self.cost(other, price) >= plan.cost(price) - plan.wait_cycles:
+                    if self.chooser.cost(other, gone, price) >= plan.cost(price) - plan.wait_cycles:
                         continue
                     plan = self.plan(other, price)
                 except NoRoomError:
@@ -210,13 +210,6 @@ class Planner:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():
             yield from chooser.options(first, count, gone)
-
-    def cost(self, gone: frozenset[str], price: float) -> float:
-        """Cost of the program, were there no gaps in ACT.
-
-        Raises NoRoomError when a layer does not fit.
-        """
-        return sum(choice.cost(price) for choice in self.chooser.cheapest(gone, price))
 
     def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
         """With the activations ``gone`` in DRAM, or on chip a few rows at a time.
