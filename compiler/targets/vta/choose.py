@@ -192,7 +192,7 @@ class Chooser:
         return found
 
     def cost(self, gone: frozenset[str], base: frozenset[str], price: float = 0.0) -> float:
-        """The cost of ``cheapest(gone)``, found from that of ``base``, of which most stays the same.
+        """The cost of ``cheapest(gone)``, found from that of ``base``: most stays the same.
 
         Raises NoRoomError when there is no way to run a layer.
         """
