@@ -83,6 +83,7 @@ def run(
     else:
         with progress(f"{opening(module)} {module.name}"):
             loaded = open_module(module, target, record_paths(records), key)
+        _require_inputs(loaded, set(arrays))
         # A sandbox builds nothing: what it needs is there before, or it says so.
         built = 0.0 if sandbox else build_for(loaded, device)
     with progress(f"running {module.name} on {device}"):
@@ -110,6 +111,19 @@ def run(
     else:
         rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
+
+
+def _require_inputs(module: "Module", given: set[str]) -> None:
+    """Say how an input is given that is missing; what else is wrong with inputs, running says."""
+    from dovetail.runtime.errors import InputError
+
+    wanted = {tensor.name: tensor for tensor in module.inputs}
+    missing = [tensor for name, tensor in wanted.items() if name not in given]
+    if missing and given <= wanted.keys():
+        first = missing[0]
+        raise InputError(
+            f"input {first.name!r} is missing; required {first.kind}: --input {first.name}=FILE.npy"
+        )
 
 
 def _tell_of_code(path: Path, module: "Module") -> None:
