@@ -39,8 +39,12 @@ programs against semantics and simulator (`make differential`):
 - that anything happens at all: every waiter is served, every burst is offered, a run ends. All
   properties here say what never happens;
 - what a reset in the middle of a run leaves: proofs begin at the first reset;
-- the arithmetic of GEMM and VECTOR, scratchpads and their ports, padding, windows and placing of
-  LOAD, and every cycle count of [timing.md](timing.md);
+- requantisation as a whole: its two parts are proved, and that the product between them is that of
+  their mantissas, and that both together are the formula of the manual, is read and tested only;
+- the rest of the arithmetic of GEMM and VECTOR, scratchpads and their ports, the data of STORE's
+  beats, padding, windows and placing of LOAD, and every cycle count of [timing.md](timing.md);
+- of the SDRAM: which row and column a word goes to, its data, that refreshes come often enough,
+  tRRD and tMRD; clocks other than the one named;
 - the matrix core's own clock domain, and its crossings (`core_clock_ratio` 2);
 - counters, the trace ports, and the wrappers of boards (bridges, clocks, pins, the serial link:
   that a damaged frame is refused but for a collision of its checksum is not proved);
@@ -52,9 +56,9 @@ programs against semantics and simulator (`make differential`):
 
 def property_row(proof: Proof) -> str:
     """What the page says of a proof, but for times."""
-    how = f"induction of {proof.steps}" if proof.steps else "every input, no state"
-    if proof.bounded:
-        how = f"{proof.base} cycles from the start"
+    how = f"induction of {proof.steps}"
+    if not proof.steps:
+        how = f"{proof.base} cycles from any state: nothing lasts longer"
     cells = (
         f"`{proof.name}`",
         f"`vta_hw/{proof.subject}.py`",

@@ -26,11 +26,10 @@ class Proof:
 
     subject: the module, "head_queue".  bench: what is built, from the module, a configuration, and
     whether to add lemmas.  says: the property.  configs: names of configurations; bugs are planted
-    with the first.  steps: length of the induction; 0 where there is none.  base: steps from the
-    start that are looked at.  cover: steps within which what must be possible is found.  bugs:
-    texts of the module and what is put in their place.  found: steps within which each bug is to
-    be found.  assumes: of the surroundings.  quick: part of the tests.  bounded: nothing is said
-    of what is more than ``base`` cycles from the start.
+    with the first.  steps: length of the induction; 0 where nothing lasts for ``base`` cycles.
+    base: steps from the start that are looked at.  cover: steps within which what must be possible
+    is found.  bugs: texts of the module and what is put in their place.  found: steps within which
+    each bug is to be found.  assumes: of the surroundings.  quick: part of the tests.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Proof:
     found: int = 15
     assumes: str = ""
     quick: bool = False
-    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,38 @@
 """The proofs there are, the most valuable first."""
 
-from . import bursts, decoder, issue, memory_port, queues, walkers
+from dataclasses import replace
+
+from . import bursts, decoder, host, issue, memory_port, queues, requantise, sdram, store, walkers
 from .run import Proof
 
 __all__ = ["PROOFS"]
 
 PLAIN, DEEP, FAST = "tiny", "deep", "fast_core"
+
+CHIP_RULES = (
+    "at the chip's pins: tRP, tRC, tRFC, tRCD, tRAS and tWR of the data sheet; rows are opened in "
+    "closed banks, columns are of open rows, refreshes find all rows closed; data of a READ and "
+    "of a WRITE never meet; PRECHARGE, eight refreshes and the mode come before the first row"
+)
+SDRAM = Proof(
+    name="sdram-133",
+    subject="sdram",
+    bench=sdram.at_133_mhz,
+    says=f"at 133 MHz (CAS latency 3), {CHIP_RULES}",
+    configs=("ecp5_85",),
+    assumes="initialisation begins after a cycle, and refreshes are due every 50, so that they "
+    "come within the cycles looked at",
+    steps=2,
+    cover=150,
+    bugs=(
+        ("hold.eq(cycles.ras - 1)", "hold.eq(cycles.ras - 2)"),
+        ("hold.eq(cycles.wr - 1)", "hold.eq(0)"),
+        ("wait.eq(cycles.rfc - 1)", "wait.eq(cycles.rfc - 2)"),
+        ("m.d.sync += turn.eq(cycles.cas - 1)", "m.d.sync += turn.eq(0)"),
+        ("~(held & opened).any()", "~held[0]"),
+    ),
+    found=160,
+)
 
 PROOFS = (
     Proof(
@@ -42,6 +69,27 @@ PROOFS = (
             ("burst.beats - 1", "burst.beats"),
             ("(beat & bus.rlast)", "beat"),
         ),
+        quick=True,
+    ),
+    Proof(
+        name="writes",
+        subject="store",
+        bench=store.beats,
+        says="each burst that STORE announces gets on W as many beats as announced, in the order "
+        "of the bursts, the last one marked; a beat on offer keeps its place, its WLAST and WSTRB; "
+        "a beat first offered after a stop has WSTRB 0, every other none; no slot is used twice",
+        configs=(PLAIN, DEEP, "narrow"),
+        assumes="the port takes only what is offered and nothing after a stop; bursts have 1 to "
+        "256 beats (proof `cuts`)",
+        steps=2,
+        cover=24,
+        bugs=(
+            ("kept.eq(self.writes & self.beat_valid & ~self.beat_ready)", "kept.eq(0)"),
+            ("self.writes.eq(self.enable | kept)", "self.writes.eq(1)"),
+            ("self.bursts.payload.beats - 1", "self.bursts.payload.beats"),
+            ("with m.Elif(self.beat_valid & self.beat_ready):", "with m.Elif(self.beat_ready):"),
+        ),
+        found=20,
         quick=True,
     ),
     Proof(
@@ -153,5 +201,89 @@ PROOFS = (
             ("last.eq(only)", "last.eq(0)"),
         ),
         quick=True,
+    ),
+    replace(
+        SDRAM,
+        name="sdram-50",
+        bench=sdram.at_50_mhz,
+        says=f"at 50 MHz (CAS latency 2), {CHIP_RULES}",
+        bugs=(
+            ("hold.eq(cycles.ras - 1)", "hold.eq(cycles.ras - 2)"),
+            ("wait.eq(cycles.rfc - 1)", "wait.eq(cycles.rfc - 2)"),
+            ("m.d.sync += turn.eq(cycles.cas - 1)", "m.d.sync += turn.eq(0)"),
+        ),
+    ),
+    SDRAM,
+    Proof(
+        name="registers",
+        subject="registers",
+        bench=host.registers,
+        says="the register port keeps AXI4-Lite's rules: one steady OKAY answer for each request, "
+        "none without; settings change by writes to their address alone, byte by byte; a start "
+        "is asked for only while nothing runs, a stop only while something does",
+        configs=(PLAIN,),
+        steps=2,
+        bugs=(
+            ("host.awvalid & host.wvalid & ~host.bvalid", "host.awvalid & host.wvalid"),
+            ("host.arvalid & ~host.rvalid & ~asked & ~found", "host.arvalid & ~asked & ~found"),
+            ("(target & ~mask) | (host.wdata & mask)", "host.wdata"),
+            ("host.wdata[Control.START] & ~self.busy", "host.wdata[Control.START]"),
+        ),
+        quick=True,
+    ),
+    Proof(
+        name="stopping",
+        subject="control",
+        bench=host.control,
+        says="the first error of a run stops it; of errors in one cycle the first of the order in "
+        "`isa/priorities.py`; its code and index stay until the next start, whatever comes after; "
+        "a run that was stopped ends as failed, when no burst is left; one that was not, finished",
+        configs=(PLAIN, DEEP),
+        assumes="a start comes only while nothing runs (proof `registers`)",
+        steps=2,
+        bugs=(
+            ("with m.Elif(self.enable & found):", "with m.Elif(self.running & found):"),
+            ("for source in reversed(Source):", "for source in Source:"),
+            ("self.running & stopped & self.quiet", "self.running & stopped"),
+            ("for unit in reversed(Unit):", "for unit in Unit:"),
+        ),
+        quick=True,
+    ),
+    Proof(
+        name="requantise-front",
+        subject="requantize",
+        bench=requantise.front,
+        says="before its product, requantisation rounds every int32 to 24 bits, half to even, "
+        "takes the scale's 24 bits, and adds their exponents",
+        configs=(PLAIN, DEEP),
+        steps=0,
+        base=9,
+        cover=9,
+        found=9,
+        bugs=(
+            ("normal[7] & (normal[:7].any() | normal[8])", "normal[7]"),
+            ("- 94, ", "- 93, "),
+            ("top = rounded_value[-2] | rounded_value[-1]", "top = rounded_value[-2]"),
+        ),
+    ),
+    Proof(
+        name="requantise-back",
+        subject="requantize",
+        bench=requantise.back,
+        says="behind its product, it rounds the product to 24 bits and that, in its place, to an "
+        "integer, half to even both times, and adds sign and zero point: exact once clipped to "
+        "int8, for every product, exponent and zero point",
+        configs=(PLAIN, DEEP),
+        assumes="the product is 0 or has 47 or 48 bits, as of two mantissas",
+        steps=0,
+        base=6,
+        cover=6,
+        found=6,
+        bugs=(
+            ("half & (sticky | upper[0])", "half"),
+            ("(left > WHOLE_BITS", "(left > 8"),
+            ("high & product[22]", "high"),
+            ("(placed[: point - 1].any() | placed[point])", "placed[point]"),
+        ),
     ),
 )

@@ -13,7 +13,7 @@ function begin(view, report, charts, resized = () => {}) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.redraw());
   window.addEventListener("scroll", hideTooltip, { passive: true });
   fit();
-  window.dovetail = { view, report, charts };
+  window.dovetail = { view, report, charts, groupedBoxes };
   requestAnimationFrame(() => requestAnimationFrame(() => (document.body.dataset.ready = "yes")));
 }
 

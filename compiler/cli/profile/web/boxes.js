@@ -5,8 +5,9 @@ const NEAR = 1.5;
 const TEXT = 34;
 const LETTER = 6.6;
 
-// Boxes of a layer that are short and next to each other, as one. `of(place)` gives the begin, the
-// end and the layer of a box; places ascend. Each group: x0, x1, layer, first, count, busy.
+// Boxes of a layer that are short and next to each other, as one; and those of any layers that
+// share a pixel, which has the layer of the longest. `of(place)` gives the begin, the end and the
+// layer of a box; places ascend. Each group: x0, x1, layer, mixed, first, count, busy.
 function groupedBoxes(view, first, last, of) {
   const groups = [];
   let group = null;
@@ -20,8 +21,16 @@ function groupedBoxes(view, first, last, of) {
       group.end = Math.max(group.end, end);
       group.busy += end - begin;
       group.count += 1;
+    } else if (group && x1 - group.x0 < 1) {
+      if (end - begin > group.longest) Object.assign(group, { layer, longest: end - begin });
+      group.x1 = Math.max(group.x1, x1);
+      group.end = Math.max(group.end, end);
+      group.busy += end - begin;
+      group.count += 1;
+      group.mixed = true;
     } else {
-      group = { x0, x1, layer, first: place, count: 1, begin, end, busy: end - begin };
+      const busy = end - begin;
+      group = { x0, x1, layer, first: place, count: 1, begin, end, busy, longest: busy };
       groups.push(group);
     }
   }

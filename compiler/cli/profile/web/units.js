@@ -135,9 +135,10 @@ class Units extends Chart {
     if (!group) return this.waitText(row, x);
     const name = run.layers[group.layer].name;
     const cycles = count(group.end - group.begin);
+    const whose = group.mixed ? "several layers" : name;
     if (group.count > 1) {
       const busy = percent(group.busy / (group.end - group.begin));
-      return `${UNIT_NAMES[row]}: ${group.count} instructions of ${name}\n${cycles} cycles, ${busy} at work\nzoom in to see each`;
+      return `${UNIT_NAMES[row]}: ${group.count} instructions of ${whose}\n${cycles} cycles, ${busy} at work\nzoom in to see each`;
     }
     const place = this.rows[row][group.first];
     const all = run.instructions;

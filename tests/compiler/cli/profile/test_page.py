@@ -96,6 +96,22 @@ def test_short_boxes_stand_together_and_part_when_one_zooms_in(page: Any, digits
     assert 4 <= shown == instructions < len(mine)
 
 
+def test_boxes_of_many_layers_share_a_pixel(page: Any) -> None:
+    """20 boxes a pixel, each of another layer than its neighbours; every 10th is longer."""
+    groups = page.evaluate(
+        """() => {
+            const {view, groupedBoxes} = dovetail;
+            const step = view.cycles / view.width / 20;
+            const box = (n) => [n * step, n * step + (n % 10 ? step / 2 : step), n % 10];
+            return groupedBoxes(view, 0, 20 * 100, box);
+        }"""
+    )
+    assert sum(each["count"] for each in groups) == 20 * 100
+    assert len(groups) <= 110
+    assert {each["layer"] for each in groups[1:-1]} == {0}
+    assert all(each["mixed"] for each in groups[1:-1])
+
+
 def test_traffic_is_drawn_cycle_by_cycle(page: Any, digits: Profile) -> None:
     """What the tooltip says of a LOAD's cycle: a whole beat, and nothing else."""
     spans = bus_spans(digits.program, digits.timeline, digits.config, digits.cycles)

@@ -1,0 +1,105 @@
+"""Requantisation, by parts: all before its product of two mantissas, and all behind it."""
+
+from types import ModuleType
+
+from amaranth.hdl import Const, Mux, Signal, Value, signed
+
+from dovetail.isa.config import HardwareConfig
+
+from .bench import Bench, Opened
+
+MANTISSA = 24
+MOST = 512
+"""What is no less is clipped, whatever the zero point."""
+
+
+def _bench(
+    source: ModuleType, config: HardwareConfig, strengthen: bool
+) -> tuple[Bench, Opened, Value]:
+    """Also the number of the cycle, as far as it matters."""
+    bench = Bench(strengthen)
+    unit = bench.add(source.Requantize(deep=config.deep_pipelines))
+    number = Signal(5)
+    bench.module.d.sync += number.eq(Mux(number == 31, 31, number + 1))
+    return bench, unit, number
+
+
+def _delayed(bench: Bench, value: Value, name: str, cycles: int) -> Value:
+    for cycle in range(cycles):
+        value = bench.before(value, f"{name}{cycle}")
+    return value
+
+
+def front(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
+    """The value is rounded to 24 bits, half to even, and the exponents are added."""
+    bench, unit, number = _bench(source, config, strengthen)
+    m = bench.module
+    cycles = 7 if config.deep_pipelines else 4
+    value = _delayed(bench, unit.component.value.as_unsigned(), "value", cycles)
+    scale = _delayed(bench, unit.component.scale, "scale", cycles)
+    magnitude = Signal(32)
+    m.d.comb += magnitude.eq(Mux(value[-1], -value, value))
+    mantissa, exponent = Signal(MANTISSA + 1), Signal(signed(8))
+    for length in range(1, 33):
+        dropped = length - MANTISSA
+        with m.If((magnitude >> (length - 1)) == 1):
+            if dropped <= 0:
+                m.d.comb += [mantissa.eq(magnitude << -dropped), exponent.eq(dropped)]
+            else:
+                rounded = _half_to_even(magnitude, dropped)
+                over = rounded[MANTISSA]
+                m.d.comb += mantissa.eq(Mux(over, 1 << (MANTISSA - 1), rounded))
+                m.d.comb += exponent.eq(dropped + over)
+    known = number >= cycles
+    bench.check(~known | (unit["mantissa"] == mantissa), "24 bits of the value")
+    bench.check(~known | (unit["factor"] == (scale[:23] | 1 << 23)), "24 bits of the scale")
+    left = unit["left4"] + unit["carry"]
+    expected = scale[23:31] + exponent - 102
+    bench.check(~known | (value == 0) | (left == expected), "the exponents")
+    bench.cover(known & unit["carry"] & (left == -3))
+    return bench
+
+
+def back(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
+    """The product is rounded to 24 bits, brought to its place, rounded to an integer, and given its
+    sign and the zero point: from whatever product and exponent there are in the first cycle.
+    """
+    bench, unit, number = _bench(source, config, strengthen)
+    cycles = 4 if config.deep_pipelines else 2
+    left_now = unit["left_beside_3" if config.deep_pipelines else "left5"]
+    begins = number == 0
+    product_now: Value = unit["product"]
+    bench.assume(~begins | (product_now == 0) | (product_now[46:] != 0))
+    bench.assume(~begins | ((left_now >= -126) & (left_now <= 162)))
+    product = _delayed(bench, product_now, "product", cycles)
+    left = _delayed(bench, left_now, "left", cycles)
+    negative = _delayed(bench, unit["negative"][len(unit["negative"]) - 1 - cycles], "sign", cycles)
+    whole_24 = Mux(
+        product[47],
+        _half_to_even(product, 24) << 24,
+        _half_to_even(product, 23) << 23,
+    )
+    inside = (left >= 0) & (left <= 10)
+    placed = (whole_24 << Mux(inside, left[:4], 0))[:60]
+    near = _half_to_even(placed, 48)
+    capped = Mux(near >= MOST, MOST, near)
+    far = Mux((left < 0) | (product == 0), 0, MOST)
+    magnitude = Mux(inside, capped, far)
+    zero_point = unit.component.zero_point
+    exact = Mux(negative, -magnitude, magnitude) + zero_point
+    known = number == cycles
+    result = unit.component.result
+    bench.check(~known | (_clip(result) == _clip(exact)), "the result, clipped to int8")
+    bench.cover(known & (result == -61) & (zero_point == 3) & (product[:46] == 5))
+    return bench
+
+
+def _half_to_even(value: Value, dropped: int) -> Value:
+    """``value / 2^dropped``, rounded; dropped > 0."""
+    whole, rest = value >> dropped, value[:dropped]
+    half = Const(1 << (dropped - 1), dropped)
+    return whole + ((rest > half) | ((rest == half) & whole[0]))
+
+
+def _clip(value: Value) -> Value:
+    return Mux(value < -128, -128, Mux(value > 127, 127, value))
