@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from quantise import QUANTISERS, inputs_of
 
 from dovetail.compiler import compile
-from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import AcceleratorPart
 from dovetail.runtime.module import Module
 from dovetail.runtime.result import RunResult
 
@@ -46,7 +46,7 @@ class Figures:
     """One inference of one network.
 
     macs: of the model; accelerated: of these, on the accelerator.  parts: of the module;
-    cpu_parts: of these, for the CPU.  roof: cycles that the busiest of GEMM, VECTOR and DRAM needs.
+    cpu_parts: of these, for the CPU.  roof: cycles that no plan goes below (docs/planner.md).
     differing: output elements that differ from ONNX Runtime's, by its optimisation level, of
     ``elements``; largest: the largest difference, over the largest output.
     refused: why there is no module; where: "quantise", "compile", "run" or "reference".
@@ -145,12 +145,9 @@ def _count(figures: Figures, module: Module, result: RunResult) -> None:
     """
     if result.cycles is None:
         return
-    config = find_config(module.target.removeprefix("vta:"))
-    bytes_moved = (result.dram_bytes_read or 0) + (result.dram_bytes_written or 0)
-    busy = (result.counters["gemm_busy"], result.counters["vector_busy"])
     elsewhere = sum(each.macs for each in module.placement if each.where == "cpu")
     figures.cycles, figures.accelerated = result.cycles, figures.macs - elsewhere
-    figures.roof = max(*busy, bytes_moved // config.bus_bytes)
+    figures.roof = sum(part.roof_cycles for part in module.parts if isinstance(part, AcceleratorPart))
 
 
 def main() -> None:

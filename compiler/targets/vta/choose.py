@@ -10,6 +10,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...options import Overlap
+from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
+from .blockwise import blockwise
 from .cascade import Cascade
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -28,7 +30,7 @@ MOST_LAYERS = 8
 SizeCache = dict[tuple[int, int, frozenset[str]], list[Sized]]
 """By first and last layer, and activations not wholly on chip."""
 
-GRAINS = (Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(2), Grain(4))
+GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 """Other grains of layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
@@ -70,7 +72,7 @@ class Choice:
     count: int
     cycles: int
     dram: int
-    how: Sized | Tile | None
+    how: Sized | Blocks | Tile | None
     grain: Grain = COARSE
 
     @property
@@ -79,6 +81,8 @@ class Choice:
         match self.how:
             case Sized(rows=rows):
                 way: object = rows
+            case Blocks(size=size):
+                way = "blocks", size
             case Tile() as tile:
                 way = tuple(tile.sizes.items()), tile.outer, tile.depth
             case None:
@@ -152,7 +156,8 @@ class Chooser:
         self._sizes = sizes
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
-        self._built: dict[tuple[object, ...], StreamedLayer | Cascade] = {}
+        self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
+        self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
@@ -176,6 +181,7 @@ class Chooser:
             except TileError as error:
                 options, problem = [], error
             options += self._cascades(first, room, gone, price)
+            options += self._block_cascades(first, room, gone, price)
             for option in options:
                 end, cost = first + option.count, costs[first] + option.cost(price)
                 if cost < costs[end]:
@@ -214,7 +220,7 @@ class Chooser:
                         for n, each in zip(members, whole, strict=True)
                         if each
                     ]
-                elif not isinstance(choice.how, Tile) and not grain.by_rows:
+                elif not isinstance(choice.how, Tile | Blocks) and not grain.by_rows:
                     found.append(replace(choice, grain=grain))
                 else:
                     found.append(choice)
@@ -265,8 +271,12 @@ class Chooser:
             for sized in self._sized(first, last, self._names_of(first, last) & gone):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
+        for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
+            yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
 
-    def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
+    def build(
+        self, choice: Choice, gone: frozenset[str]
+    ) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
         names = self._names_of(choice.first, choice.first + choice.count - 1)
         key = choice.first, choice.count, names & gone, id(choice.how), choice.grain
@@ -274,14 +284,18 @@ class Chooser:
             self._built[key] = self._scheduled(choice, gone)
         return self._built[key]
 
-    def _scheduled(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade:
+    def _scheduled(
+        self, choice: Choice, gone: frozenset[str]
+    ) -> StreamedLayer | Cascade | BlockCascade:
         layer, config = self._layers[choice.first], self._config
         match choice.how:
             case None:
-                tiling = default_tiling(layer.kernel, limits_of(config), self._depth, choice.grain)
-                return StreamedLayer(layer, tiling, {})
+                return self._plain(choice.first, choice.grain)
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
+            case Blocks() as blocks:
+                members = self._layers[choice.first : choice.first + MEMBERS]
+                return block_cascade(members, choice.first, blocks, gone)
             case Sized() as sized:
                 stripes = self._stripes[choice.first : choice.first + choice.count]
                 found = [each for each in stripes if each is not None]
@@ -337,6 +351,46 @@ class Chooser:
             found = self._best[key]
             if found is not None:
                 yield found
+
+    def _block_cascades(
+        self, first: int, room: Room, gone: frozenset[str], price: float
+    ) -> Iterator[Choice]:
+        """Layer ``first`` and the next two, some blocks at a time, in the best way that fits."""
+        ways = self._blocks_of(first, gone)
+        left = room(first, first + MEMBERS - 1) if ways else 0
+        fitting = [
+            Choice(first, MEMBERS, way.cycles, way.dram, way) for way in ways if way.words <= left
+        ]
+        if fitting:
+            yield min(fitting, key=lambda choice: choice.cost(price))
+
+    def _blocks_of(self, first: int, gone: frozenset[str]) -> list[Blocks]:
+        """Ways to run layer ``first`` and the next two some blocks at a time."""
+        last = first + MEMBERS - 1
+        if not self._most or last >= len(self._layers):
+            return []
+        key = first, self._names_of(first, last) & gone
+        if key not in self._blocks:
+            members = self._layers[first : last + 1]
+            between = {layer.output.name for layer in members[:2]}
+            own = all(self._last[x] <= last and x not in self._results for x in between)
+            suits = own and key[1] <= between and not self._hides_dense(first)
+            self._blocks[key] = block_sizes(members, self._config) if suits else []
+        return self._blocks[key]
+
+    def _hides_dense(self, first: int) -> bool:
+        """Whether layer ``first`` is busy long enough for the weights of a dense layer to come."""
+        members = range(first, first + MEMBERS)
+        if any(self._whole[number] is None for number in members):
+            return False
+        planned = [self._plain(number, COARSE) for number in members]
+        return blockwise(first, planned, self._config) is not None
+
+    def _plain(self, number: int, grain: Grain) -> StreamedLayer:
+        """A layer that is all on chip."""
+        layer = self._layers[number]
+        tiling = default_tiling(layer.kernel, limits_of(self._config), self._depth, grain)
+        return StreamedLayer(layer, tiling, {})
 
     def _names_of(self, first: int, last: int) -> frozenset[str]:
         """Activations that layers from ``first`` to ``last`` touch."""

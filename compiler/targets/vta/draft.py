@@ -13,6 +13,7 @@ from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import TimelineEntry
 
 from ...options import Overlap
+from .block_cascade import BlockCascade
 from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
@@ -121,7 +122,9 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
         for source in loaded:
             if begins[source.name] in members:
                 builder.load_input(source, begins[source.name])
-        if cascade:
+        if isinstance(cascade, BlockCascade):
+            builder.add_block_cascade(cascade, layers)
+        elif cascade:
             builder.add_cascade(cascade, layers)
         elif number in plan.blockwise:
             builder.add_blockwise(plan.blockwise[number], layers)

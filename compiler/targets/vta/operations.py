@@ -14,6 +14,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
 
 from .activation_loads import halo_loads, input_loads, result_store
+from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise
 from .cascade import Cascade, Fetch, Fill, Put, Work
 from .constant_loads import SCALES, ConstantLoader, constant_piece, layer_constants
@@ -26,7 +27,7 @@ from .place import Grant
 from .plan import Plan
 from .record import Frame, Part
 from .rows import Piece, RowBuffer
-from .schedules import Schedules
+from .schedules import AXES, Schedules
 from .stream import StreamedLayer
 from .unit_operation import UnitOperation, sums_in_acc
 from .windows import Slots
@@ -157,6 +158,41 @@ class Builder:
                 case Put(name=name, first=first, count=count):
                     for store in buffers[name].put(first, count):
                         self._add(store, buffers[name].user)
+
+    def add_block_cascade(self, cascade: BlockCascade, layers: Sequence[LoweredLayer]) -> None:
+        """Append the operations of three layers, some channel blocks at a time.
+
+        layers: all of the program.
+        """
+        numbers = range(cascade.first, cascade.first + len(cascade.layers))
+        runs = [
+            self._begin(number, layers[number], planned)
+            for number, planned in zip(numbers, cascade.layers, strict=True)
+        ]
+        starts: dict[str, int] = {}
+        for number, (name, ring) in zip(numbers, cascade.rings.items(), strict=False):
+            starts[name] = self.plan.places[name if ring.kept else (cascade.first, name)]
+            for slot in range(ring.slots):
+                start = starts[name] + slot * ring.slot_words
+                self._add_all(halo_loads(ring.slot, start), number)
+        result = layers[numbers[-1]].output
+        if result.name in runs[-1].bases:
+            self._add_halo(result, numbers[-1])
+        whole = {f"{axis}.outer": 0 for axis in AXES}
+        sums = self._tile(runs[-1], whole, Frame(0, result.columns, result.rows * result.columns))
+        for part in range(cascade.parts):
+            for name, ring in cascade.rings.items():
+                base = starts[name] + part % ring.slots * ring.slot_words
+                for run in runs:
+                    run.bases[name] = base
+            for run, ring in zip(runs, cascade.rings.values(), strict=False):
+                x = ring.activation
+                frame = Frame(0, x.columns, x.rows * x.columns, (part * ring.size, 0, 0))
+                for _ in self._tile(run, whole | {"c.outer": part}, frame):
+                    pass
+            next(sums, None)
+        for _ in sums:
+            pass
 
     def _strip(
         self, run: LayerRun, cascade: Cascade, strip: int, buffers: Mapping[str, RowBuffer]

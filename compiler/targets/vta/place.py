@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from dovetail.isa.config import HardwareConfig
@@ -46,11 +47,16 @@ class Item:
 
     def rivals(self, other: "Item") -> bool:
         """Whether two units may want to read both, or to write both, at one time."""
-        return any(
-            unit is not other_unit and abs(layer - other_layer) <= NEAR
-            for mine, others in ((self.readers, other.readers), (self.writers, other.writers))
-            for (layer, unit), (other_layer, other_unit) in product(mine, others)
-        )
+        return _meet(self.readers, other.readers) or _meet(self.writers, other.writers)
+
+
+@lru_cache(maxsize=1 << 16)
+def _meet(some: frozenset[tuple[int, Unit]], others: frozenset[tuple[int, Unit]]) -> bool:
+    """Whether different units of layers near each other are among both."""
+    return any(
+        unit is not other_unit and abs(layer - other_layer) <= NEAR
+        for (layer, unit), (other_layer, other_unit) in product(some, others)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +139,27 @@ def _spread(
     ``both_ends``, at the better of its lowest and its highest.
     """
     packed: set[int] = set()
-    while True:
-        placed: list[_Place] = []
-        for item in items:
-            rooms = list(_room(item, placed, config))
-            if rooms and len(placed) in packed:
-                high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
-                rooms = [min(rooms), high]
-            rivals = [place.banks(config) for place in placed if place.item.rivals(item)]
-            costs = ((_cost(item, start, placed, rivals, config), start) for start in rooms)
-            start = min(costs, default=(None, None))[1]
-            if start is None:
-                break
+    placed: list[_Place] = []
+    while len(placed) < len(items):
+        item = items[len(placed)]
+        rooms = list(_room(item, placed, config))
+        if rooms and len(placed) in packed:
+            high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
+            rooms = [min(rooms), high]
+        rivals = [place.banks(config) for place in placed if place.item.rivals(item)]
+        spans = [(place.start, place.end, place.item.last) for place in placed]
+        costs = ((_cost(item, start, spans, rivals, config), start) for start in rooms)
+        start = min(costs, default=(None, None))[1]
+        if start is not None:
             placed.append(_Place(item, start))
-        else:
-            return placed
-        failed = items[len(placed)]
-        more = {n for n, other in enumerate(items) if other.lives_with(failed)}
-        if more <= packed:
+            continue
+        more = {n for n, other in enumerate(items) if other.lives_with(item)} - packed
+        if not more:
             return None
         packed |= more
+        # Those before the first of them stay where they are.
+        del placed[min(more) :]
+    return placed
 
 
 def _room(
@@ -179,15 +186,18 @@ def _room(
 def _cost(
     item: Item,
     start: int,
-    placed: Sequence[_Place],
+    placed: Sequence[tuple[int, int, int]],
     rivals: Sequence[int],
     config: HardwareConfig,
 ) -> tuple[int, int]:
-    """Banks shared with those of ``rivals``; then how lately something that lay there was read."""
+    """Banks shared with those of ``rivals``; then how lately something that lay there was read.
+
+    placed: first word, the word after the last, and the last layer that reads it.
+    """
     here = _Place(item, start)
     end, banks = here.end, here.banks(config)
     lately = max(
-        (place.item.last for place in placed if place.start < end and start < place.end),
+        (last for first, after, last in placed if first < end and start < after),
         default=-NEAR,
     )
     shared = sum((each & banks).bit_count() for each in rivals)

@@ -9,6 +9,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...errors import DoesNotFitError
 from ...options import Overlap
+from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
 from .choose import Choice, Chooser, SizeCache
@@ -41,7 +42,7 @@ class Ends:
 class Plan:
     """layers: the tiles of each; what it streams is in its windows.
 
-    cascades: those that run strip by strip, by the number of the first.
+    cascades: those that run strip by strip, or some blocks at a time, by the number of the first.
     blockwise: those that run block by block, by the number of the first.
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
@@ -51,7 +52,7 @@ class Plan:
     """
 
     layers: tuple[StreamedLayer, ...]
-    cascades: Mapping[int, Cascade]
+    cascades: Mapping[int, Cascade | BlockCascade]
     places: Mapping[str | tuple[int, str], int]
     blockwise: Mapping[int, Blockwise]
     streamed: frozenset[str]
@@ -242,6 +243,13 @@ class Planner:
                         end = len(planned)
                         buffers.append(self._buffer(ring.activation, first, end, ring.words))
                         streamed |= {name} if ring.stored or ring.producer is None else set()
+            elif isinstance(entry, BlockCascade):
+                planned += entry.layers
+                buffers += [
+                    self._buffer(ring.activation, first, len(planned), ring.words)
+                    for ring in entry.rings.values()
+                    if not ring.kept
+                ]
             else:
                 planned.append(entry)
                 streamed |= entry.windows.keys()
@@ -249,7 +257,7 @@ class Planner:
                     self._buffer(window.activation, first, first + 1, window.slots * window.words)
                     for window in entry.windows.values()
                 ]
-        cascades = {entry.first: entry for entry in built if isinstance(entry, Cascade)}
+        cascades = {each.first: each for each in built if not isinstance(each, StreamedLayer)}
         kept = [item for item in self.items if item.activation.name not in gone]
         together = [range(each.first, each.first + len(each.layers)) for each in cascades.values()]
         kept = [_lengthened(item, together) for item in kept]

@@ -7,7 +7,7 @@
          "depth": 2}]}
 
 ``streamed``: activations that are not wholly on chip.  ``layers``: cascades, by the rows of their
-strips; layers wholly on chip; layers in tiles.  ``cycles``: that the program was expected to take.
+strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.  ``cycles``: that the program was expected to take.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from dovetail.isa.config import HardwareConfig
 from ...errors import ScheduleError
 from ...loops.text import to_text
 from ...options import Overlap
+from .block_cascade import Blocks
 from .choose import Choice
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
@@ -58,6 +59,8 @@ def _entry(choice: Choice) -> dict[str, object]:
     match choice.how:
         case Sized(rows=rows):
             entry["rows"] = list(rows)
+        case Blocks(size=size):
+            entry["blocks"] = size
         case Tile() as tile:
             entry |= {"tile": dict(tile.sizes), "outer": list(tile.outer), "depth": tile.depth}
         case None:

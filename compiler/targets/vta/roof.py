@@ -3,9 +3,10 @@
 See ``docs/planner.md``, "Roof", for why.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from math import prod
+
+import numpy as np
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -13,29 +14,29 @@ from dovetail.isa.memories import Memory, Unit
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
+from .needs import Needs, follows, needs
 
 __all__ = ["Roof", "roof_of"]
 
-Region = tuple[int, int, int]
-"""Channel blocks, rows and columns."""
+UNITS = Unit.GEMM, Unit.VECTOR
 
 
 @dataclass(frozen=True, slots=True)
 class Roof:
     """gemm, vector: cycles in which these units work.  dram: in which DRAM moves what it must.
 
-    late: until the end of weights that cannot be there before the layer that needs them begins.
+    chain: of the longest chain of work and weights that wait for each other.
     """
 
     gemm: int
     vector: int
     dram: int
-    late: int
+    chain: int
 
     @property
     def cycles(self) -> int:
         """The largest of all."""
-        return max(self.gemm, self.vector, self.dram, self.late)
+        return max(self.gemm, self.vector, self.dram, self.chain)
 
 
 def roof_of(
@@ -45,15 +46,14 @@ def roof_of(
     config: HardwareConfig,
 ) -> Roof:
     """results: names of activations that are in DRAM in the end."""
-    busy = [unit_cycles(layer.kernel, config) for layer in layers]
+    chain = _Chain(layers, config)
     moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
     made = (layer.output for layer in layers if layer.output.name in results)
     moved += sum(_size(x, config) for x in (*sources, *made))
     return Roof(
-        sum(each[Unit.GEMM] for each in busy),
-        sum(each[Unit.VECTOR] for each in busy),
+        *(int(total) for total in chain.busy.sum(1)),
         _beats(moved, config),
-        _late(layers, busy, config),
+        chain.length(),
     )
 
 
@@ -68,72 +68,58 @@ def _size(x: Activation, config: HardwareConfig) -> int:
     return pixels * config.word_bytes(Memory.ACT)
 
 
-def _late(
-    layers: Sequence[LoweredLayer],
-    busy: Sequence[Mapping[Unit, int]],
-    config: HardwareConfig,
-) -> int:
-    """Cycles until weights have come that cannot be there when their layers begin.
+class _Chain:
+    """The earliest begin and end of each layer, when each waits only for what it comes from.
 
-    When the first of the layers from some number on begins, WGT holds at most as much of their
-    weights as it is deep; the others come after.
+    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.
     """
-    latest, words = 0, 0
-    shares: list[Mapping[int, float]] = []
-    """What must be done before each layer with weights begins; the last layer comes first."""
-    for first in reversed(range(len(layers))):
-        if "weights" not in layers[first].constants:
-            continue
-        words += layers[first].constants["weights"].nbytes // config.word_bytes(Memory.WGT)
-        shares.append(_before(layers, first))
-        beyond = words - config.wgt_depth
-        if beyond > 0:
-            begin = min(_work(each, busy, first) for each in shares)
-            latest = max(latest, begin + _beats(beyond * config.word_bytes(Memory.WGT), config))
-    return latest
 
+    def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
+        each = [unit_cycles(layer.kernel, config) for layer in layers]
+        self.busy = np.array([[cycles[unit] for cycles in each] for unit in UNITS], float)
+        none = np.zeros(0, np.int8)
+        sizes = [layer.constants.get("weights", none).nbytes for layer in layers]
+        self.weights = np.array(sizes, np.int64) // config.word_bytes(Memory.WGT)
+        self.depth = config.wgt_depth
+        self.word = _beats(config.word_bytes(Memory.WGT), config)
+        self.first, self.whole = needs(layers)
+        self.some, self.all_weights = follows(layers)
+        self.begins, self.ends = np.zeros(len(layers)), np.zeros(len(layers))
 
-def _work(share: Mapping[int, float], busy: Sequence[Mapping[Unit, int]], first: int) -> int:
-    """Cycles of the busier unit for shares of the layers before ``first``."""
-    return max(
-        int(sum(part * busy[number][unit] for number, part in share.items() if number < first))
-        for unit in (Unit.GEMM, Unit.VECTOR)
-    )
+    def length(self) -> int:
+        """Cycles to the last end."""
+        for number in range(len(self.weights)):
+            whole = self.ends[self.first.parts[number] == 1]
+            self.begins[number] = max(self.after(self.first, number), whole.max(initial=0))
+            self.ends[number] = max(self.after(self.whole, number), self.last(number))
+        return int(self.ends.max(initial=0))
 
+    def after(self, need: Needs, number: int) -> float:
+        """When the units can have done what ``need`` says of a layer, and its weights have come.
 
-def _before(layers: Sequence[LoweredLayer], start: int) -> dict[int, float]:
-    """Which part of each layer must be done for the first products of layer ``start``: what one
-    pixel, one block of channels and one block of inputs come from.
-    """
-    wanted: dict[str, Region] = {}
-    share: dict[int, float] = {}
-    _want(wanted, layers[start], {"c": 1, "y": 1, "x": 1, "k": 1})
-    for number in reversed(range(start)):
-        layer, output = layers[number], layers[number].output
-        region = wanted.get(output.name)
-        if region is None or output.whole is not output:
-            continue
-        whole = output.blocks, output.height, output.width
-        blocks, rows, columns = map(min, region, whole)
-        share[number] = blocks * rows * columns / prod(whole)
-        _want(wanted, layer, {"c": blocks, "y": rows, "x": columns})
-    return share
+        Of two layers, work of the second that the first is needed for comes after the first began.
+        When the first of some layers begins, WGT holds no more of their weights than it is deep.
+        """
+        share = need.parts[number]
+        before = np.flatnonzero(share)
+        if not len(before):
+            return 0
+        work = self.busy[:, before] * share[before]
+        follow = (self.first.parts[np.ix_(before, before)].T > 0) | np.eye(len(before), dtype=bool)
+        chains = self.begins[before] + (work[:, None] * follow).sum(2).max(0)
+        whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
+        latest = whole[np.argsort(-self.begins[whole], kind="stable")]
+        come = np.cumsum(self.weights[latest])
+        arrivals = self.begins[latest] + (come - self.depth) * self.word
+        return max(
+            work.sum(1).max(), chains.max(), come.max(initial=0) * self.word,
+            arrivals.max(initial=0),
+        )  # fmt: skip
 
-
-def _want(wanted: dict[str, Region], layer: LoweredLayer, inside: Mapping[str, int]) -> None:
-    """Note what the iterations ``inside`` of a layer read, at the least: some of it may be halo."""
-    inputs = {x.name: x for x in layer.inputs}
-    for nest in layer.kernel.nests:
-        extents = {
-            name: min(count, inside.get(name, count)) for name, count in nest.extents.items()
-        }
-        for ref in nest.refs[1:]:
-            x = inputs.get(ref.buffer.name)
-            if x is None or len(ref.indices) != len(x.buffer.shape):
-                continue
-            spans = (index.limits(extents) for index in ref.indices[:3])
-            blocks, rows, columns = (high - low + 1 for low, high in spans)
-            top, left, bottom, right = x.halo
-            region = blocks, max(1, rows - top - bottom), max(1, columns - left - right)
-            old = wanted.get(x.name, (0, 0, 0))
-            wanted[x.name] = tuple(map(max, old, region))  # type: ignore[assignment]
+    def last(self, number: int) -> float:
+        """When weights can have come that its last results need after the end of another layer."""
+        between = self.some[:, number].copy()
+        between[number] = True
+        words = (self.all_weights & between) @ self.weights
+        ends = self.ends + (words - self.depth) * self.word
+        return ends[self.some[:, number]].max(initial=0)

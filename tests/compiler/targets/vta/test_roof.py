@@ -35,3 +35,20 @@ def test_weights_that_wgt_cannot_hold_raise_the_roof() -> None:
     small, large = replace(TINY, wgt_depth=32, name="s"), replace(TINY, wgt_depth=256, name="l")
     assert roof(48, small) >= 64 * TINY.block**2 // TINY.bus_bytes
     assert roof(48, small) >= roof(48, large)
+
+
+def test_the_last_results_need_all_later_weights() -> None:
+    """The last pixel of the first layers, which keep GEMM busy, goes through all layers behind a
+    pool that overlaps; their weights come after it, but for as many as WGT holds.
+    """
+    config = replace(TINY, wgt_depth=32, act_depth=2048)
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(16, 16, 16), 32, pads=(1, 1, 1, 1))
+    early = 256 * 8 * 4 * 9
+    for _ in range(4):
+        x = net.max_pool(x, 3, 2, (1, 1, 1, 1))
+    for _ in range(4):
+        x = net.conv(x, 32, (1, 1))
+    cycles = accelerator_part(compile(net.model(x), config)).roof_cycles
+    # The weights of the first of the four may come with that pixel's first block.
+    assert cycles >= early + (3 * 8 * 8 - 32) * TINY.block**2 // TINY.bus_bytes

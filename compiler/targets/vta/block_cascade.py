@@ -1,0 +1,205 @@
+"""Three layers that run some channel blocks at a time: a convolution makes them, a layer that keeps
+channels apart goes on with them, and the sums of a second convolution take them up.
+
+So the two activations between them need room for a few blocks only, every weight is loaded once,
+and matrix core, vector unit and DRAM work at the same time: expand, depthwise and project of an
+inverted residual on images too small to be cut into strips.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory, Unit
+
+from ...loops.affine import Linear
+from ...loops.expressions import Variable
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .model import unit_cycles
+from .nest import Kernel
+from .schedules import AXES, Tiling
+from .stream import PARAMETERS, TILE_CYCLES, StreamedLayer
+from .windows import SLOTS, Window
+
+__all__ = ["MEMBERS", "BlockCascade", "BlockRing", "Blocks", "block_cascade", "block_sizes"]
+
+MEMBERS = len(("make", "go on", "sum up"))
+"""Layers of a cascade."""
+
+MARGIN = 1.1
+"""Estimate: layers one after the other take less than their sum, because programs overlap them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A way to run such layers, ``size`` blocks at a time.
+
+    words: of ACT, for what lies between.  cycles: expected.  dram: of those, in which DRAM works.
+    """
+
+    size: int
+    words: int
+    cycles: int
+    dram: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRing:
+    """Room for an activation between two layers: ``slots`` times ``size`` blocks, used in turn.
+
+    kept: the activation is wholly on chip, and each part has its own place.
+    """
+
+    activation: Activation
+    size: int
+    slots: int
+    kept: bool
+
+    @property
+    def words(self) -> int:
+        """Words of ACT."""
+        return self.slots * self.slot_words
+
+    @property
+    def slot_words(self) -> int:
+        """Words of one part."""
+        return self.size * self.activation.rows * self.activation.columns
+
+    @property
+    def slot(self) -> Activation:
+        """An activation of as many blocks as one part."""
+        x = self.activation
+        return replace(x, channels=self.size * x.lanes)
+
+    def window(self, axis: str) -> Window:
+        """What a layer touches of it in one turn of the loop ``axis``."""
+        x = self.activation
+        origin = Linear(0, {Variable(f"{axis}.outer"): self.size})
+        nowhere = Linear(0, {})
+        return Window(x, (self.size, x.rows, x.columns), (origin, nowhere, nowhere))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCascade:
+    """Layers ``first`` and the next two.  rings: of what lies between them, by name.
+
+    parts: how often each of them runs.
+    """
+
+    first: int
+    layers: tuple[StreamedLayer, ...]
+    rings: Mapping[str, BlockRing]
+    parts: int
+
+
+def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[Blocks]:
+    """Every way to run three layers, whose activations between them nobody else reads.
+
+    The one with the fewest parts comes first; none where they are not such layers.
+    """
+    make, go, add = (layer.kernel for layer in layers)
+    if config.acc_banks == 1 or not _suits(layers):
+        return []
+    between = make.extents["c"]
+    busy = [unit_cycles(kernel, config) for kernel in (make, go, add)]
+    total = [sum(each[unit] for each in busy) for unit in (Unit.GEMM, Unit.VECTOR)]
+    moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
+    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    found = []
+    for size in reversed(range(1, between)):
+        if between % size or not _fits(layers, size, config):
+            continue
+        parts = between // size
+        rings = (BlockRing(layer.output, size, SLOTS, kept=False) for layer in layers[:2])
+        ends = sum(max(each.values()) for each in busy) // parts + prod(
+            add.extents[axis] for axis in AXES
+        )
+        cycles = int(MARGIN * (max(*total, beats) + ends)) + TILE_CYCLES * parts
+        found.append(Blocks(size, sum(ring.words for ring in rings), cycles, beats))
+    return found
+
+
+def block_cascade(
+    layers: Sequence[LoweredLayer], first: int, way: Blocks, gone: frozenset[str]
+) -> BlockCascade:
+    """The three layers ``way``.  first: number of the first.  gone: not wholly on chip."""
+    parts = layers[0].output.blocks // way.size
+    rings = {}
+    for layer in layers[:2]:
+        x = layer.output
+        kept = x.name not in gone
+        rings[x.name] = BlockRing(x, way.size, parts if kept else SLOTS, kept)
+    planned = []
+    for layer, axis in zip(layers, ("c", "c", "k"), strict=True):
+        extents = layer.kernel.extents
+        sizes = {each: extents[each] for each in AXES} | {axis: way.size}
+        windows = {
+            x.name: rings[x.name].window(axis)
+            for x in (*layer.inputs, layer.output)
+            if x.name in rings
+        }
+        bias = layer.kernel.refs.get("bias")
+        parted = axis == "c" and bias is not None and bias.buffer.shape[0] > 1
+        tiling = Tiling(sizes, AXES, SLOTS, PARAMETERS if parted else ())
+        planned.append(StreamedLayer(layer, tiling, windows))
+    return BlockCascade(first, tuple(planned), rings, parts)
+
+
+def _suits(layers: Sequence[LoweredLayer]) -> bool:
+    """Whether each block that the second layer makes comes from the same block alone, and the third
+    adds all of them up.
+    """
+    make, go, add = layers
+    if [x.name for x in go.inputs] != [make.output.name]:
+        return False
+    others = [x.name for x in add.inputs if x.name != go.output.name]
+    if len(others) == len(add.inputs) or make.output.name in others:
+        return False
+    if not all(_plain(layer.output) for layer in layers[:2]):
+        return False
+    if "acc" in go.kernel.refs or go.kernel.is_far:
+        return False
+    summed = all("acc" in layer.kernel.refs for layer in (make, add))
+    counts = {make.output.blocks, go.output.blocks, add.kernel.extents.get("k")}
+    apart = _steps(go.kernel, make.output.name, "c") and _steps(add.kernel, go.output.name, "k")
+    return summed and len(counts) == 1 and apart
+
+
+def _plain(x: Activation) -> bool:
+    """Whether it is a whole tensor in blocks that follow each other."""
+    return x.whole == x and x.image is None and x.places is None and x.grid is None
+
+
+def _steps(kernel: Kernel, name: str, axis: str) -> bool:
+    """Whether what ``kernel`` reads of an activation is the block that ``axis`` counts."""
+    refs = [ref for nest in kernel.nests for ref in nest.refs[1:] if ref.buffer.name == name]
+    return bool(refs) and all(
+        ref.indices[0].constant == 0 and ref.indices[0].terms == {Variable(axis): 1} for ref in refs
+    )
+
+
+def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> bool:
+    """Whether sums fit in banks of ACC, and constants of one turn in half of their memories."""
+    make, go, add = (layer.kernel for layer in layers)
+    sums = [size * make.extents["y"] * make.extents["x"], prod(add.extents[a] for a in AXES)]
+    if max(sums) > config.bank_words(Memory.ACC):
+        return False
+    whole = layers[2].constants.get("bias")
+    needed = _constants(layers, size, config)
+    needed[Memory.PAR] = 4 * size + (0 if whole is None else len(whole))
+    return all(2 * words <= config.depth(memory) for memory, words in needed.items())
+
+
+def _constants(
+    layers: Sequence[LoweredLayer], size: int, config: HardwareConfig
+) -> dict[Memory, int]:
+    """Words of WGT and TAP for one turn of the layer that needs most."""
+    found = {Memory.WGT: 0, Memory.TAP: 0}
+    for layer in layers:
+        for name, memory in (("weights", Memory.WGT), ("taps", Memory.TAP)):
+            if name in layer.constants:
+                words = layer.constants[name].nbytes // config.word_bytes(memory)
+                found[memory] = max(found[memory], words * size // layers[0].output.blocks)
+    return found

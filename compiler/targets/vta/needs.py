@@ -1,0 +1,225 @@
+"""How much of each layer must be done before another can begin: the least that any plan needs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...loops.affine import Linear
+from ...loops.expressions import Variable
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+
+__all__ = ["Needs", "follows", "needs"]
+
+Region = tuple[int, int, int]
+"""Channel blocks, rows and columns."""
+
+Blocks = range
+"""Channel blocks of a tensor, of which a layer reads some."""
+
+Read = tuple[str, Blocks, Region]
+"""A tensor, the blocks that a layer knows of, and how many blocks, rows and columns it reads."""
+
+FIRST = {"c": 1, "y": 1, "x": 1, "k": 1}
+"""A layer's first products: one pixel of one block, from one block of inputs."""
+
+
+PIXEL = {"c": 1, "y": 1, "x": 1}
+"""One pixel of one block, of all inputs."""
+
+Known = dict[tuple[int, Region], list[Read]]
+"""What layers read to make regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What some of each layer comes from.
+
+    parts: float64[layers, layers], the part of each layer's result, 0 to 1.
+    wholly: bool of that shape; whether all its channels are wanted, and so all its weights.
+    """
+
+    parts: NDArray[np.float64]
+    wholly: NDArray[np.bool_]
+
+
+def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs]:
+    """What the first products of each layer come from, and what all of it comes from."""
+    known: Known = {}
+    shape = len(layers), len(layers)
+    first, pixel, whole = (Needs(np.zeros(shape), np.zeros(shape, bool)) for _ in range(3))
+    for number in range(len(layers)):
+        for found, inside in ((first, FIRST), (pixel, PIXEL), (whole, {})):
+            _trace(layers, number, inside, known, found)
+            # Of a tensor that several layers make, any may come first.
+            for makers in _several(layers, number):
+                found.parts[number] = np.maximum(found.parts[number], pixel.parts[makers].min(0))
+                found.wholly[number] |= pixel.wholly[makers].all(0)
+        pixel.parts[number, number] = 1 / _size(layers[number].output)
+        pixel.wholly[number, number] = layers[number].output.blocks == 1
+        whole.parts[number, number], whole.wholly[number, number] = 1, True
+    return first, whole
+
+
+def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """bool[layers, layers], twice: whether some of the second layer comes after the last block of
+    the last pixel of the first; and whether products with all its weights do.
+
+    A layer that skips some of what it could read, as a stride of 2 does without a window, may do
+    without the last.
+    """
+    some, all_weights = (np.zeros((len(layers), len(layers)), bool) for _ in range(2))
+    reads = [list(_uses(layers, number)) for number in range(len(layers))]
+    for last in range(len(layers)):
+        changed = [0] * len(layers)
+        changed[last] = 1
+        for number in range(last + 1, len(layers)):
+            for use in reads[number]:
+                blocks = sum(changed[maker] for maker in use.makers)
+                if blocks:
+                    every = use.blocks_a_pixel > use.blocks - blocks
+                    made = layers[number].output.blocks if every else 1
+                    changed[number] = max(changed[number], made)
+                    all_weights[last, number] |= use.weighted and blocks == use.blocks
+            some[last, number] = changed[number] > 0
+    return some, all_weights
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An input of which a layer reads all: its blocks, and how many a pixel of a block comes from.
+
+    makers: layers that make parts of it.  weighted: it is multiplied with weights.
+    """
+
+    blocks: int
+    blocks_a_pixel: int
+    makers: tuple[int, ...]
+    weighted: bool
+
+
+def _uses(layers: Sequence[LoweredLayer], number: int) -> Iterator[_Use]:
+    layer = layers[number]
+    whole, pixel = ({(n, v): r for n, v, r in _reads(layer, x)} for x in ({}, PIXEL))
+    weighted = {
+        ref.buffer.name
+        for nest in layer.kernel.nests
+        if any(ref.buffer.name == "weights" for ref in nest.refs)
+        for ref in nest.refs
+    }
+    for x in layer.inputs:
+        key = x.name, _blocks(x)
+        if whole.get(key) == (x.blocks, *x.full_size):
+            makers = _makers(layers, number, x)
+            inside = tuple(n for n in makers if set(_blocks(layers[n].output)) <= set(key[1]))
+            yield _Use(x.blocks, pixel[key][0], inside, x.name in weighted)
+
+
+def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[list[int]]:
+    """The layers that make parts of an input, for each that more than one makes."""
+    makers = (_makers(layers, number, x) for x in layers[number].inputs)
+    return (each for each in makers if len(each) > 1)
+
+
+def _makers(layers: Sequence[LoweredLayer], number: int, x: Activation) -> list[int]:
+    """The layers before ``number`` that make some of the blocks of its input ``x``."""
+    return [
+        n
+        for n, other in enumerate(layers[:number])
+        if other.output.name == x.name and set(_blocks(x)) & set(_blocks(other.output))
+    ]
+
+
+def _trace(
+    layers: Sequence[LoweredLayer],
+    start: int,
+    inside: Mapping[str, int],
+    known: Known,
+    found: Needs,
+) -> None:
+    """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer."""
+    wanted: dict[str, dict[Blocks, Region]] = {}
+    _note(wanted, _reads(layers[start], inside))
+    for number in reversed(range(start)):
+        output = layers[number].output
+        region = _made(output, wanted.get(output.name, {}))
+        if not all(region):
+            continue
+        found.parts[start, number] = prod(region) / _size(output)
+        found.wholly[start, number] = region[0] == output.blocks
+        if (number, region) not in known:
+            extents = dict(zip(("c", "y", "x"), region, strict=True))
+            known[number, region] = list(_reads(layers[number], extents))
+        _note(wanted, known[number, region])
+
+
+def _blocks(x: Activation) -> Blocks:
+    """The blocks of its tensor that are a part's."""
+    return range(x.first_block, x.first_block + x.blocks)
+
+
+def _size(x: Activation) -> int:
+    """Pixels, block by block."""
+    return x.blocks * x.height * x.width
+
+
+def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
+    """What a layer makes of what is wanted of the tensor of its output, at the least."""
+    mine = set(_blocks(output))
+    most: Region = (0, 0, 0)
+    for view, (blocks, rows, columns) in wanted.items():
+        # At worst, those of the view that another layer makes come first.
+        blocks = min(blocks, len(view)) - len(set(view) - mine)
+        if blocks <= 0:
+            continue
+        if output.grid is not None:
+            if rows < output.grid.height or columns < output.grid.width:
+                continue
+            rows, columns = output.height, output.width
+        region = blocks, min(rows, output.height), min(columns, output.width)
+        most = max(most[0], region[0]), max(most[1], region[1]), max(most[2], region[2])
+    return most
+
+
+def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
+    """What the iterations ``inside`` of a layer read, at the least: some of it may be halo."""
+    inputs = {x.name: x for x in layer.inputs}
+    for nest in layer.kernel.nests:
+        extents = {
+            name: min(count, inside.get(name, count)) for name, count in nest.extents.items()
+        }
+        for ref in nest.refs[1:]:
+            x = inputs.get(ref.buffer.name)
+            if x is None or len(ref.indices) != len(x.buffer.shape):
+                continue
+            blocks, rows, columns = (_different(index, extents) for index in ref.indices[:3])
+            # At worst, all that the layer reads of the halo is among this.
+            rows -= _beyond(ref.indices[1], nest.extents, x.halo[0], x.full_size[0])
+            columns -= _beyond(ref.indices[2], nest.extents, x.halo[1], x.full_size[1])
+            yield x.name, _blocks(x), (blocks, max(1, rows), max(1, columns))
+
+
+def _different(index: Linear, extents: Mapping[str, int]) -> int:
+    """Values of an index; with a stride there are gaps between them."""
+    values = {0}
+    for atom, factor in index.terms.items():
+        assert isinstance(atom, Variable)
+        values = {value + factor * n for value in values for n in range(extents[atom.name])}
+    return len(values)
+
+
+def _beyond(index: Linear, extents: Mapping[str, int], halo: int, size: int) -> int:
+    """Rows or columns of the halo that all of a layer reads."""
+    low, high = index.limits(extents)
+    return max(0, halo - low) + max(0, high - (halo + size - 1))
+
+
+def _note(wanted: dict[str, dict[Blocks, Region]], reads: Iterable[Read]) -> None:
+    """Add what is read to what is wanted already."""
+    for name, view, region in reads:
+        views = wanted.setdefault(name, {})
+        blocks, rows, columns = map(max, views.get(view, (0, 0, 0)), region)
+        views[view] = blocks, rows, columns
