@@ -147,7 +147,9 @@ def _count(figures: Figures, module: Module, result: RunResult) -> None:
         return
     elsewhere = sum(each.macs for each in module.placement if each.where == "cpu")
     figures.cycles, figures.accelerated = result.cycles, figures.macs - elsewhere
-    figures.roof = sum(part.roof_cycles for part in module.parts if isinstance(part, AcceleratorPart))
+    figures.roof = sum(
+        part.roof_cycles for part in module.parts if isinstance(part, AcceleratorPart)
+    )
 
 
 def main() -> None:

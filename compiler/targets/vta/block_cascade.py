@@ -182,7 +182,7 @@ def _steps(kernel: Kernel, name: str, axis: str) -> bool:
 
 def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> bool:
     """Whether sums fit in banks of ACC, and constants of one turn in half of their memories."""
-    make, go, add = (layer.kernel for layer in layers)
+    make, add = layers[0].kernel, layers[2].kernel
     sums = [size * make.extents["y"] * make.extents["x"], prod(add.extents[a] for a in AXES)]
     if max(sums) > config.bank_words(Memory.ACC):
         return False

@@ -274,9 +274,7 @@ class Chooser:
         for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
             yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
 
-    def build(
-        self, choice: Choice, gone: frozenset[str]
-    ) -> StreamedLayer | Cascade | BlockCascade:
+    def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
         names = self._names_of(choice.first, choice.first + choice.count - 1)
         key = choice.first, choice.count, names & gone, id(choice.how), choice.grain

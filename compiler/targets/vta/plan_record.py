@@ -7,7 +7,8 @@
          "depth": 2}]}
 
 ``streamed``: activations that are not wholly on chip.  ``layers``: cascades, by the rows of their
-strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.  ``cycles``: that the program was expected to take.
+strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.
+``cycles``: that the program was expected to take.
 """
 
 import hashlib

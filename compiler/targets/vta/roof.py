@@ -50,11 +50,8 @@ def roof_of(
     moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
     made = (layer.output for layer in layers if layer.output.name in results)
     moved += sum(_size(x, config) for x in (*sources, *made))
-    return Roof(
-        *(int(total) for total in chain.busy.sum(1)),
-        _beats(moved, config),
-        chain.length(),
-    )
+    gemm, vector = (int(total) for total in chain.busy.sum(1))
+    return Roof(gemm, vector, _beats(moved, config), chain.length())
 
 
 def _beats(size: int, config: HardwareConfig) -> int:

@@ -77,7 +77,6 @@ def test_what_lies_between_takes_room_for_two_parts() -> None:
     assert not any(ring.kept for ring in found[1][0].rings.values())
 
 
-
 def test_not_where_channels_meet_between() -> None:
     net = Network(np.random.default_rng(0))
     x = net.conv(net.input(8, 4, 4), 32, (1, 1))
