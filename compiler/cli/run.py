@@ -44,8 +44,21 @@ __all__ = ["run"]
     help="Run MODULE only if the owner of this key has signed it.",
 )
 @click.option("--sandbox", is_flag=True, help="In a process without files and network.")
-@click.option("--sandbox-memory", type=float, default=8 << 30, metavar="BYTES", show_default=True)
-@click.option("--sandbox-seconds", type=int, default=600, help="Of processors.", show_default=True)
+@click.option(
+    "--sandbox-memory",
+    type=float,
+    default=8 << 30,
+    metavar="BYTES",
+    help="Address space of the sandbox.",
+    show_default=True,
+)
+@click.option(
+    "--sandbox-seconds",
+    type=int,
+    default=600,
+    help="Processor time of the sandbox.",
+    show_default=True,
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def run(
