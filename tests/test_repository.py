@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from dovetail.compiler.__main__ import main
@@ -150,6 +151,21 @@ def test_docstrings_say_first_what_a_thing_is() -> None:
                 case ast.Expr(value=ast.Constant(value=str(text))) if BEGINNINGS.match(text):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text[:60]!r}")
     assert not found, "\n".join(found)
+
+
+def test_every_option_says_what_it_is() -> None:
+    groups: list[tuple[str, click.Command]] = [("dovetail", main)]
+    for name, command in groups:
+        if isinstance(command, click.Group):
+            groups += [(f"{name} {inner}", each) for inner, each in command.commands.items()]
+        context = click.Context(command)
+        for option in command.params:
+            if isinstance(option, click.Option):
+                said = (option.get_help_record(context) or ("", ""))[1]
+                assert re.match(r"[^\[]", said), f"{name} {option.opts[-1]} has no help"
+                assert not re.match(r"(Of|That|Those|As) ", said), (
+                    f"{name} {option.opts[-1]}: {said}"
+                )
 
 
 def prose() -> Iterator[tuple[str, str]]:

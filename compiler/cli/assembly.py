@@ -34,8 +34,10 @@ def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--config", "config_name", default="zynq7020", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--config", "config_name", default="zynq7020", help="NAME or FILE.toml.", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.bin")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def assemble(file: Path, config_name: str, output: Path, as_json: bool) -> None:

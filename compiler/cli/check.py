@@ -14,10 +14,12 @@ __all__ = ["check"]
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of a symbolic dimension.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
+)
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code.")
 @click.option("--cpu-level", default="native", help="The CPU the code is for.")
-@click.option("--tolerance", default=1e-4, show_default=True, help="Of relative differences.")
+@click.option("--tolerance", default=1e-4, show_default=True, help="Largest relative difference.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def check(

@@ -25,7 +25,9 @@ __all__ = ["quantize"]
     show_default=True,
     help="How ranges follow from the data.",
 )
-@click.option("--percentile", default=99.99, show_default=True, help="Of values inside the range.")
+@click.option(
+    "--percentile", default=99.99, show_default=True, help="Values inside the range, in %."
+)
 @click.option("--samples", type=click.IntRange(1), help="At most this many; default: all.")
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
 @click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")

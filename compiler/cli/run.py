@@ -44,8 +44,21 @@ __all__ = ["run"]
     help="Run MODULE only if the owner of this key has signed it.",
 )
 @click.option("--sandbox", is_flag=True, help="In a process without files and network.")
-@click.option("--sandbox-memory", type=float, default=8 << 30, metavar="BYTES", show_default=True)
-@click.option("--sandbox-seconds", type=int, default=600, help="Of processors.", show_default=True)
+@click.option(
+    "--sandbox-memory",
+    type=float,
+    default=8 << 30,
+    metavar="BYTES",
+    help="Address space of the sandbox.",
+    show_default=True,
+)
+@click.option(
+    "--sandbox-seconds",
+    type=int,
+    default=600,
+    help="Processor time of the sandbox.",
+    show_default=True,
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def run(
@@ -83,6 +96,7 @@ def run(
     else:
         with progress(f"{opening(module)} {module.name}"):
             loaded = open_module(module, target, record_paths(records), key)
+        _require_inputs(loaded, set(arrays))
         # A sandbox builds nothing: what it needs is there before, or it says so.
         built = 0.0 if sandbox else build_for(loaded, device)
     with progress(f"running {module.name} on {device}"):
@@ -110,6 +124,19 @@ def run(
     else:
         rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
+
+
+def _require_inputs(module: "Module", given: set[str]) -> None:
+    """Say how an input is given that is missing; what else is wrong with inputs, running says."""
+    from dovetail.runtime.errors import InputError
+
+    wanted = {tensor.name: tensor for tensor in module.inputs}
+    missing = [tensor for name, tensor in wanted.items() if name not in given]
+    if missing and given <= wanted.keys():
+        first = missing[0]
+        raise InputError(
+            f"input {first.name!r} is missing; required {first.kind}: --input {first.name}=FILE.npy"
+        )
 
 
 def _tell_of_code(path: Path, module: "Module") -> None:

@@ -26,7 +26,9 @@ def keygen(name: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("module", type=click.Path(path_type=Path))
-@click.option("--key", type=click.Path(path_type=Path), required=True, help="Of dovetail keygen.")
+@click.option(
+    "--key", type=click.Path(path_type=Path), required=True, help="NAME.key, from dovetail keygen."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def sign(module: Path, key: Path, as_json: bool) -> None:

@@ -10,7 +10,9 @@ __all__ = ["verilog"]
 
 
 @click.command()
-@click.option("--config", "config_name", default="zynq7020", show_default=True)
+@click.option(
+    "--config", "config_name", default="zynq7020", help="NAME or FILE.toml.", show_default=True
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.v")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors

@@ -34,8 +34,8 @@ module is proved of its neighbour only where the table says so. Not proved, but 
 programs against semantics and simulator (`make differential`):
 
 - the accelerator as a whole: that the modules are joined as they should be, and that each keeps to
-  what the others assume of it (units end what they began in order; FETCH's burst stays as it is
-  until it is taken; no unit has more in flight than its queue holds);
+  what the others assume of it (units end what they began in order; no unit has more in flight than
+  its queue holds; the host leaves settings alone during a run);
 - that anything happens at all: every waiter is served, every burst is offered, a run ends. All
   properties here say what never happens;
 - what a reset in the middle of a run leaves: proofs begin at the first reset;

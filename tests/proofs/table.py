@@ -2,7 +2,19 @@
 
 from dataclasses import replace
 
-from . import bursts, decoder, host, issue, memory_port, queues, requantise, sdram, store, walkers
+from . import (
+    bursts,
+    decoder,
+    fetch,
+    host,
+    issue,
+    memory_port,
+    queues,
+    requantise,
+    sdram,
+    store,
+    walkers,
+)
 from .run import Proof
 
 __all__ = ["PROOFS"]
@@ -42,7 +54,7 @@ PROOFS = (
         says="every burst on AR and AW, from its first byte to its last, lies in the DRAM window",
         configs=(PLAIN, DEEP),
         assumes="the window stays as it is during a run; a unit's burst has 1 to 256 beats, and "
-        "stays until it is taken or the run is stopped (proofs `cuts` and, for FETCH, by reading)",
+        "stays until it is taken or the run is stopped (proofs `cuts` and `fetch`)",
         steps=3,
         bugs=(
             ("(final <= self.window_limit)", "(final[:32] <= self.window_limit)"),
@@ -112,6 +124,26 @@ PROOFS = (
             ("for register in (plane, row, now)]", "for register in (plane, now)]"),
         ),
         found=25,
+        quick=True,
+    ),
+    Proof(
+        name="fetch",
+        subject="fetch",
+        bench=fetch.requests,
+        says="FETCH's n-th burst is all of instruction n and nothing else, stays until it is taken "
+        "or the run is stopped, and none comes after the last; never are more than `fetch_ahead` "
+        "under way",
+        configs=(PLAIN, DEEP),
+        assumes="program address and count stay as they are during a run; memory answers no burst "
+        "that was not announced",
+        steps=2,
+        cover=70,
+        bugs=(
+            ("(ahead != config.fetch_ahead)", "(ahead != config.fetch_ahead + 1)"),
+            ("(self.requested != self.count) & ", ""),
+            ("ahead.eq(ahead + asked - dispatch)", "ahead.eq(ahead - dispatch)"),
+            ("INSTRUCTION_BYTES // config.bus_bytes),", "INSTRUCTION_BYTES // 8),"),
+        ),
         quick=True,
     ),
     Proof(

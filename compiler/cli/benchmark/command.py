@@ -28,13 +28,23 @@ MB: the process at its largest; of accelerators their DRAM."""
 @click.option(
     "--target", "targets", multiple=True, help="For accelerators, any number of times.  [vta]"
 )
-@click.option("--mhz", type=click.FloatRange(0, min_open=True), help="Of accelerators, if other.")
+@click.option(
+    "--mhz",
+    type=click.FloatRange(0, min_open=True),
+    help="Clock of accelerators, if not their own.",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="Inputs, as for dovetail quantize.  Default: random ones.",
 )
-@click.option("--samples", default=32, show_default=True, type=click.IntRange(1), help="Of --data.")
+@click.option(
+    "--samples",
+    default=32,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Samples of --data to take.",
+)
 @click.option("--labels", type=click.Path(path_type=Path), help="Classes of the samples, FILE.npy")
 @click.option(
     "--reference",
@@ -42,12 +52,18 @@ MB: the process at its largest; of accelerators their DRAM."""
     metavar="FLOAT.onnx",
     help="The float model, to compare outputs with.  Default: ort, where it is measured.",
 )
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1))
 @click.option(
-    "--runs", default=20, show_default=True, type=click.IntRange(1), help="In each round."
+    "--rounds", default=5, show_default=True, type=click.IntRange(1), help="Rounds, taken in turn."
 )
 @click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1, 1024), help="Of cpu and ort."
+    "--runs", default=20, show_default=True, type=click.IntRange(1), help="Runs in each round."
+)
+@click.option(
+    "--threads",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 1024),
+    help="Threads of cpu and ort.",
 )
 @records_option
 @click.option("--svg", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")

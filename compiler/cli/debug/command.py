@@ -28,7 +28,7 @@ __all__ = ["debug"]
 )
 @click.option("-c", "--command", "commands", multiple=True, help="Do this; may be given often.")
 @click.option("--script", type=click.Path(path_type=Path), help="Do what FILE says, line by line.")
-@click.option("--check", "checks", is_flag=True, help="As the last command: check.")
+@click.option("--check", "checks", is_flag=True, help="Run the command check at the end.")
 @click.option(
     "--waves",
     type=click.Path(path_type=Path),

@@ -50,7 +50,7 @@ SHOWN = 12
     show_default=True,
     help="What a search is for; results are for both.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the search.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the search.")
 @click.option("--cache/--no-cache", default=True, help="Use the results of other explorations.")
 @click.option(
     "--synthesize",

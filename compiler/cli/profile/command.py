@@ -36,7 +36,9 @@ __all__ = ["profile"]
     help="A model or module to run alike, without --records, and to compare with in the report.",
 )
 @records_option
-@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of an open size (cpu).")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
+)
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )

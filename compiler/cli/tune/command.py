@@ -29,13 +29,15 @@ __all__ = ["tune"]
     "--jobs", type=click.IntRange(1), help="Processes that measure.  Default: half of the cores."
 )
 @click.option("--scheduler", help="Address of a Dask scheduler, to measure on its workers.")
-@click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Of the code (cpu).")
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
+)
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Of an open dimension (cpu)."
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
-@click.option("--seed", default=0, show_default=True, help="Of the search.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the search.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def tune(

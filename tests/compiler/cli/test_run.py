@@ -104,7 +104,7 @@ def test_run_refuses_wrong_inputs(module_file: Path, tmp_path: Path, image: Path
         pair = f"image={tmp_path / name}.npy"
         refused(invoke("run", module_file, "--input", pair, "--output-dir", folder), message)
         assert not folder.exists()
-    refused(invoke("run", module_file), "input 'image' is missing")
+    refused(invoke("run", module_file), "float32[1, 1, 8, 8]: --input image=FILE.npy")
     refused(invoke("run", module_file, "--input", f"picture={image}"), "no input 'picture'")
     refused(invoke("run", module_file, "--input", str(image)), "required NAME=FILE.npy", 2)
     pair = f"image={image}"
