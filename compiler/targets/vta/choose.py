@@ -1,40 +1,20 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
-import numpy as np
-
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.memories import Memory
 
 from ...options import Overlap
-from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
-from .blockwise import blockwise
-from .cascade import Cascade
-from .layers.activation import Activation
+from .block_cascade import Blocks
+from .choice import Change, Choice
 from .layers.definition import LoweredLayer
-from .model import unit_cycles
 from .place import Item, NoRoomError
-from .schedules import COARSE, Grain, Limits, default_tiling
-from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
-from .strips import Sized, cascade_sizes, scheduled_cascade, stripes_of
-from .windows import SLOTS
+from .stream import Tile
+from .ways import GRAINS, MOST_LAYERS, LayerWays, Room, SizeCache
 
-__all__ = ["Change", "Choice", "Chooser", "SizeCache"]
-
-MOST_LAYERS = 8
-"""Layers of a cascade, at most."""
-
-SizeCache = dict[tuple[int, int, frozenset[str]], list[Sized]]
-"""By first and last layer, and activations not wholly on chip."""
-
-GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
-"""Other grains of layers that are all on chip."""
-
-FINER = (Grain(2), Grain(4))
-"""Other grains of cascades."""
+__all__ = ["Chooser"]
 
 MOST_WAYS = 8
 """Ways to run a group of layers that may be tried, at most."""
@@ -43,85 +23,11 @@ NEVER = 1 << 60
 """Cycles of what cannot be."""
 
 
-def limits_of(config: HardwareConfig) -> Limits:
-    """What a tile may use: one bank of ACC, and half of WGT, so that the next one's are loaded."""
-    return Limits(acc_words=config.bank_words(Memory.ACC), wgt_words=config.wgt_depth // 2)
-
-
-def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
-    """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
-    nothing = np.zeros((1, 0))
-    sizes = {
-        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].size,
-        Memory.TAP: layer.constants.get("taps", nothing).size,
-        Memory.PAR: layer.constants.get("bias", nothing).size,
-    }
-    return all(
-        size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip.
-
-    dram: cycles in which DRAM works.
-    """
-
-    first: int
-    count: int
-    cycles: int
-    dram: int
-    how: Sized | Blocks | Tile | None
-    grain: Grain = COARSE
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Tells ways to run the same layers apart."""
-        match self.how:
-            case Sized(rows=rows):
-                way: object = rows
-            case Blocks(size=size):
-                way = "blocks", size
-            case Tile() as tile:
-                way = tuple(tile.sizes.items()), tile.outer, tile.depth
-            case None:
-                way = None
-        return self.first, self.count, way, self.grain
-
-    def cost(self, price: float) -> float:
-        """Cycles, and ``price`` for each of DRAM's, which others might need."""
-        return self.cycles + price * self.dram
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """``choices`` in place of those for the same layers, which are whole choices."""
-
-    choices: tuple[Choice, ...]
-
-    @property
-    def first(self) -> int:
-        """The first layer."""
-        return self.choices[0].first
-
-    @property
-    def end(self) -> int:
-        """The layer after the last."""
-        return self.choices[-1].first + self.choices[-1].count
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Tells changes apart."""
-        return tuple(choice.key for choice in self.choices)
-
-
-Room = Callable[[int, int], int]
-"""Words of ACT that layers from the first to the last may use."""
-
-
 class Chooser:
-    """Finds the fastest way for each choice of what is wholly on chip; remembers what it tried."""
+    """Finds the fastest way for each choice of what is wholly on chip.
+
+    ways: to run the layers.
+    """
 
     def __init__(
         self,
@@ -135,31 +41,12 @@ class Chooser:
         sizes: SizeCache,
         look: Callable[[str], None] = lambda where: None,
     ) -> None:
-        """``results``: names of the activations that are stored in any case.
-
-        edges: count the time between two layers in which one waits for the other's data.
-
-        sizes: of cascades tried, for all choosers of the same layers.  look: called at each layer.
-        """
-        self._layers, self._items, self._config = layers, items, config
-        self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
-        self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
-        self._look = look
-        self._stripes = [stripes_of(layer, config) for layer in layers]
-        self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
-        self._last = {item.activation.name: item.last for item in items}
-        self._results = results
-        self._late = [
-            _late(layers, number) if edges else frozenset() for number in range(len(layers))
-        ]
-        self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
-        self._sizes = sizes
-        self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
-        self._groups: dict[tuple[int, int], frozenset[str]] = {}
+        """The arguments are those of ``LayerWays``."""
+        self.ways = LayerWays(
+            layers, items, results, config, overlap, edges=edges, sizes=sizes, look=look
+        )
+        self._count, self._items, self._config = len(layers), items, config
         self._sums: dict[tuple[frozenset[str], float], tuple[list[float], list[float]]] = {}
-        self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
-        self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
-        self._whole = [_whole_cycles(layer, config) for layer in layers]
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
         """All layers, in their order.  gone: activations that are not wholly on chip.
@@ -169,13 +56,13 @@ class Chooser:
         Raises NoRoomError when there is no way to run one.
         """
         room = self._rooms(gone)
-        count = len(self._layers)
+        count = self._count
         costs: list[float] = [0, *[NEVER] * count]
         chosen: list[Choice | None] = [None] * (count + 1)
         for first in range(count):
             if costs[first] >= NEVER:
                 continue
-            options, problem = self._options_at(first, room, gone, price)
+            options, problem = self.ways.at(first, room, gone, price)
             for option in options:
                 end, cost = first + option.count, costs[first] + option.cost(price)
                 if cost < costs[end]:
@@ -200,11 +87,11 @@ class Chooser:
         start = min(max(item.first, 0) for item in moved)
         last = max(item.last for item in moved)
         before, after = self._both_ways(base, price)
-        count, room = len(self._layers), self._rooms(gone)
+        count, room = self._count, self._rooms(gone)
         costs = [*before[: start + 1], *[NEVER] * (count - start)]
         for first in range(max(0, start - MOST_LAYERS + 1), last + 1):
             if costs[first] < NEVER:
-                for option in self._options_at(first, room, gone, price)[0]:
+                for option in self.ways.at(first, room, gone, price)[0]:
                     end = first + option.count
                     if end > start:
                         costs[end] = min(costs[end], costs[first] + option.cost(price))
@@ -217,8 +104,8 @@ class Chooser:
     def _both_ways(self, gone: frozenset[str], price: float) -> tuple[list[float], list[float]]:
         """The least cost of all layers before each, and of each and all after it."""
         if (gone, price) not in self._sums:
-            count, room = len(self._layers), self._rooms(gone)
-            options = [self._options_at(n, room, gone, price)[0] for n in range(count)]
+            count, room = self._count, self._rooms(gone)
+            options = [self.ways.at(n, room, gone, price)[0] for n in range(count)]
             before: list[float] = [0, *[NEVER] * count]
             after: list[float] = [*[NEVER] * count, 0]
             for first in range(count):
@@ -233,23 +120,9 @@ class Chooser:
             self._sums = {(gone, price): (before, after)}
         return self._sums[gone, price]
 
-    def _options_at(
-        self, first: int, room: Room, gone: frozenset[str], price: float
-    ) -> tuple[list[Choice], TileError | None]:
-        """The best way of each number of layers from ``first`` on; why it cannot run alone."""
-        self._look(f"plan, layer {self._layers[first].name!r}")
-        problem: TileError | None = None
-        try:
-            options = [self._single(first, room(first, first), gone, price)]
-        except TileError as error:
-            options, problem = [], error
-        options += self._cascades(first, room, gone, price)
-        options += self._block_cascades(first, room, gone, price)
-        return options, problem
-
     def _rooms(self, gone: frozenset[str]) -> Room:
         """What is left of ACT from one layer to another beside activations that are on chip."""
-        begun, ended = ([0] * (len(self._layers) + 1) for _ in range(2))
+        begun, ended = ([0] * (self._count + 1) for _ in range(2))
         for item in self._items:
             if item.activation.name not in gone:
                 begun[max(item.first, 0)] += item.words
@@ -263,7 +136,7 @@ class Chooser:
             found = []
             for choice in choices:
                 members = range(choice.first, choice.first + choice.count)
-                whole = [None if self._names[n] & gone else self._whole[n] for n in members]
+                whole = [self.ways.whole(n, gone) for n in members]
                 if all(whole):
                     found += [
                         Choice(n, 1, *each, None, grain)
@@ -282,13 +155,13 @@ class Chooser:
         found: list[Change] = []
         for last in choices[number : number + 3]:
             count = last.first + last.count - first
-            ways = sorted(self.options(first, count, gone), key=_cycles)
+            ways = sorted(self.ways.all(first, count, gone), key=_cycles)
             found += [Change((each,)) for each in ways[:MOST_WAYS]]
             if count > 1:
                 for cut in range(1, count):
-                    one = min(self.options(first, cut, gone), key=_cycles, default=None)
+                    one = min(self.ways.all(first, cut, gone), key=_cycles, default=None)
                     other = min(
-                        self.options(first + cut, count - cut, gone), key=_cycles, default=None
+                        self.ways.all(first + cut, count - cut, gone), key=_cycles, default=None
                     )
                     if one and other:
                         found.append(Change((one, other)))
@@ -302,184 +175,6 @@ class Chooser:
             ),
         )
 
-    def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
-        """Every way to run ``count`` layers from ``first`` on that is worth it, room or not.
-
-        gone: activations that are not wholly on chip.
-        """
-        last = first + count - 1
-        whole = self._whole[first]
-        if count == 1 and not self._names[first] & gone and whole is not None:
-            for grain in (COARSE, *GRAINS):
-                yield Choice(first, 1, *whole, None, grain)
-        elif count == 1:
-            for depth in sorted({self._depth, 1}, reverse=True):
-                for tile in self._tiles_of(first, gone, depth):
-                    yield Choice(first, 1, tile.cycles, tile.dram, tile)
-        stripes = self._stripes[first : last + 1]
-        if None not in stripes and len(stripes) == count <= self._most:
-            for sized in self._sized(first, last, self._names_of(first, last) & gone):
-                for grain in (COARSE, *FINER):
-                    yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
-        for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
-            yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
-
-    def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
-        """The schedules of a choice for ``gone``."""
-        names = self._names_of(choice.first, choice.first + choice.count - 1)
-        key = choice.first, choice.count, names & gone, id(choice.how), choice.grain
-        if key not in self._built:
-            self._built[key] = self._scheduled(choice, gone)
-        return self._built[key]
-
-    def _scheduled(
-        self, choice: Choice, gone: frozenset[str]
-    ) -> StreamedLayer | Cascade | BlockCascade:
-        layer, config = self._layers[choice.first], self._config
-        match choice.how:
-            case None:
-                return self._plain(choice.first, choice.grain)
-            case Tile() as tile:
-                return streamed_layer(layer, _touched(layer, gone), tile)
-            case Blocks() as blocks:
-                members = self._layers[choice.first : choice.first + MEMBERS]
-                return block_cascade(members, choice.first, blocks, gone)
-            case Sized() as sized:
-                stripes = self._stripes[choice.first : choice.first + choice.count]
-                found = [each for each in stripes if each is not None]
-                return scheduled_cascade(found, choice.first, sized, config, choice.grain)
-
-    def _single(self, number: int, room: int, gone: frozenset[str], price: float) -> Choice:
-        layer, whole = self._layers[number], self._whole[number]
-        touched = self._names[number] & gone
-        if not touched and whole is not None:
-            return Choice(number, 1, *whole, None)
-        key = number, number, touched, room, price
-        found = self._best.get(key)
-        if found is None:
-            try:
-                tile = best_tile(
-                    layer.kernel, self._tiles_of(number, gone, self._depth), room, price
-                )
-            except TileError:
-                # Rather one buffer than none: LOAD waits for the tile before.
-                tile = best_tile(layer.kernel, self._tiles_of(number, gone, 1), room, price)
-            self._best[key] = found = Choice(number, 1, tile.cycles, tile.dram, tile)
-        return found
-
-    def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
-        key = number, self._names[number] & gone, depth
-        if key not in self._tiles:
-            layer = self._layers[number]
-            activations = _touched(layer, gone)
-            self._tiles[key] = stream_tiles(
-                layer.kernel, activations, self._config, depth, self._late[number]
-            )
-        return self._tiles[key]
-
-    def _cascades(
-        self, first: int, room: Room, gone: frozenset[str], price: float
-    ) -> Iterator[Choice]:
-        """Layer ``first`` and up to all that follow, as cascades that fit."""
-        for last in range(first, min(first + self._most, len(self._layers))):
-            left = room(first, last)
-            if self._stripes[last] is None or left <= 0:
-                return
-            key = -1 - first, last, self._names_of(first, last) & gone, left, price
-            if key not in self._best:
-                self._best[key] = min(
-                    (
-                        Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
-                        for sized in self._sized(first, last, key[2])
-                        if sized.words <= left
-                    ),
-                    key=lambda choice: choice.cost(price),
-                    default=None,
-                )
-            found = self._best[key]
-            if found is not None:
-                yield found
-
-    def _block_cascades(
-        self, first: int, room: Room, gone: frozenset[str], price: float
-    ) -> Iterator[Choice]:
-        """Layer ``first`` and the next two, some blocks at a time, in the best way that fits."""
-        ways = self._blocks_of(first, gone)
-        left = room(first, first + MEMBERS - 1) if ways else 0
-        fitting = [
-            Choice(first, MEMBERS, way.cycles, way.dram, way) for way in ways if way.words <= left
-        ]
-        if fitting:
-            yield min(fitting, key=lambda choice: choice.cost(price))
-
-    def _blocks_of(self, first: int, gone: frozenset[str]) -> list[Blocks]:
-        """Ways to run layer ``first`` and the next two some blocks at a time."""
-        last = first + MEMBERS - 1
-        if not self._most or last >= len(self._layers):
-            return []
-        key = first, self._names_of(first, last) & gone
-        if key not in self._blocks:
-            members = self._layers[first : last + 1]
-            between = {layer.output.name for layer in members[:2]}
-            own = all(self._last[x] <= last and x not in self._results for x in between)
-            suits = own and key[1] <= between and not self._hides_dense(first)
-            self._blocks[key] = block_sizes(members, self._config) if suits else []
-        return self._blocks[key]
-
-    def _hides_dense(self, first: int) -> bool:
-        """Whether layer ``first`` is busy long enough for the weights of a dense layer to come."""
-        members = range(first, first + MEMBERS)
-        if any(self._whole[number] is None for number in members):
-            return False
-        planned = [self._plain(number, COARSE) for number in members]
-        return blockwise(first, planned, self._config) is not None
-
-    def _plain(self, number: int, grain: Grain) -> StreamedLayer:
-        """A layer that is all on chip."""
-        layer = self._layers[number]
-        tiling = default_tiling(layer.kernel, limits_of(self._config), self._depth, grain)
-        return StreamedLayer(layer, tiling, {})
-
-    def _names_of(self, first: int, last: int) -> frozenset[str]:
-        """Activations that layers from ``first`` to ``last`` touch."""
-        if (first, last) not in self._groups:
-            before = self._names_of(first, last - 1) if last > first else frozenset()
-            self._groups[first, last] = before | self._names[last]
-        return self._groups[first, last]
-
-    def _sized(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
-        key = first, last, gone
-        if key not in self._sizes:
-            stored = {name: self._last[name] > last or name in self._results for name in gone}
-            group = [each for each in self._stripes[first : last + 1] if each is not None]
-            self._sizes[key] = cascade_sizes(group, first, stored, self._config)
-        return self._sizes[key]
-
 
 def _cycles(choice: Choice) -> int:
     return choice.cycles
-
-
-def _late(layers: Sequence[LoweredLayer], number: int) -> frozenset[str]:
-    """Inputs of a layer that the one before makes; its output, if the next one reads it."""
-    layer, found = layers[number], set[str]()
-    if number:
-        found |= {layers[number - 1].output.name} & {x.name for x in layer.inputs}
-    if number + 1 < len(layers):
-        found |= {layer.output.name} & {x.name for x in layers[number + 1].inputs}
-    return frozenset(found)
-
-
-def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]:
-    return {x.name: x.all_channels for x in (*layer.inputs, layer.output) if x.name in gone}
-
-
-def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int] | None:
-    """Cycles with all activations on chip, and those in which DRAM works; None when constants have
-    to come in parts.
-    """
-    if not _constants_fit(layer, config):
-        return None
-    moved = sum(array.nbytes for array in layer.constants.values())
-    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
-    return max(beats, *unit_cycles(layer.kernel, config).values()), beats

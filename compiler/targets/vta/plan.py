@@ -12,7 +12,8 @@ from ...options import Overlap
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
-from .choose import Choice, Chooser, SizeCache
+from .choice import Choice
+from .choose import Chooser
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -20,6 +21,7 @@ from .place import Item, NoRoomError, activation_items, place
 from .roof import roof_of
 from .schedules import Schedules
 from .stream import StreamedLayer, Tile
+from .ways import SizeCache
 
 __all__ = ["Ends", "Plan", "Planner", "plan_layers"]
 
@@ -209,7 +211,7 @@ class Planner:
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():
-            yield from chooser.options(first, count, gone)
+            yield from chooser.ways.all(first, count, gone)
 
     def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
         """With the activations ``gone`` in DRAM, or on chip a few rows at a time.
@@ -223,7 +225,7 @@ class Planner:
 
         Raises NoRoomError when that does not fit.
         """
-        built = [self.chooser.build(choice, gone) for choice in choices]
+        built = [self.chooser.ways.build(choice, gone) for choice in choices]
         planned: list[StreamedLayer] = []
         buffers: list[Item] = []
         streamed: set[str] = set()

@@ -20,7 +20,7 @@ from ...errors import ScheduleError
 from ...loops.text import to_text
 from ...options import Overlap
 from .block_cascade import Blocks
-from .choose import Choice
+from .choice import Choice
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
 from .plan import Ends, Plan, Planner

@@ -8,7 +8,7 @@ become fewer its change is kept.
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from .choose import Change, Choice
+from .choice import Change, Choice
 
 __all__ = ["Trial", "Ways", "refine"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...options import Overlap
-from .choose import Change, Choice
+from .choice import Change, Choice
 from .draft import Draft, make_draft, with_loads_postponed
 from .layers.activation import Activation
 from .place import NoRoomError

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dovetail.compiler.targets.vta import choose
+from dovetail.compiler.targets.vta import ways
 from dovetail.compiler.targets.vta.block_cascade import BlockCascade, block_sizes
 from dovetail.compiler.targets.vta.plan import Planner
 from dovetail.isa.config import HardwareConfig
@@ -26,7 +26,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     def sizes(*args: object) -> object:
         return [replace(each, cycles=0, dram=0) for each in block_sizes(*args)]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(choose, "block_sizes", sizes)
+    monkeypatch.setattr(ways, "block_sizes", sizes)
 
 
 def _between(net: Network, x: Tensor, kind: str) -> Tensor:

@@ -1,0 +1,65 @@
+"""How some layers run, and what may run in the place of it."""
+
+from dataclasses import dataclass
+
+from .block_cascade import Blocks
+from .schedules import COARSE, Grain
+from .stream import Tile
+from .strips import Sized
+
+__all__ = ["Change", "Choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip.
+
+    dram: cycles in which DRAM works.
+    """
+
+    first: int
+    count: int
+    cycles: int
+    dram: int
+    how: Sized | Blocks | Tile | None
+    grain: Grain = COARSE
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells ways to run the same layers apart."""
+        match self.how:
+            case Sized(rows=rows):
+                way: object = rows
+            case Blocks(size=size):
+                way = "blocks", size
+            case Tile() as tile:
+                way = tuple(tile.sizes.items()), tile.outer, tile.depth
+            case None:
+                way = None
+        return self.first, self.count, way, self.grain
+
+    def cost(self, price: float) -> float:
+        """Cycles, and ``price`` for each of DRAM's, which others might need."""
+        return self.cycles + price * self.dram
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``choices`` in place of those for the same layers, which are whole choices."""
+
+    choices: tuple[Choice, ...]
+
+    @property
+    def first(self) -> int:
+        """The first layer."""
+        return self.choices[0].first
+
+    @property
+    def end(self) -> int:
+        """The layer after the last."""
+        return self.choices[-1].first + self.choices[-1].count
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells changes apart."""
+        return tuple(choice.key for choice in self.choices)
