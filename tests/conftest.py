@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.runtime.module import Module
 
+from .end_to_end.models import Network
 from .once import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +36,17 @@ settings.load_profile("dovetail")
 def digits_model() -> Path:
     """The quantised digits network of the repository."""
     return ROOT / "examples" / "digits" / "digits_int8.onnx"
+
+
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two convolutions and a dense layer, which compile in a fraction of a second."""
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(3, 8, 8), 16, pads=(1, 1, 1, 1), activation="Relu")
+    x = net.conv(x, 16, strides=(2, 2), pads=(1, 1, 1, 1), activation="Relu")
+    path = tmp_path_factory.mktemp("model") / "small.onnx"
+    onnx.save(net.model(net.dense(net.global_average(x), 10)), path)
+    return path
 
 
 @pytest.fixture(scope="session")
