@@ -17,6 +17,8 @@ SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 GUIDES = {path.name: path for path in sorted((ROOT / "docs" / "guides").glob("*.md"))}
 CHANGES_SOURCES = {"buffer.md", "instruction.md", "model.md"}
 """Guides that run in a copy of the repository."""
+SLOW = {"buffer.md"}
+"""What ``make snippets`` runs besides: eight networks compiled, most of a CPU minute."""
 NEEDS = {"own-board.md": "amaranth_boards"}
 
 
@@ -41,6 +43,8 @@ def test_the_guide_to_a_model_names_the_configuration_of_the_board() -> None:
 def test_the_guide_does_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if name in SLOW and "SLOW_SNIPPETS" not in os.environ:
+        pytest.skip(f"{name} is slow: make snippets")
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], reason=f"needs {NEEDS[name]}")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
