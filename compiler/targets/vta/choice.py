@@ -1,4 +1,4 @@
-"""How some layers run, and what may run in the place of it."""
+"""How some layers run, and other ways to run the same layers."""
 
 from dataclasses import dataclass
 
