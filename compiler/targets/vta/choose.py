@@ -1,18 +1,14 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from dovetail.isa.config import HardwareConfig
-
-from ...options import Overlap
 from .block_cascade import Blocks
 from .choice import Change, Choice
-from .layers.definition import LoweredLayer
-from .place import Item, NoRoomError
+from .place import NoRoomError
 from .stream import Tile
-from .ways import GRAINS, MOST_LAYERS, LayerWays, Room, SizeCache
+from .ways import GRAINS, MOST_LAYERS, LayerWays, Room
 
 __all__ = ["Chooser"]
 
@@ -29,23 +25,9 @@ class Chooser:
     ways: to run the layers.
     """
 
-    def __init__(
-        self,
-        layers: Sequence[LoweredLayer],
-        items: Sequence[Item],
-        results: frozenset[str],
-        config: HardwareConfig,
-        overlap: Overlap,
-        *,
-        edges: bool,
-        sizes: SizeCache,
-        look: Callable[[str], None] = lambda where: None,
-    ) -> None:
-        """The arguments are those of ``LayerWays``."""
-        self.ways = LayerWays(
-            layers, items, results, config, overlap, edges=edges, sizes=sizes, look=look
-        )
-        self._count, self._items, self._config = len(layers), items, config
+    def __init__(self, ways: LayerWays) -> None:
+        self.ways = ways
+        self._count, self._items, self._config = len(ways.layers), ways.items, ways.config
         self._sums: dict[tuple[frozenset[str], float], tuple[list[float], list[float]]] = {}
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:

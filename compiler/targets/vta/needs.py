@@ -26,7 +26,6 @@ Read = tuple[str, Blocks, Region]
 FIRST = {"c": 1, "y": 1, "x": 1, "k": 1}
 """A layer's first products: one pixel of one block, from one block of inputs."""
 
-
 PIXEL = {"c": 1, "y": 1, "x": 1}
 """One pixel of one block, of all inputs."""
 

@@ -21,7 +21,7 @@ from .place import Item, NoRoomError, activation_items, place
 from .roof import roof_of
 from .schedules import Schedules
 from .stream import StreamedLayer, Tile
-from .ways import SizeCache
+from .ways import LayerWays, SizeCache
 
 __all__ = ["Ends", "Plan", "Planner", "plan_layers"]
 
@@ -135,14 +135,16 @@ class Planner:
         sizes: SizeCache = {}
         self.choosers = {
             edges: Chooser(
-                layers,
-                self.items,
-                ends.results,
-                config,
-                overlap,
-                edges=edges,
-                sizes=sizes,
-                look=look,
+                LayerWays(
+                    layers,
+                    self.items,
+                    ends.results,
+                    config,
+                    overlap,
+                    edges=edges,
+                    sizes=sizes,
+                    look=look,
+                )
             )
             for edges in (False, True)
         }

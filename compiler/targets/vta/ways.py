@@ -78,7 +78,7 @@ class LayerWays:
 
         sizes: of cascades tried, for all choosers of the same layers.  look: called at each layer.
         """
-        self._layers, self._items, self._config = layers, items, config
+        self.layers, self.items, self.config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
         self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
         self._look = look
@@ -101,7 +101,7 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
         """The best way of each number of layers from ``first`` on; why it cannot run alone."""
-        self._look(f"plan, layer {self._layers[first].name!r}")
+        self._look(f"plan, layer {self.layers[first].name!r}")
         problem: TileError | None = None
         try:
             options = [self._single(first, room(first, first), gone, price)]
@@ -144,14 +144,14 @@ class LayerWays:
     def _scheduled(
         self, choice: Choice, gone: frozenset[str]
     ) -> StreamedLayer | Cascade | BlockCascade:
-        layer, config = self._layers[choice.first], self._config
+        layer, config = self.layers[choice.first], self.config
         match choice.how:
             case None:
                 return self._plain(choice.first, choice.grain)
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
             case Blocks() as blocks:
-                members = self._layers[choice.first : choice.first + MEMBERS]
+                members = self.layers[choice.first : choice.first + MEMBERS]
                 return block_cascade(members, choice.first, blocks, gone)
             case Sized() as sized:
                 stripes = self._stripes[choice.first : choice.first + choice.count]
@@ -159,7 +159,7 @@ class LayerWays:
                 return scheduled_cascade(found, choice.first, sized, config, choice.grain)
 
     def _single(self, number: int, room: int, gone: frozenset[str], price: float) -> Choice:
-        layer, whole = self._layers[number], self._whole[number]
+        layer, whole = self.layers[number], self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
             return Choice(number, 1, *whole, None)
@@ -179,10 +179,10 @@ class LayerWays:
     def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
         key = number, self._names[number] & gone, depth
         if key not in self._tiles:
-            layer = self._layers[number]
+            layer = self.layers[number]
             activations = _touched(layer, gone)
             self._tiles[key] = stream_tiles(
-                layer.kernel, activations, self._config, depth, self._late[number]
+                layer.kernel, activations, self.config, depth, self._late[number]
             )
         return self._tiles[key]
 
@@ -190,7 +190,7 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> Iterator[Choice]:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
-        for last in range(first, min(first + self._most, len(self._layers))):
+        for last in range(first, min(first + self._most, len(self.layers))):
             left = room(first, last)
             if self._stripes[last] is None or left <= 0:
                 return
@@ -224,15 +224,15 @@ class LayerWays:
     def _blocks_of(self, first: int, gone: frozenset[str]) -> list[Blocks]:
         """Ways to run layer ``first`` and the next two some blocks at a time."""
         last = first + MEMBERS - 1
-        if not self._most or last >= len(self._layers):
+        if not self._most or last >= len(self.layers):
             return []
         key = first, self._names_of(first, last) & gone
         if key not in self._blocks:
-            members = self._layers[first : last + 1]
+            members = self.layers[first : last + 1]
             between = {layer.output.name for layer in members[:2]}
             own = all(self._last[x] <= last and x not in self._results for x in between)
             suits = own and key[1] <= between and not self._hides_dense(first)
-            self._blocks[key] = block_sizes(members, self._config) if suits else []
+            self._blocks[key] = block_sizes(members, self.config) if suits else []
         return self._blocks[key]
 
     def _hides_dense(self, first: int) -> bool:
@@ -241,12 +241,12 @@ class LayerWays:
         if any(self._whole[number] is None for number in members):
             return False
         planned = [self._plain(number, COARSE) for number in members]
-        return blockwise(first, planned, self._config) is not None
+        return blockwise(first, planned, self.config) is not None
 
     def _plain(self, number: int, grain: Grain) -> StreamedLayer:
         """A layer that is all on chip."""
-        layer = self._layers[number]
-        tiling = default_tiling(layer.kernel, limits_of(self._config), self._depth, grain)
+        layer = self.layers[number]
+        tiling = default_tiling(layer.kernel, limits_of(self.config), self._depth, grain)
         return StreamedLayer(layer, tiling, {})
 
     def _names_of(self, first: int, last: int) -> frozenset[str]:
@@ -261,7 +261,7 @@ class LayerWays:
         if key not in self._sizes:
             stored = {name: self._last[name] > last or name in self._results for name in gone}
             group = [each for each in self._stripes[first : last + 1] if each is not None]
-            self._sizes[key] = cascade_sizes(group, first, stored, self._config)
+            self._sizes[key] = cascade_sizes(group, first, stored, self.config)
         return self._sizes[key]
 
     def whole(self, number: int, gone: frozenset[str]) -> tuple[int, int] | None:
