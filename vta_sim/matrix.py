@@ -8,7 +8,7 @@ from dovetail.isa.memories import Unit
 from dovetail.isa.table import InstructionTable
 
 from .memories import Memories
-from .native.language import Levels, dot, load_tile, load_word, splat, store_word, sum_rows, sum_word
+from .native.language import Levels, dot, load_tile, load_word, store_word, sum_rows, sum_word
 
 __all__ = ["gemm", "order_levels"]
 
