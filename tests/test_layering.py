@@ -35,6 +35,7 @@ ALLOWED = {
         "numpy",
         "llvmlite",
     ),
+    "compiler/quantize/data/pictures.py": ("dovetail.isa", "dovetail.runtime", "numpy", "PIL"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "perfetto"),
     "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
@@ -57,7 +58,8 @@ SHARED = (*COMMON, "graph", "loops", "define", "schedule", "program", "processes
 COMPILER_PARTS = {
     "pipeline": (*COMMON, "graph"),
     "graph": (*COMMON, "graph"),
-    "front": (*COMMON, "graph", "front"),
+    "quantize": (*COMMON, "graph", "quantize"),
+    "front": (*COMMON, "graph", "quantize", "front"),
     "loops": (*COMMON, "graph", "loops"),
     "define": (*COMMON, "graph", "loops", "define"),
     "schedule": (*COMMON, "loops", "define", "schedule"),
