@@ -20,7 +20,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help conformance-torch torch-networks setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,8 +83,21 @@ manual: $(READY) ## An interpreter written from docs/isa.md alone against the se
 conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --report docs/conformance.md
 
+conformance-torch: $(READY) ## Samples of torch's OpInfo against torch (TORCH: a Python that has it); writes docs/torch.md
+	[ -n "$(TORCH)" ] || { python3 -m venv build/torch && build/torch/bin/python -m pip install \
+		--quiet --disable-pip-version-check torch numpy expecttest hypothesis pytest; }
+	$(or $(TORCH),build/torch/bin/python) tests/conformance_torch/samples.py build/samples
+	$(BIN)/python -m tests.conformance_torch build/samples --jobs $(JOBS) --report docs/torch.md
+
+torch-networks: $(READY) ## Networks of torchvision, timm and transformers against torch (TORCH: a Python that has them)
+	[ -n "$(TORCH)" ] || { python3 -m venv build/torch && build/torch/bin/python -m pip install \
+		--quiet --disable-pip-version-check torch torchvision timm transformers; }
+	$(or $(TORCH),build/torch/bin/python) benchmarks/torch_networks/export.py build/networks
+	$(BIN)/python benchmarks/torch_networks build/networks --report docs/torch.md
+
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED) --front torch
 
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators

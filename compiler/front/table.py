@@ -12,7 +12,9 @@ __all__ = ["FRONTS", "open_model"]
 DEFAULT = ".onnx"
 FRONTS = {
     DEFAULT: ("onnx.source", "SourceModel"),
+    ".pt": ("torch.source", "TorchModel"),
     ".pt2": ("torch.source", "TorchModel"),
+    ".pth": ("torch.source", "TorchModel"),
 }
 """Module and class; the class has ``of``, which takes a path or the format's own object, and
 a budget."""

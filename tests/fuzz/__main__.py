@@ -10,7 +10,7 @@ from collections import Counter
 from tests.conformance.workers import Outcome, run_cases
 
 from .mutate import models
-from .run import Mutants
+from .run import FRONTS, Mutants
 
 
 def main() -> None:
@@ -20,8 +20,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first mutant's number")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=30, help="seconds a mutant may take")
+    parser.add_argument("--front", choices=FRONTS, default="onnx", help="whose files are damaged")
     arguments = parser.parse_args()
-    models()
+    if arguments.front == "onnx":
+        models()
     done: Counter[bool] = Counter()
     start = time.monotonic()
 
@@ -35,7 +37,8 @@ def main() -> None:
     numbers = range(arguments.seed, arguments.seed + arguments.mutants)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DOVETAIL_CACHE"] = folder
-        run_cases(Mutants(1 << 62), map(str, numbers), arguments.jobs, arguments.limit, note)
+        mutants = Mutants(1 << 62, FRONTS[arguments.front])
+        run_cases(mutants, map(str, numbers), arguments.jobs, arguments.limit, note)
     print(f"{arguments.mutants} mutants, {done[False]} wrong; {time.monotonic() - start:.0f} s")
     sys.exit(bool(done[False]))
 

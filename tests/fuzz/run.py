@@ -1,6 +1,8 @@
 """What a mutated model may do: run, or be refused by one of the compiler's errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,12 @@ from dovetail.compiler.pipeline.limits import Budget, Limits, Watch
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 from dovetail.compiler.targets.cpu.llvm.build import LlvmOptions
 from dovetail.isa.errors import DovetailError
+from tests.compiler.front.torch import hostile as pt2
 from tests.conformance.backend import Case
 
 from .mutate import mutant
 
-__all__ = ["Mutants", "run_mutant"]
+__all__ = ["FRONTS", "Mutants", "run_mutant"]
 
 MOST_WORK = 2 * 10**9
 """Work allowed in a run: some seconds."""
@@ -33,11 +36,12 @@ MOST_ELEMENTS = 1_000_000
 class Mutants(Mapping[str, Case]):
     """Cases by the number they are drawn from, in base 10."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, run: Callable[[int], None] | None = None) -> None:
         self.count = count
+        self.run = run or run_mutant
 
     def __getitem__(self, name: str) -> Case:
-        return Case(name, "mutant", lambda: run_mutant(int(name)), tuple)
+        return Case(name, "mutant", lambda: self.run(int(name)), tuple)
 
     def __iter__(self) -> Iterator[str]:
         return map(str, range(self.count))
@@ -86,3 +90,13 @@ def _inputs(model: onnx.ModelProto, seed: int) -> dict[str, Any] | None:
         low, high = (-3, 4) if generator.random() < 0.5 else (0, 2)
         inputs[value.name] = generator.integers(low, high, sizes).astype(dtype)
     return inputs
+
+
+def _run_pt2(seed: int) -> None:
+    """Import the ``.pt2`` file of that number."""
+    with TemporaryDirectory() as folder:
+        pt2.run_mutant(seed, Path(folder) / "model.pt2")
+
+
+FRONTS: dict[str, Callable[[int], None]] = {"onnx": run_mutant, "torch": _run_pt2}
+"""What runs a damaged file of each format, by its number."""

@@ -3,6 +3,7 @@
 from math import pi, sqrt
 
 from ...dtypes import DType
+from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term
 from ...graph.operators.elementwise import UnaryFunction as U
 from .context import Context, Converter, Number
@@ -174,7 +175,9 @@ def _at_least_float(x: Term) -> DType:
 def rrelu(
     context: Context, x: Term, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False
 ) -> Term:
-    """LeakyReLU by the mean of two slopes."""
+    """LeakyReLU by the mean of two slopes; in training they are drawn."""
+    if training:
+        raise UnsupportedOperatorError(f"{context.where}: rrelu in training; use model.eval()")
     return leaky_relu(context, x, (lower + upper) / 2)
 
 

@@ -5,6 +5,7 @@ from math import sqrt
 import numpy as np
 
 from ...dtypes import DType
+from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term
 from ...graph.operators.elementwise import UnaryFunction as U
 from ...graph.products import matmul
@@ -26,6 +27,8 @@ def attention(
     enable_gqa: bool = False,
 ) -> Term:
     """``softmax(query @ key.T * scale + mask) @ value``; a bool mask says what may be seen."""
+    if dropout_p:
+        raise UnsupportedOperatorError(f"{context.where}: dropout in training; use model.eval()")
     given = query
     query, key, value = wide(query), wide(key), wide(value)
     if enable_gqa and key.shape[-3] != query.shape[-3]:

@@ -294,7 +294,8 @@ FLOATS = {
 }  # fmt: skip
 ROUNDING = {"ceil": U.CEIL, "floor": U.FLOOR, "trunc": U.TRUNC, "fix": U.TRUNC}
 PAIRS = {
-    "mul": B.MUL, "multiply": B.MUL, "maximum": B.MAX, "minimum": B.MIN, "remainder": B.MOD,
+    "fmax": B.MAX, "fmin": B.MIN, "max.other": B.MAX, "min.other": B.MIN, "mul": B.MUL,
+    "multiply": B.MUL, "maximum": B.MAX, "minimum": B.MIN, "remainder": B.MOD,
     "eq": B.EQ, "ne": B.NE, "lt": B.LT, "le": B.LE, "bitwise_and": B.AND, "bitwise_or": B.OR,
     "bitwise_xor": B.XOR, "__and__": B.AND, "__or__": B.OR, "__xor__": B.XOR,
     "bitwise_left_shift": B.SHL, "bitwise_right_shift": B.SHR, "__lshift__": B.SHL,
@@ -304,7 +305,8 @@ OTHERS: dict[str, Converter] = {
     "abs": absolute, "add": _sum(B.ADD), "addcdiv": addcdiv, "addcmul": addcmul, "atan2": atan2,
     "bitwise_not": bitwise_not, "clamp": clamp, "clip": clamp, "clamp_min": clamp,
     "clamp_max": clamp, "div": div, "divide": div, "exp2": exp2, "expm1": expm1,
-    "floor_divide": floor_divide, "fmod": fmod, "ge": _swapped(B.LE), "gt": _swapped(B.LT),
+    "floor_divide": floor_divide, "fmod": fmod, "ge": _swapped(B.LE), "greater": _swapped(B.LT),
+    "greater_equal": _swapped(B.LE), "gt": _swapped(B.LT),
     "isfinite": isfinite, "isinf": _test(U.ISINF), "isnan": _test(U.ISNAN), "lerp": lerp,
     "log10": _log_base(10), "log1p": log1p, "log2": _log_base(2), "logical_and": _logical(B.AND),
     "logical_not": logical_not, "logical_or": _logical(B.OR), "logical_xor": _logical(B.XOR),

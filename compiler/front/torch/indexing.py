@@ -7,14 +7,17 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
+from ...graph.operators.elementwise import BinaryFunction
 from ...graph.operators.indexing import (
     GatherNd,
     ScatterElements,
     ScatterFunction,
     ScatterNd,
 )
+from ...graph.operators.reductions import Cumulative, ReduceFunction
+from .cells import inserted
 from .context import Context, Converter, Number
-from .movement import axis_of, bounds
+from .movement import axis_of, bounds, diagonal
 from .promotion import as_term
 
 __all__ = ["INDEXING"]
@@ -131,8 +134,6 @@ def _scattered_mean(
 
 
 def _quotient(sums: Term, counts: Term) -> Term:
-    from ...graph.operators.elementwise import BinaryFunction
-
     if sums.dtype.is_float:
         return sums / counts
     return sums.binary(BinaryFunction.FLOORDIV, counts)
@@ -199,11 +200,9 @@ def index_put(
     unsafe: bool = False,
 ) -> Term:
     """``x`` with values where NumPy's indexing reads; or values added."""
-    if len(indices) == 1 and _is_mask(context, indices[0]) and values.tensor.type.elements == 1:
-        assert indices[0] is not None
-        mask = indices[0].reshape(*indices[0].shape, *(1,) * (x.rank - indices[0].rank))
-        value = values.reshape().cast(x.dtype)
-        return mask.where(x + value if accumulate else value, x, x.dtype)
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and _is_mask(context, mask):
+        return _put_where(context, x, mask, values.cast(x.dtype), accumulate)
     axes, places, common = _pieces(context, x, indices)
     rest = [n for n in range(x.rank) if n not in axes]
     order = [*axes, *rest]
@@ -221,8 +220,20 @@ def index_put(
     return written.transpose(*(order.index(n) for n in range(x.rank)))
 
 
-def _is_mask(context: Context, index: Term | None) -> bool:
-    return index is not None and index.dtype == DType.BOOL and not context.known(index.tensor)
+def _is_mask(context: Context, index: Term) -> bool:
+    return index.dtype == DType.BOOL and not context.known(index.tensor)
+
+
+def _put_where(context: Context, x: Term, mask: Term, values: Term, accumulate: bool) -> Term:
+    """``x`` with values, one after the other, where the mask of its first dimensions holds."""
+    rest = x.shape[mask.rank :]
+    if values.rank > len(rest) and values.shape[0] != 1:
+        flat = mask.reshape(-1).cast(DType.INT64)
+        place = context.emitted(Cumulative(ReduceFunction.SUM, 0), flat) - 1
+        values = values.take(place.maximum(0), 0).reshape(*mask.shape, *values.shape[1:])
+    values = values.expand(*x.shape) if values.rank > len(rest) else values
+    chosen = mask.reshape(*mask.shape, *(1,) * len(rest))
+    return chosen.where(x + values if accumulate else values, x, x.dtype)
 
 
 def masked_fill(context: Context, x: Term, mask: Term, value: Term | Number) -> Term:
@@ -234,8 +245,7 @@ def masked_fill(context: Context, x: Term, mask: Term, value: Term | Number) -> 
 
 def masked_scatter(context: Context, x: Term, mask: Term, source: Term) -> Term:
     """Elements of the source, one after the other, where the mask holds."""
-    from ...graph.operators.reductions import Cumulative, ReduceFunction
-
+    x = x.expand(*np.broadcast_shapes(x.shape, mask.shape))
     flat = mask.expand(*x.shape).reshape(-1)
     counted = context.emitted(Cumulative(ReduceFunction.SUM, 0), flat.cast(DType.INT64)) - 1
     taken = source.reshape(-1).take(counted.maximum(0), 0)
@@ -306,9 +316,6 @@ def diagonal_scatter(
     context: Context, x: Term, src: Term, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Term:
     """``x`` with a diagonal replaced."""
-    from .cells import inserted
-    from .movement import diagonal
-
     return inserted(x, lambda base: diagonal(context, base, offset, dim1, dim2), src.cast(x.dtype))
 
 

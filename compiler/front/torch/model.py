@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from ...dtypes import DType
@@ -94,11 +95,10 @@ class _Walker:
 
     def declare(self, spec: Spec, inputs: Mapping[str, str]) -> None:
         """Make an input known."""
-        kind, value = spec.argument.kind, spec.argument.value
-        name = value.get("name") or value.get("as_name") if isinstance(value, dict) else None
+        kind, name = spec.argument.kind, spec.tensor
         if spec.kind in ("token", "custom_obj"):
             raise UnsupportedOperatorError(f"input {name!r} is a {spec.kind}; required tensors")
-        if not isinstance(name, str):
+        if not name:
             return
         if name in self.values or name in self.stored:
             raise ModelError(f"input {name!r} is defined twice")
@@ -158,6 +158,8 @@ class _Walker:
         }
         first = node.inputs[0][1] if node.inputs else Argument("as_none", True)
         base = self.cell(first.value.get("name")) if first.kind == "as_tensor" else None
+        if plain == "aten.as_strided":
+            self.require_plain(str(first.value.get("name")))
         result = converter(self.context, **arguments)
         if writes and base is not None and isinstance(result, Term):
             old = base.read()
@@ -181,6 +183,16 @@ class _Walker:
                 for part, each in enumerate(parts)
             )
             self.bind(output, views if isinstance(found, tuple) else views[0])
+
+    def require_plain(self, name: str) -> None:
+        """Raise UnsupportedOperatorError unless a tensor is its storage, in row-major order."""
+        meta = self.program.meta(name)
+        strides = [prod(map(int, meta.sizes[n + 1 :])) for n in range(len(meta.sizes))]
+        kept = [n for n, size in enumerate(meta.sizes) if size != 1]
+        if meta.offset or any(meta.strides[n] != strides[n] for n in kept):
+            raise UnsupportedOperatorError(
+                f"{self.context.where}: as_strided of {name!r}, which is a part of its storage"
+            )
 
     def value(self, argument: Argument) -> Value:
         """An argument's value."""
@@ -269,23 +281,22 @@ class _Walker:
         """The outputs: the user's, then tensors that are written to, called NAME.updated."""
         user, updated = list[tuple[str, Term]](), dict[str, Term]()
         for spec in self.program.outputs:
-            kind, value = spec.argument.kind, spec.argument.value
+            kind = spec.argument.kind
             if kind == "as_none" or kind in ("as_int", "as_float", "as_bool", "as_string"):
                 continue
             if kind != "as_tensor":
                 raise UnsupportedOperatorError(f"an output {kind}; required tensors")
-            term = self.cell(value.get("name")).read()
+            term = self.cell(spec.tensor).read()
             if spec.kind in ("user_output", "loss_output"):
-                user.append((value["name"], term))
+                user.append((spec.tensor, term))
             elif spec.kind.endswith("_mutation"):
                 updated[spec.target] = term
             else:
                 raise UnsupportedOperatorError(f"an output that is a {spec.kind}")
         for spec in self.program.inputs:
-            value = spec.argument.value
-            cell = self.values.get(str(value.get("name"))) if isinstance(value, dict) else None
+            cell = self.values.get(spec.tensor)
             if isinstance(cell, Cell) and cell.writes:
-                updated.setdefault(spec.target or value["name"], cell.read())
+                updated.setdefault(spec.target or spec.tensor, cell.read())
         outputs = (*user, *((f"{name}.updated", term) for name, term in updated.items()))
         return Result(outputs, self.kinds, self.tensors, frozenset(updated))
 

@@ -27,6 +27,13 @@ def same(context: Context, x: Term, **_: object) -> Term:
     return x
 
 
+def dropout(context: Context, x: Term, p: float, train: bool) -> Term:
+    """The tensor itself, unless in training."""
+    if train and p:
+        raise UnsupportedOperatorError(f"{context.where}: dropout in training; use model.eval()")
+    return x
+
+
 def view(context: Context, x: Term, size: Sequence[int] = (), **given: Sequence[int]) -> Term:
     """The same elements in another shape."""
     return x.reshape(*(given.get("shape") or size))
@@ -72,6 +79,11 @@ def transpose(context: Context, x: Term, dim0: int, dim1: int) -> Term:
     a, b = axis_of(dim0, x.rank), axis_of(dim1, x.rank)
     order[a], order[b] = order[b], order[a]
     return x.transpose(*order)
+
+
+def swapaxes(context: Context, x: Term, axis0: int, axis1: int) -> Term:
+    """Two dimensions exchanged."""
+    return transpose(context, x, axis0, axis1)
 
 
 def matrix_transpose(context: Context, x: Term) -> Term:
@@ -289,14 +301,14 @@ def pad_by(
     """Before and after, the last dimension first; a negative number cuts."""
     widths = [(0, 0)] * (x.rank - len(pad) // 2)
     widths += [(pad[n], pad[n + 1]) for n in range(len(pad) - 2, -1, -2)]
+    befores, afters = (tuple(max(each, 0) for each in side) for side in zip(*widths, strict=True))
+    if any((*befores, *afters)):
+        operator = PadTensor(befores, afters, mode)
+        x = Term(x.context, x.context.emit(operator, x.tensor, x.lift(value).tensor))
     for axis, (first, last) in enumerate(widths):
         if first < 0 or last < 0:
             x = x.slice(axis, max(-first, 0), x.shape[axis] - max(-last, 0))
-    befores, afters = (tuple(max(each, 0) for each in side) for side in zip(*widths, strict=True))
-    if not any((*befores, *afters)):
-        return x
-    operator = PadTensor(befores, afters, mode)
-    return Term(x.context, x.context.emit(operator, x.tensor, x.lift(value).tensor))
+    return x
 
 
 def constant_pad(context: Context, x: Term, pad: Sequence[int], value: Number = 0) -> Term:
@@ -363,29 +375,36 @@ def meshgrid(context: Context, tensors: Sequence[Term], indexing: str = "ij") ->
 
 MOVEMENT_VIEWS: dict[str, Converter] = {
     "aten.T": numpy_t,
+    "aten.alpha_dropout": dropout,
+    "aten.broadcast_to": expand,
     "aten.alias": same,
     "aten.as_strided": as_strided,
     "aten.chunk": chunk,
     "aten.contiguous": same,
     "aten.detach": same,
     "aten.diagonal": diagonal,
-    "aten.dropout": same,
+    "aten.dropout": dropout,
     "aten.expand": expand,
     "aten.expand_as": expand_as,
-    "aten.feature_dropout": same,
+    "aten.feature_alpha_dropout": dropout,
+    "aten.feature_dropout": dropout,
     "aten.flatten": flatten,
     "aten.lift_fresh": same,
     "aten.mT": matrix_transpose,
+    "aten.moveaxis": movedim,
     "aten.movedim": movedim,
     "aten.narrow": narrow,
     "aten.numpy_T": numpy_t,
     "aten.permute": permute,
+    "aten.ravel": flatten,
     "aten.reshape": view,
     "aten.select": select,
     "aten.slice": slice_dim,
     "aten.split": split,
     "aten.split_with_sizes": split,
     "aten.squeeze": squeeze,
+    "aten.swapaxes": swapaxes,
+    "aten.swapdims": transpose,
     "aten.t": matrix_transpose,
     "aten.tensor_split": tensor_split,
     "aten.transpose": transpose,
@@ -406,6 +425,7 @@ MOVEMENT: dict[str, Converter] = {
     "aten.channel_shuffle": shuffle,
     "aten.clone": same,
     "aten.concat": cat,
+    "aten.concatenate": cat,
     "aten.constant_pad_nd": constant_pad,
     "aten.flip": flip,
     "aten.lift_fresh_copy": same,

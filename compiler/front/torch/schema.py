@@ -87,6 +87,13 @@ class Spec:
     argument: Argument
     target: str = ""
 
+    @property
+    def tensor(self) -> str:
+        """The name of the tensor, or of the number; empty for anything else."""
+        value = self.argument.value
+        found = value.get("name") or value.get("as_name") if isinstance(value, dict) else None
+        return found if isinstance(found, str) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

@@ -76,21 +76,19 @@ class TorchModel:
         return sorted(found, key=lambda spec: spec.kind != "user_input")
 
     def _signature(self, spec: Spec) -> InputSignature:
-        meta = self.program.meta(spec.argument.value.get("name"))
+        meta = self.program.meta(spec.tensor)
         shape = tuple(
             size if isinstance(size, int) else evaluate(size, self.sizes) for size in meta.sizes
         )
-        name = spec.argument.value["name"] if spec.kind == "user_input" else spec.target
-        return InputSignature(str(name), shape, str(meta.dtype))
+        name = spec.tensor if spec.kind == "user_input" else spec.target
+        return InputSignature(name, shape, str(meta.dtype))
 
     @cached_property
     def _written(self) -> frozenset[str]:
         """Buffers that the program writes to: as the signature says, or by operators in place."""
         found = {spec.target for spec in self.program.outputs if spec.kind == "buffer_mutation"}
         by_tensor = {
-            spec.argument.value.get("name"): spec.target
-            for spec in self.program.inputs
-            if spec.kind in STORED and isinstance(spec.argument.value, dict)
+            spec.tensor: spec.target for spec in self.program.inputs if spec.kind in STORED
         }
         for node in self.program.nodes:
             plain = node.target.removeprefix("torch.ops.").split(".")[1:2]
@@ -116,7 +114,7 @@ class TorchModel:
         """Names of the symbolic dimensions of the inputs."""
         found: dict[str, None] = {}
         for spec in self._inputs(frozenset()):
-            for size in self.program.meta(spec.argument.value.get("name")).sizes:
+            for size in self.program.meta(spec.tensor).sizes:
                 if isinstance(size, str):
                     found.update(dict.fromkeys(symbols_of(size)))
         return tuple(found)
@@ -167,7 +165,7 @@ class TorchModel:
         for spec in self._inputs(written):
             each = self._signature(spec)
             kind = TensorType(tuple(size or 0 for size in each.shape), each.dtype)
-            inputs[str(spec.argument.value["name"])] = builder.input(each.name, kind)
+            inputs[spec.tensor] = builder.input(each.name, kind)
         weights = Weights(self.archive)
         return convert_program(self.program, weights, builder, inputs, self.sizes, budget)
 
@@ -175,7 +173,7 @@ class TorchModel:
         """With open first dimensions that are symbols of this size."""
         sizes = dict(self.sizes)
         for spec in self._inputs(frozenset()):
-            first = self.program.meta(spec.argument.value.get("name")).sizes[:1]
+            first = self.program.meta(spec.tensor).sizes[:1]
             names = symbols_of(first[0]) if first and isinstance(first[0], str) else ()
             if len(names) == 1 and evaluate(str(first[0]), {names[0]: batch}) == batch:
                 sizes.setdefault(names[0], batch)

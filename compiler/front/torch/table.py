@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from .activations import ACTIVATIONS
 from .attention import ATTENTION
+from .composed import COMPOSED
 from .context import Converter
 from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
@@ -14,6 +15,7 @@ from .normalisations import NORMALISATIONS
 from .numbers import NUMBERS
 from .reductions import REDUCTIONS
 from .resize import RESIZE
+from .sampling import SAMPLING
 from .windows import WINDOWS
 
 __all__ = ["CONVERTERS", "IGNORED", "VIEWS"]
@@ -21,6 +23,7 @@ __all__ = ["CONVERTERS", "IGNORED", "VIEWS"]
 CONVERTERS: Mapping[str, Converter] = {
     **ACTIVATIONS,
     **ATTENTION,
+    **COMPOSED,
     **CONTRACTIONS,
     **ELEMENTWISE,
     **FACTORIES,
@@ -30,6 +33,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **NUMBERS,
     **REDUCTIONS,
     **RESIZE,
+    **SAMPLING,
     **WINDOWS,
 }
 
