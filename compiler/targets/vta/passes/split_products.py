@@ -59,7 +59,7 @@ class _Splitting:
     parts: dict[str, list[str]] = field(default_factory=dict)
     """Images that a tensor consists of, one for each matrix."""
     joined: set[str] = field(default_factory=set)
-    """Those tensors that are there as well."""
+    """Tensors with parts that are there as wholes too."""
     turned: dict[str, str] = field(default_factory=dict)
     """Tensors that are such a tensor with its heads last."""
 
