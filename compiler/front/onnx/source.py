@@ -29,7 +29,6 @@ __all__ = ["ModelSource", "SourceModel"]
 CONVERTER = "convert it with: python -m tf2onnx.convert"
 EXPORTER = "write it as ONNX with torch.onnx.export"
 OTHER_FORMATS = {
-    ".tflite": f"{CONVERTER} --tflite FILE --output FILE.onnx",
     ".keras": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".h5": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",
