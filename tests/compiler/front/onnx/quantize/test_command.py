@@ -108,9 +108,7 @@ def test_mistakes_are_one_message(folder: Path, tmp_path: Path) -> None:
         assert not output.exists()
 
 
-def test_accuracy_on_labelled_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accuracy_on_labelled_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("PIL", reason="no Pillow")
     from PIL import Image
 
