@@ -1,10 +1,7 @@
 """What layers in float cost on an accelerator."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import onnx
+from typing import Any
 
 __all__ = ["Cost", "cost_of"]
 
@@ -31,7 +28,7 @@ class Cost:
         return f"{self.cycles:,} cycles, {self.parts} part{'s' * (self.parts > 1)}{more}"
 
 
-def cost_of(model: "onnx.ModelProto", target: str) -> Cost:
+def cost_of(model: Any, target: str) -> Cost:
     """Compile the model for ``target``, an accelerator.  Raises what compiling raises."""
     from dovetail.runtime.accelerator.part import accelerator_parts
 

@@ -4,19 +4,17 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    import onnx
-
     from ...quantize.accuracy import Metric, Run
 
 __all__ = ["load_metric", "runner"]
 
 
-def runner(model: "onnx.ModelProto") -> "Run":
+def runner(model: Any) -> "Run":
     """The model as machine code of this computer; without LLVM, or where it has no code for an
     operator, node by node in NumPy.
     """
@@ -32,7 +30,7 @@ def runner(model: "onnx.ModelProto") -> "Run":
     return lambda sample: session.run(dict(sample)).outputs
 
 
-def _interpreted(model: "onnx.ModelProto") -> "Run":
+def _interpreted(model: Any) -> "Run":
     from ...front.onnx.quantize.evaluate import Evaluator
     from ...front.onnx.quantize.model import read_any_model
     from ...front.onnx.quantize.simplify import FoldConstants

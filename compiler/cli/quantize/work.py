@@ -1,7 +1,7 @@
 """One model's way to int8: calibrated once, quantised and judged as often as a bound needs."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...front.onnx.quantize.calibrate import calibrate
 from ...front.onnx.quantize.driver import QuantizedModel, quantize_calibrated
@@ -14,9 +14,6 @@ from ...quantize.loss import Loss
 from .data import Given
 from .runners import runner
 
-if TYPE_CHECKING:
-    import onnx
-
 __all__ = ["Work"]
 
 
@@ -28,7 +25,7 @@ class Work:
 
     def __init__(
         self,
-        model: "onnx.ModelProto",
+        model: Any,
         given: Given,
         options: QuantizeOptions,
         samples: int,
@@ -59,7 +56,7 @@ class Work:
         exact, samples = runner(self.model), self.data.spread(most)
         judged: list[Accuracy] = []
 
-        def drop_of(model: "onnx.ModelProto") -> float:
+        def drop_of(model: Any) -> float:
             judged.append(judge(exact, runner(model), samples, metric))
             return judged[-1].drop
 
