@@ -48,7 +48,7 @@ def judge(exact: Run, quantized: Run, data: Dataset, metric: Metric | None = Non
 
     Without ``metric``, labels are places in the first output: top-1, and top-5 of more than five.
     With it, outputs are kept until all have run.
-    Raises CalibrationError for labels that are no such places, or a metric that is no number.
+    Raises CalibrationError for labels beyond the output, or a metric without a number.
     """
     scores = [_Scores(data.labels, metric) for _ in range(2)]
     count = agreed = 0
@@ -121,7 +121,7 @@ class _Scores:
 
 
 def _joined(arrays: list[Array]) -> Array:
-    """[samples, ...]; a batch of one sample is no dimension of its own."""
+    """[samples, ...]; a batch of one sample adds no dimension."""
     if arrays[0].ndim and len(arrays[0]) == 1:
         return np.concatenate(arrays)
     return np.stack(arrays)

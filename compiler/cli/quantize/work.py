@@ -1,4 +1,4 @@
-"""One model's way to int8: calibrated once, quantised and judged as often as a bound needs."""
+"""One model on its way to int8: calibrated once, quantised and judged as often as a bound needs."""
 
 from functools import cached_property
 from typing import Any
