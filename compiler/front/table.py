@@ -13,6 +13,7 @@ __all__ = ["FRONTS", "open_model"]
 DEFAULT = ".onnx"
 FRONTS = {
     DEFAULT: ("onnx.source", "SourceModel"),
+    ".pt2": ("torch.source", "TorchModel"),
     ".tflite": ("tflite.source", "TfliteModel"),
 }
 """Module and class; the class has ``of``, which takes a path or the format's own object, and
