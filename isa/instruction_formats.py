@@ -102,6 +102,7 @@ GEMM_FORMAT = Format(
         *_levels("wgt_stride", GEMM_LEVELS, 16, "WGT words a step"),
         *_levels("acc_stride", GEMM_LEVELS, 16, "ACC words a step"),
         Field("weight_offset", 9, "added to every weight before it is multiplied", True),
+        Field("act_zero_point", 8, "taken from every input before it is multiplied", True),
     ),
 )
 

@@ -174,7 +174,8 @@ class Gemm:
     loop indices.
 
     A tile whose ``reduction`` levels all have index 0 overwrites ACC unless ``accumulate``; every
-    other adds. Weights are int8, to which ``weight_offset`` is added; int32 sums that wrap.
+    other adds. Weights are int8, to which ``weight_offset`` is added; from inputs
+    ``act_zero_point`` is taken; int32 sums that wrap.
     Iterations take effect one after the other.
     """
 
@@ -191,6 +192,7 @@ class Gemm:
     reduction: int = 0
     accumulate: bool = False
     weight_offset: int = 0
+    act_zero_point: int = 0
     act_read_banks: int = 0
     acc_banks: int = 0
     wait: Units = NO_UNITS

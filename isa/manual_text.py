@@ -228,8 +228,8 @@ LOOPS = {
         first = not accumulate and every level of `reduction` has index 0
         for lane l:
             old = 0 if first else ACC[o][l]
-            ACC[o][l] = old + (sum over k of (WGT[w][l][k] + weight_offset) * ACT[a][k])
-                modulo 2^32
+            ACC[o][l] = old + (sum over k of (WGT[w][l][k] + weight_offset)
+                * (ACT[a][k] - act_zero_point))        modulo 2^32
 """,
     "vector": """
     for the indices i of levels 4 to reduction_levels (outermost first), for each lane l:

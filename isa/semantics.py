@@ -100,7 +100,8 @@ def gemm(state: MachineState, instruction: Gemm) -> None:
     for start in range(0, len(acc), chunk):
         part = slice(start, start + chunk)
         tiles = state.wgt[wgt[part]].astype(np.int32) + instruction.weight_offset
-        products = np.matmul(tiles, state.act[act[part]].astype(np.int32)[:, :, None])[:, :, 0]
+        inputs = state.act[act[part]].astype(np.int32) - instruction.act_zero_point
+        products = np.matmul(tiles, inputs[:, :, None])[:, :, 0]
         _accumulate(state.acc, acc[part], first[part], products)
 
 

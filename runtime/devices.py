@@ -60,6 +60,15 @@ DEVICES = {
         "machine code on this CPU",
         launches=False,
     ),
+    "opencl": DeviceKind(
+        "opencl",
+        "dovetail.runtime.gpu.opencl",
+        "OpenClDevice",
+        "a GPU, or another device of OpenCL: opencl:NAME, for example opencl:nvidia",
+        launches=False,
+        named=True,
+        extra="opencl",
+    ),
 }
 HOST = "cpu"
 """The device that runs what is beside the parts for the one that is asked for."""

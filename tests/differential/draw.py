@@ -211,12 +211,13 @@ class Draw:
             acc_stride=tuple(acc),
             reduction=reduction,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(),
+            weight_offset=self.offset(-256, 255),
+            act_zero_point=self.offset(-128, 127),
         )
 
-    def offset(self) -> int:
-        """A weight offset, mostly 0."""
-        return self.integer(-256, 255) if self.rng.random() < 0.3 else 0
+    def offset(self, low: int, high: int) -> int:
+        """What is added to weights or taken from inputs, mostly 0."""
+        return self.integer(low, high) if self.rng.random() < 0.3 else 0
 
     def _product(self) -> Gemm:
         """Rows by columns by a long reduction, every result in a word of its own."""
@@ -233,7 +234,8 @@ class Draw:
             acc_stride=(0, 0, 1, rows, 0, 0),
             reduction=0b11,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(),
+            weight_offset=self.offset(-256, 255),
+            act_zero_point=self.offset(-128, 127),
         )
 
     def vector(self) -> Vector:

@@ -83,6 +83,7 @@ gemms = st.builds(
     reduction=_unsigned(6),
     accumulate=st.booleans(),
     weight_offset=_signed(9),
+    act_zero_point=_signed(8),
     act_read_banks=_unsigned(8),
     acc_banks=_unsigned(4),
     wait=_units(Unit.GEMM),

@@ -77,6 +77,7 @@ class Expressions(Places):
                 language.look_up: words.look_up,
                 language.load_tile: words.load_tile,
                 language.dot: words.dot,
+                language.sum_rows: words.sum_rows,
             }
 
     def emit(self, node: ast.expr) -> Value:

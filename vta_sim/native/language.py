@@ -53,6 +53,7 @@ __all__ = [
     "smallest",
     "splat",
     "store_word",
+    "sum_rows",
     "sum_word",
 ]
 
@@ -198,6 +199,11 @@ def load_tile(memory: Int8s, index: int) -> Tile:
 @word
 def dot(tile: Tile, memory: Int8s, index: int) -> Lanes:
     """``tile @ memory[index]``: one product of the matrix core, int32."""
+
+
+@word
+def sum_rows(tile: Tile) -> Lanes:
+    """The sum of each output lane's weights."""
 
 
 @word

@@ -68,7 +68,8 @@ def gemm(it: Instruction, memories: Memories) -> None:
     for start in range(0, len(at), 4096):
         part = slice(start, start + 4096)
         weights = wgt[w[part]].astype(np.int64) + it["weight_offset"]
-        sums = np.einsum("nlk,nk->nl", weights, act[a[part]].astype(np.int64))
+        inputs = act[a[part]].astype(np.int64) - it["act_zero_point"]
+        sums = np.einsum("nlk,nk->nl", weights, inputs)
         for place, fresh, each in zip(o[part], first[part], sums, strict=True):
             acc[place] = signed(each + (0 if fresh else acc[place]), 32)
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from ....errors import CalibrationError, ModelError
-from .data import Sample
+from ....quantize.signature import Sample
 from .emit import emit
 from .evaluate import Evaluator
 from .model import FloatModel, read_model

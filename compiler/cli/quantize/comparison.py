@@ -2,8 +2,8 @@
 
 from rich.table import Table
 
-from ..front.onnx.quantize.compare import Comparison
-from .output import table
+from ...front.onnx.quantize.compare import Comparison
+from ..output import table
 
 __all__ = ["comparison_table"]
 

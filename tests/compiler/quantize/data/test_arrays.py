@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import CalibrationError
-from dovetail.compiler.front.onnx.quantize.data import read_samples
-from dovetail.compiler.front.onnx.quantize.model import Signature
 from dovetail.compiler.graph.ir import Array
-
-from .floats import random
+from dovetail.compiler.quantize.data import read_data
+from dovetail.compiler.quantize.signature import Signature
 
 IMAGE = (Signature("image", (1, 3, 4, 4)),)
 TWO = (Signature("a", (1, 2)), Signature("b", (1, 3)))
+
+
+def random(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
 IMAGES = random((5, 3, 4, 4))
 
 
 def samples(path: Path, inputs: tuple[Signature, ...] = IMAGE) -> list[dict[str, Array]]:
-    return [dict(each) for each in read_samples(path, inputs)]
+    return [dict(each) for each in read_data(path, inputs)]
 
 
 @pytest.mark.parametrize("array", [IMAGES, IMAGES[:, None], IMAGES.astype(np.float64)])
@@ -76,3 +80,15 @@ def test_objects_are_never_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "data.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(CalibrationError, match="cannot read"):
         samples(tmp_path / "data.npy")
+
+
+def test_samples_are_spread_over_files_and_read_again(tmp_path: Path) -> None:
+    for number in range(4):
+        np.save(tmp_path / f"{number}.npy", np.full((3, 3, 4, 4), number, np.float32))
+    data = read_data(tmp_path, IMAGE)
+    assert len(data) == 12
+    few = data.spread(4)
+    for _ in range(2):
+        assert [each["image"].max() for each in few] == [0, 1, 2, 3]
+    assert len(few.spread(2)) == 2
+    assert data.spread(50) is data

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, print_json, progress, require_folder
+from ..output import clear_errors, human, print_json, progress, require_folder
+from .data import Given, data_options
 
 __all__ = ["quantize"]
 
@@ -12,12 +13,7 @@ __all__ = ["quantize"]
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.onnx")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Real inputs: FILE.npz, FILE.npy, or a folder of them.",
-)
+@data_options
 @click.option(
     "--method",
     type=click.Choice(["minmax", "percentile", "entropy", "mse"]),
@@ -28,7 +24,13 @@ __all__ = ["quantize"]
 @click.option(
     "--percentile", default=99.99, show_default=True, help="Values inside the range, in %."
 )
-@click.option("--samples", type=click.IntRange(1), help="At most this many; default: all.")
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="At most this many, evenly spread.",
+)
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
 @click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
 @click.option("--compare", "compares", is_flag=True, help="Say how much of each tensor is lost.")
@@ -37,10 +39,10 @@ __all__ = ["quantize"]
 def quantize(
     model: Path,
     output: Path,
-    data: Path,
+    given: Given,
     method: str,
     percentile: float,
-    samples: int | None,
+    samples: int,
     unsigned: bool,
     per_tensor: bool,
     compares: bool,
@@ -52,23 +54,22 @@ def quantize(
     will do.  An array is one sample, or has samples along its first dimension.
     """
     from dataclasses import asdict
-    from itertools import islice
 
     from dovetail.runtime.files import write_whole
 
-    from ..front.onnx.quantize import Method, QuantizeOptions, compare, quantize_model
-    from ..front.onnx.quantize.data import read_samples
-    from ..front.onnx.quantize.model import signatures
-    from ..front.onnx.source import SourceModel
+    from ...front.onnx.quantize import Method, QuantizeOptions, compare, quantize_model
+    from ...front.onnx.quantize.model import signatures
+    from ...front.onnx.source import SourceModel
     from .comparison import comparison_table
 
     if not 50 < percentile <= 100:
         raise click.UsageError(f"--percentile {percentile}; required above 50, at most 100")
     require_folder(output)
-    options = QuantizeOptions(Method(method), percentile, unsigned, not per_tensor, samples)
+    options = QuantizeOptions(Method(method), percentile, unsigned, not per_tensor)
     with progress(f"quantising {model.name}"):
         loaded = SourceModel.load(model).proto
-        quantized = quantize_model(loaded, read_samples(data, signatures(loaded)), options)
+        data = given.read(signatures(loaded)).spread(samples)
+        quantized = quantize_model(loaded, data, options)
         write_whole(output, quantized.model.SerializeToString())
     figures: dict[str, object] = {
         "output": str(output),
@@ -80,8 +81,7 @@ def quantize(
     }
     if compares:
         with progress(f"comparing with {model.name}"):
-            again = islice(read_samples(data, signatures(loaded)), samples)
-            found = compare(loaded, quantized.model, again)
+            found = compare(loaded, quantized.model, data)
         figures["comparison"] = asdict(found)
         human.print(comparison_table(found))
     for node, reason in quantized.kept:
