@@ -103,7 +103,8 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
 - VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)},
   `rounding` above {max(Rounding)} (where the configuration's `fixed_rounding` is False: not 0),
   `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is
-  not a multiple of 256, or `low` is above `high`. These rules hold whether or not the instruction uses the field.
+  not a multiple of 256, or `low` is above `high`. These rules hold whether or not the instruction
+  uses the field.
 
 What follows has no defined result: the simulator and the hardware may leave different memory.
 `dovetail assemble` refuses what can be seen in one instruction (the second, third and fourth), the
