@@ -9,6 +9,7 @@ SEED ?= 1
 MUTANTS ?= 10000
 FAULTS ?= 10000
 COUNT ?= 1000
+TARGET ?= cpu
 TARGETS ?= cpu,vta:tiny,vta:zynq7020,vta:ecp5_85,vta:large
 BOARD ?= ulx3s-85f
 ARGS ?=
@@ -80,8 +81,9 @@ prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
 
-conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md
-	$(BIN)/python -m tests.conformance --jobs $(JOBS) --report docs/conformance.md
+conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl
+	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
+		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
