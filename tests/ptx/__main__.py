@@ -16,7 +16,7 @@ from .assembler import PACKAGE, assemble, find_ptxas
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "vgg16", "bert")
-"""Those of ``benchmarks/cpu_models.py``."""
+"""The networks of ``benchmarks/cpu_models.py``."""
 SIZE, LAYERS, TOKENS = 64, 1, 32
 
 

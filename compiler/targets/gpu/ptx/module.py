@@ -11,11 +11,18 @@ from ....errors import TargetError
 from ..kernels import Kernel
 from .statements import KernelWriter
 
-__all__ = ["ARCHITECTURES", "llvm_text", "ptx_of"]
+__all__ = ["ARCHITECTURES", "check_architecture", "llvm_text", "ptx_of"]
 
 TRIPLE = "nvptx64-nvidia-cuda"
 ARCHITECTURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_90a": "+ptx80", "sm_120a": "+ptx87"}
 """Architectures, and the version of PTX that each is written in."""
+
+
+def check_architecture(name: str) -> None:
+    """Raise TargetError for one that is not in ``ARCHITECTURES``."""
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise TargetError(f"no architecture is called {name!r}; there are: {known}")
 
 
 def llvm_text(kernels: Mapping[str, Kernel]) -> str:
@@ -35,11 +42,9 @@ def llvm_text(kernels: Mapping[str, Kernel]) -> str:
 def ptx_of(kernels: Mapping[str, Kernel], architecture: str) -> str:
     """The kernels in PTX for one of ``ARCHITECTURES``.
 
-    Raises TargetError for another, GraphError for what a GPU cannot run.
+    Raises TargetError for another name, GraphError for what a GPU cannot run.
     """
-    if architecture not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise TargetError(f"no architecture is called {architecture!r}; there are: {known}")
+    check_architecture(architecture)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(TRIPLE)

@@ -61,7 +61,7 @@ class KernelWriter:
                 self._numbers[kind] = e.op(f"zext i32 {e.call(NUMBERS[kind], 'i32')} to i64")
         given = []
         for number, parameter in enumerate(self.kernel.parameters):
-            given.append(f"ptr addrspace({GLOBAL}) noalias align 16 %p{number}")
+            given.append(f"ptr addrspace({GLOBAL}) noalias %p{number}")
             self.x.addresses[parameter.buffer.name] = self._parameter(number, parameter)
         self.statement(with_plain_functions(self.kernel.body))
         e.line("ret void")
