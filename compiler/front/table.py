@@ -10,7 +10,10 @@ from .source import Source
 __all__ = ["FRONTS", "open_model"]
 
 DEFAULT = ".onnx"
-FRONTS = {DEFAULT: ("onnx.source", "SourceModel")}
+FRONTS = {
+    DEFAULT: ("onnx.source", "SourceModel"),
+    ".pt2": ("torch.source", "TorchModel"),
+}
 """Module and class; the class has ``of``, which takes a path or the format's own object, and
 a budget."""
 

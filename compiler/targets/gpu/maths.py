@@ -254,7 +254,7 @@ def tan(x: Expr) -> Expr:
 
 
 def atan(x: Expr) -> Expr:
-    """The complement of that of ``1 / x`` beyond 1, and by ``(x - 1) / (x + 1)`` beyond tan(pi / 8)."""
+    """By that of ``1 / x`` beyond 1, and of ``(x - 1) / (x + 1)`` beyond tan(pi / 8)."""
     size = _absolute(x)
     large = size > 1.0
     inner = Select(large, _divide(1.0, size), size)
