@@ -151,8 +151,7 @@ def read_file(content: bytes) -> ModelFile:
     try:
         return _Reader(content).model()
     except MALFORMED as error:
-        said = f"{type(error).__name__}: {error}"
-        raise ModelError(f"the file is damaged or cut off ({said})") from None
+        raise ModelError(f"the file is damaged or cut off ({error})") from None
 
 
 @dataclass(slots=True)
