@@ -34,6 +34,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     fixed_point.AverageFixed,
     fixed_point.MultiplyFixed,
     fixed_point.RequantizeFixed,
+    fixed_point.RequantizeReal,
     integer_windows.AveragePool2d,
     integer_windows.MaxPool2d,
     integer_windows.Pad,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....dtypes import DType
-from ....graph.emitter import Emitter
-from ....graph.formulas import Term, saturated
-from ....graph.ir import Graph, Node
-from ....graph.operators.contractions import Convolution
-from ....graph.operators.quantization import DequantizeLinear, QuantizeLinear, aligned_shape
-from ....graph.operators.transposed import TransposedConvolution
-from ....graph.rebuild import Rebuilding
+from ...dtypes import DType
+from ..emitter import Emitter
+from ..formulas import Term, saturated
+from ..ir import Graph, Node
+from ..operators.contractions import Convolution
+from ..operators.quantization import DequantizeLinear, QuantizeLinear, aligned_shape
+from ..operators.transposed import TransposedConvolution
+from ..rebuild import Rebuilding
 
 __all__ = ["ExpandQuantization", "aligned", "is_zero"]
 

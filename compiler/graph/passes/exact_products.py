@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....dtypes import DType
-from ....graph.emitter import Emitter
-from ....graph.formulas import Term, saturated
-from ....graph.ir import Graph, Node
-from ....graph.operators.contractions import Contract, Convolution
-from ....graph.operators.elementwise import Binary, BinaryFunction
-from ....graph.operators.movement import Reshape
-from ....graph.operators.quantization import DequantizeLinear, QuantizeLinear
-from ....graph.passes.eliminate_dead import EliminateDead
-from ....graph.rebuild import Rebuilding
+from ...dtypes import DType
+from ..emitter import Emitter
+from ..formulas import Term, saturated
+from ..ir import Graph, Node
+from ..operators.contractions import Contract, Convolution
+from ..operators.elementwise import Binary, BinaryFunction
+from ..operators.movement import Reshape
+from ..operators.quantization import DequantizeLinear, QuantizeLinear
+from ..rebuild import Rebuilding
+from .eliminate_dead import EliminateDead
 from .expand_quantization import aligned, is_zero
 
 __all__ = ["ExactProducts"]
