@@ -34,7 +34,7 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[cpu,hw,board,profile,pictures,explore,tune,sign,sandbox,test,dev,docs,examples]'
+		--constraint constraints.txt --editable '.[cpu,tflite,hw,board,profile,pictures,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	ln -sfn ../../../package/__init__.py build/types/dovetail/__init__.py

@@ -28,6 +28,8 @@ ALLOWED = {
     "bitstreams": ("dovetail.isa", "dovetail.vta_hw", "amaranth", "amaranth_boards"),
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
     "compiler/front/onnx": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
+    "compiler/front/tflite": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
+    "compiler/front/tflite/schema.py": ("numpy", "tflite"),
     "compiler/targets/cpu/llvm": (
         "dovetail.isa.cache",
         "dovetail.isa.errors",
