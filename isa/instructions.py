@@ -30,6 +30,7 @@ __all__ = [
     "Instruction",
     "Load",
     "Multiplier",
+    "Rounding",
     "Store",
     "Units",
     "Vector",
@@ -82,10 +83,21 @@ class Finish(IntEnum):
     """Kept; clipped to ``low..high`` when the destination is ACT."""
     REQUANTIZE = 1
     """``clip(rint(float32(v + bias) * scale) + zero_point, low, high)`` with bias and scale from
-    PAR.
+    PAR; with the rounding FIXED in fixed point.
     """
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
+
+
+class Rounding(IntEnum):
+    """How REQUANTIZE scales and rounds; ignored by the other finishes."""
+
+    FLOAT = 0
+    """By a float32 scale, half to even: ONNX Runtime's results."""
+    FIXED = 1
+    """By a multiplier of 31 bits and a power of two, rounding twice: TensorFlow Lite's results.
+    Only where the configuration has `fixed_rounding`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +226,7 @@ class Vector:
     post: Units = NO_UNITS
     finish: Finish = Finish.NONE
     lookup: bool = False
-    rounding: int = 0
+    rounding: Rounding = Rounding.FLOAT
     zero_point: int = 0
     low: int = -128
     high: int = 127

@@ -1,5 +1,6 @@
 """Random legal instructions that touch the same few words again and again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from dovetail.isa.instructions import (
     Instruction,
     Load,
     Multiplier,
+    Rounding,
     Store,
     Vector,
 )
@@ -43,8 +45,11 @@ MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 class Draw:
     """Random instructions of one configuration; every one is legal and has a defined result."""
 
-    def __init__(self, config: HardwareConfig, rng: np.random.Generator) -> None:
-        self.config, self.rng = config, rng
+    def __init__(
+        self, config: HardwareConfig, rng: np.random.Generator, roundings: Sequence[Rounding]
+    ) -> None:
+        """roundings: those that its VECTORs may have."""
+        self.config, self.rng, self.roundings = config, rng, roundings
         self.spans = {
             memory: min(config.depth(memory), 64 if memory is not Memory.TAB else 512)
             for memory in Memory
@@ -257,6 +262,7 @@ class Draw:
                 multiplier=multiplier,
                 finish=Finish(self.integer(0, len(Finish) - 1)),
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
+                rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
                 zero_point=self.integer(-128, 127),
                 low=-128 if wide else limits[0],
                 high=127 if wide else limits[1],

@@ -11,6 +11,7 @@ from dovetail.isa.instructions import (
     Instruction,
     Load,
     Multiplier,
+    Rounding,
     Store,
     Vector,
 )
@@ -106,6 +107,7 @@ def vectors(draw: st.DrawFn) -> Vector:
         fold=draw(st.sampled_from(Fold)),
         multiplier=draw(st.sampled_from(Multiplier)),
         finish=draw(st.sampled_from(Finish)),
+        rounding=draw(st.sampled_from(Rounding)),
         lookup=destination is Memory.ACT and draw(st.booleans()),
         zero_point=draw(_signed(8)),
         low=low,

@@ -47,6 +47,7 @@ __all__ = [
     "load_tile",
     "load_word",
     "look_up",
+    "multiply_fixed",
     "multiply_round_clip",
     "row_of",
     "smallest",
@@ -175,6 +176,13 @@ def largest(left: Lanes, right: Lanes) -> Lanes:
 def multiply_round_clip(value: Lanes, scale: Float32s, index: int, low: int, high: int) -> Lanes:
     """``clip(rint(float32(value) * scale[index]), low, high)``: ``scale`` has words of float32;
     each step is rounded to float32, half to even.
+    """
+
+
+@word
+def multiply_fixed(value: Lanes, multiplier: Lanes, power: Lanes, low: int, high: int) -> Lanes:
+    """``clip(value * multiplier / 2^31 * 2^power, low, high)``, rounded twice as
+    ``dovetail.isa.requantize.requantize_fixed`` has it; 31 bits of ``multiplier`` count.
     """
 
 

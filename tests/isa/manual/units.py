@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .decode import Instruction, word_bytes
 from .memories import Memories
-from .requantize import requantize
+from .requantize import requantize, requantize_fixed
 
 Lanes = NDArray[np.int64]
 
@@ -174,7 +174,8 @@ def _finish(it: Instruction, memories: Memories, v: Lanes, par_address: Lanes) -
         case 1:
             par = par_address % len(memories.raw[3])
             bias = memories.bias[par].astype(np.int64)
-            v = requantize(v, bias, memories.scale[par], it["zero_point"], low, high)
+            meaning = requantize_fixed if it["rounding"] else requantize
+            v = meaning(v, bias, memories.scale[par], it["zero_point"], low, high)
         case 2:
             v = (v + (1 << it["shift"] >> 1)) >> it["shift"]
         case _:
