@@ -18,7 +18,7 @@ FIXED = 0
 SWEEPS = 8
 """Factors of neighbours depend on each other; they settle in a few."""
 LIMIT = 2.0**20
-"""Of a factor: beyond it, float32 itself would lose."""
+"""The largest factor: beyond it, float32 itself would lose."""
 
 Ids = NDArray[np.int64]
 Real = NDArray[np.float64]

@@ -103,7 +103,7 @@ def loss(model: onnx.ModelProto, options: QuantizeOptions) -> float:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_badly_scaled_channels_lose_comes_back(name: str) -> None:
-    """Of the error of min-max with one scale a layer, at least nine tenths."""
+    """At least nine tenths of the error of min-max with one scale a layer."""
     model = unbalanced(NETWORKS[name], 4)
     image = IMAGES[0][None]
     exact = onnx_runtime(NETWORKS[name], image)[0]
