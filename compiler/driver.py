@@ -8,6 +8,7 @@ from dovetail.runtime.module import Module, Placement
 from dovetail.runtime.tensors import TensorSignature
 
 from .front.table import open_model
+from .front.torch.live import exported
 from .graph.text import to_text
 from .options import CompileOptions
 from .pipeline.limits import Budget, Watch
@@ -20,7 +21,7 @@ __all__ = ["compile_model"]
 
 def compile_model(
     model: object,
-    target: str | HardwareConfig | Target = "vta",
+    target: str | HardwareConfig | Target | tuple[object, ...] = "vta",
     options: CompileOptions | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Module:
@@ -29,10 +30,13 @@ def compile_model(
     model: the path of a file, the object that its format's library has for a model
     (``onnx.ModelProto``), or what a front end has read.
     target: ``vta``, ``vta:CONFIG``, ``cpu``, an accelerator's configuration, or your own
-    target.  dims: sizes of symbolic dimensions, for targets that have open ones.
+    target; or the inputs of a ``torch.nn.Module``, which is exported with them, for ``cpu``.
+    dims: sizes of symbolic dimensions, for targets that have open ones.
     Raises the kinds of CompilerError: ModelError, UnsupportedOperatorError, TargetError,
     DoesNotFitError, CompileLimitError.
     """
+    if isinstance(target, tuple):
+        model, target = exported(model, target), HOST
     chosen, dims = find_target(target), dims or {}
     options = options or CompileOptions.from_environment()
     watch = Watch(options.limits)

@@ -79,6 +79,7 @@ COMPILER_PARTS = {
     "dtypes.py": (),
     "errors.py": (),
     "options.py": ("graph", "pipeline"),
+    "dynamo.py": ("driver", "errors", "front", "targets.table"),
     "__init__.py": ("driver", "options"),
     "__main__.py": ("cli",),
 }

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..front.onnx.source import ModelSource, SourceModel
+from ..front.table import open_model
 from ..graph.interpreter import run
 from ..graph.ir import Graph
 from ..pipeline.passes import Pipeline
@@ -57,19 +57,21 @@ class ModelCheck:
 
 
 def check_model(
-    model: ModelSource,
+    model: object,
     inputs: Mapping[str, Array],
     dims: Mapping[str, int] | None = None,
     options: LlvmOptions | None = None,
 ) -> ModelCheck:
     """Compile a model of fixed shapes and compare.
 
+    model: as of ``compile_model``.
+
     Raises ModelError for a model whose shapes stay open or inputs that do not fit, and what
     importing raises.
     """
     options = options or LlvmOptions()
     return check_graph(
-        *prepared_graph(SourceModel.of(model), dims or {}, options.winograd), inputs, options
+        *prepared_graph(open_model(model), dims or {}, options.winograd), inputs, options
     )
 
 

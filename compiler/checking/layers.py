@@ -10,8 +10,10 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 
-from ..front.onnx.source import ModelSource, SourceModel
-from ..front.source import Imported
+from ..front.onnx.source import SourceModel
+from ..front.source import Imported, Source
+from ..front.table import open_model
+from ..front.torch.source import TorchModel
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
 from ..options import CompileOptions
@@ -52,7 +54,7 @@ class LayerCheck:
 
 
 def check_layers(
-    model: ModelSource,
+    model: object,
     target: str | HardwareConfig,
     device: str,
     inputs: Arrays,
@@ -68,9 +70,9 @@ def check_layers(
     """
     chosen = find_target(target)
     if not isinstance(chosen, Vta):
-        yield from _check_cpu(SourceModel.of(model), inputs)
+        yield from _check_cpu(open_model(model), inputs)
         return
-    imported = SourceModel.of(model).to_graph(batch=1)
+    imported = open_model(model).to_graph(batch=1)
     values = dict(inputs)
     for part in chosen.plan(imported).pieces:
         given = {name: values[name] for name in part.graph.inputs}
@@ -82,8 +84,9 @@ def check_layers(
         values |= interpret(part.graph, given)
 
 
-def _check_cpu(model: SourceModel, inputs: Arrays) -> Iterator[LayerCheck]:
-    return _layer_checks(check_model(model, inputs, model.dimensions(inputs)))
+def _check_cpu(model: Source, inputs: Arrays) -> Iterator[LayerCheck]:
+    dims = model.dimensions(inputs) if isinstance(model, SourceModel | TorchModel) else {}
+    return _layer_checks(check_model(model, inputs, dims))
 
 
 def _layer_checks(done: ModelCheck) -> Iterator[LayerCheck]:

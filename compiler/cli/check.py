@@ -40,14 +40,14 @@ def check(
 
     from ..checking.kernels import check_model
     from ..errors import CompilerError
-    from ..front.onnx.source import SourceModel
+    from ..front.table import open_model
     from ..targets.cpu.llvm.compile import LlvmOptions
     from ..targets.cpu.native import signature_of
 
     sizes = read_dimensions(dims)
     options = LlvmOptions(cpu_level, threads, cache=cache_directory())
     with progress(f"checking {model.name}"):
-        loaded = SourceModel.load(model)
+        loaded = open_model(model)
         arrays = read_inputs(inputs) or random_arrays(signature_of(loaded, sizes))
         done = check_model(loaded, arrays, sizes, options)
     if as_json:

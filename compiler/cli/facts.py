@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from dovetail.runtime.module import Module
     from dovetail.runtime.parts import Part
 
+    from ..front.torch.source import TorchModel
+
 __all__ = ["Facts", "model_facts", "module_facts"]
 
 Facts = dict[str, Any]
@@ -46,21 +48,17 @@ def model_facts(path: Path, target: str) -> Facts:
     """
     from dovetail.isa.errors import DovetailError
 
-    from ..front.onnx.source import SourceModel
+    from ..front.table import open_model
+    from ..front.torch.source import TorchModel
     from ..targets.table import find_target
 
-    model, chosen = SourceModel.load(path), find_target(target)
+    model, chosen = open_model(path), find_target(target)
     facts: Facts = {
         "file": str(path),
         "kind": "model",
-        "format": "ONNX",
-        "opsets": {each.domain or "ai.onnx": each.version for each in model.proto.opset_import},
+        **(_torch_facts(model) if isinstance(model, TorchModel) else _onnx_facts(model)),
         "bytes": path.stat().st_size,
         "quantised": model.quantizes,
-        "inputs": [_tensor(each) for each in model.inputs],
-        "outputs": [_tensor(each) for each in model.outputs],
-        "operators": _counted(node.op_type for node in model.proto.graph.node),
-        "parameters": sum(_elements(each.dims) for each in model.proto.graph.initializer),
         "target": chosen.name,
         "parts": [],
         "macs_on_accelerator": None,
@@ -80,6 +78,29 @@ def model_facts(path: Path, target: str) -> Facts:
     facts["parts"] = [{"target": chosen.name if each.own else "cpu"} for each in plan.pieces]
     facts["macs_on_accelerator"] = own / macs.total() if macs.total() else 1.0
     return facts
+
+
+def _onnx_facts(model: Any) -> Facts:
+    proto = model.proto
+    return {
+        "format": "ONNX",
+        "opsets": {each.domain or "ai.onnx": each.version for each in proto.opset_import},
+        "inputs": [_tensor(each) for each in model.inputs],
+        "outputs": [_tensor(each) for each in model.outputs],
+        "operators": _counted(node.op_type for node in proto.graph.node),
+        "parameters": sum(_elements(each.dims) for each in proto.graph.initializer),
+    }
+
+
+def _torch_facts(model: "TorchModel") -> Facts:
+    return {
+        "format": "PyTorch",
+        "opsets": {},
+        "inputs": [_tensor(each) for each in model.inputs],
+        "outputs": [_tensor(each) for each in model.outputs],
+        "operators": _counted(model.operators),
+        "parameters": model.parameters,
+    }
 
 
 def _tensor(tensor: Any) -> Facts:

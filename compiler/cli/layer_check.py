@@ -35,12 +35,12 @@ def check_layers(
     from dovetail.vta_sim.timing import time_program
 
     from ..checking.layers import check_layers as check
-    from ..front.onnx.source import SourceModel
+    from ..front.table import open_model
 
     own = (each.configuration for each in module.parts if isinstance(each, AcceleratorPart))
     target = next(own, module.target)
     with progress(f"checking {model.name}"):
-        found = list(check(SourceModel.load(model), target, device, inputs, time_program))
+        found = list(check(open_model(model), target, device, inputs, time_program))
     rows: list[tuple[object, ...]] = [
         (
             each.layer if len(each.layer) <= 40 else f"…{each.layer[-39:]}",

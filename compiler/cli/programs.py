@@ -15,21 +15,28 @@ from dovetail.runtime.module import Module
 from dovetail.runtime.program import run_program
 from dovetail.runtime.result import RunResult
 
-__all__ = ["assemble_file", "open_module", "opening", "read_code", "run_file"]
+from ..front.table import FRONTS
+
+__all__ = ["assemble_file", "is_model", "open_module", "opening", "read_code", "run_file"]
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a model of a format that there is a front end for, by its suffix."""
+    return path.suffix.lower() in FRONTS
 
 
 def open_module(
     path: Path, target: str, records: Sequence[Path] = (), key: Path | None = None
 ) -> Module:
-    """The module in a file (.dvt), or that of a model (.onnx), compiled here for ``target``.
+    """The module in a file (.dvt), or that of a model, compiled here for ``target``.
 
     records: of tuning, for a model only.  key: a file with the public key that a module must be
     signed by.  Raises what loading and compiling raise, and InputError
     for records beside a module: those of a module were chosen as it was compiled.
     """
-    if path.suffix != ".onnx":
+    if not is_model(path):
         if records:
-            raise InputError(f"--records beside the module {path}; required a MODEL.onnx")
+            raise InputError(f"--records beside the module {path}; required a model")
         if key is None:
             return Module.load(path)
         from dovetail.runtime.trust.signature import load_signed
@@ -48,7 +55,7 @@ def open_module(
 
 def opening(path: Path) -> str:
     """What ``open_module`` does with a file, for whoever waits."""
-    return "compiling" if path.suffix == ".onnx" else "reading"
+    return "compiling" if is_model(path) else "reading"
 
 
 def assemble_file(path: Path, config: HardwareConfig) -> bytes:

@@ -79,7 +79,7 @@ def run(
     sandbox_seconds: int,
     as_json: bool,
 ) -> None:
-    """Run MODULE (.dvt, or .onnx, which is compiled first) once and write its outputs.
+    """Run MODULE (.dvt, or a model, which is compiled first) once and write its outputs.
 
     With --config, MODULE is a program by itself, assembly (.s) or bytes.  It runs on a machine
     that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
@@ -90,7 +90,7 @@ def run(
     from dovetail.runtime.trust.sandbox import SandboxLimits, run_sandboxed
 
     from .building import build_for, build_rtl
-    from .programs import open_module, opening, run_file
+    from .programs import is_model, open_module, opening, run_file
 
     arrays = read_inputs(inputs)
     if config_name:
@@ -110,7 +110,7 @@ def run(
                 limits = SandboxLimits(int(sandbox_memory), sandbox_seconds)
                 result = run_sandboxed(loaded, arrays, device, limits)
             else:
-                if module.suffix != ".onnx" and key is None:
+                if not is_model(module) and key is None:
                     _tell_of_code(module, loaded)
                 result = run_module(loaded, arrays, device)
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}

@@ -20,7 +20,6 @@ from dovetail.runtime.debug.session import Session
 from dovetail.runtime.errors import InputError
 from dovetail.runtime.module import Module
 
-from ..front.onnx.source import ModelSource
 from ..targets.vta.check import CheckError
 from ..targets.vta.check import check as prove
 from .expected import Reference, reference
@@ -62,7 +61,7 @@ class Debugger(Session):
         module: Module,
         inputs: Mapping[str, NDArray[Any]],
         device: str = "sim",
-        model: ModelSource | None = None,
+        model: object = None,
         *,
         opened: Any = None,
     ) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 
 from ..errors import ModelError
-from ..front.onnx.source import ModelSource, SourceModel
+from ..front.table import open_model
 from ..graph.interpreter import run as interpret
 from ..graph.ir import Graph
 from ..options import CompileOptions
@@ -32,13 +32,13 @@ class Reference:
     values: Mapping[str, Array]
 
 
-def reference(model: ModelSource, inputs: Mapping[str, Array], config: HardwareConfig) -> Reference:
+def reference(model: object, inputs: Mapping[str, Array], config: HardwareConfig) -> Reference:
     """Interpret ``model``, as far as the end of the first part of an accelerator of ``config``.
 
     Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
     GraphError for inputs that are not the model's.
     """
-    imported = SourceModel.of(model).to_graph_and_rest(batch=1)
+    imported = open_model(model).to_graph_and_rest(batch=1)
     values = dict(inputs)
     for piece in Vta(config).plan(imported).pieces:
         given = {name: values[name] for name in piece.graph.inputs}

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import ModelError
 from ..pipeline.limits import Budget
 from .source import Source
+from .torch.live import is_of_torch
 
 __all__ = ["FRONTS", "open_model"]
 
@@ -31,7 +32,10 @@ def open_model(model: object, budget: Budget | None = None) -> Source:
     """
     if isinstance(model, Source):
         return model
-    suffix = Path(model).suffix.lower() if isinstance(model, str | Path) else DEFAULT
+    if isinstance(model, str | Path):
+        suffix = Path(model).suffix.lower()
+    else:
+        suffix = ".pt2" if is_of_torch(model) else DEFAULT
     module, name = FRONTS.get(suffix, FRONTS[DEFAULT])
     try:
         front: Any = getattr(import_module(f".{module}", __package__), name)

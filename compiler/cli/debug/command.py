@@ -95,11 +95,11 @@ def _open(path: Path, inputs: tuple[str, ...], device: str, model: Path | None) 
     from dovetail.runtime.module import Module
 
     from ...debug.debugger import Debugger
-    from ...front.onnx.source import SourceModel
+    from ...front.table import open_model
     from ..building import build_for
 
     loaded = Module.load(path)
     given = read_inputs(inputs) or random_inputs(loaded)
     build_for(loaded, device)
     with progress(f"running {path.name} on {device}"):
-        return Debugger(loaded, given, device, SourceModel.load(model) if model else None)
+        return Debugger(loaded, given, device, open_model(model) if model else None)

@@ -64,6 +64,7 @@ def profile(
     """
     from dovetail.runtime.files import write_whole
 
+    from ..programs import is_model
     from ..report import layer_table, unit_table
     from ..timeline import timeline_svg
 
@@ -74,7 +75,7 @@ def profile(
     require_folder(trace)
     if against and not html:
         raise click.UsageError("--against shows in the report; required --html FILE.html")
-    if target == "cpu" and model.suffix == ".onnx":
+    if target == "cpu" and is_model(model):
         if trace or timeline or against or records:
             raise click.UsageError(
                 "--trace, --timeline, --against and --records are of the accelerator; "

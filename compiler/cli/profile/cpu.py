@@ -19,7 +19,7 @@ from dovetail.runtime.profile.cpu import (
 )
 
 from ...errors import ModelError
-from ...front.onnx.source import SourceModel
+from ...front.table import open_model
 from ...options import CompileOptions
 from ...targets.cpu.llvm.build import LlvmOptions
 from ...targets.cpu.native import import_fixed
@@ -41,7 +41,7 @@ def profile_cpu(
 
     Raises what compiling raises, and ModelError for a model whose sizes stay open.
     """
-    imported = import_fixed(SourceModel.of(path).bind(dims))
+    imported = import_fixed(open_model(path).bind(dims))
     if imported is None:
         raise ModelError(
             f"{path.name} has open sizes, and is compiled as it runs; required fixed ones for a "

@@ -3,6 +3,7 @@
 Source: PyTorch 2.15, torch/export/pt2_archive (``constants.py``, ``_package.py``).
 """
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 from ...errors import ModelError
 
-__all__ = ["Archive", "open_archive"]
+__all__ = ["Archive", "archive_of", "open_archive"]
 
 HOW = "write it with torch.export.save(torch.export.export(model.eval(), inputs), 'FILE.pt2')"
 OLD = "serialized_exported_program.json"
@@ -67,14 +68,20 @@ def open_archive(path: Path) -> Archive:
     """
     try:
         with path.open("rb") as file:
-            return Archive(path, _members(path, file))
+            return Archive(path, _members(path, file, path.stat().st_size))
     except FileNotFoundError:
         raise ModelError(f"no model file {path}") from None
     except BROKEN as error:
         raise ModelError(f"{path} is not a .pt2 file ({error}); {HOW}") from None
 
 
-def _members(path: Path, file: BinaryIO) -> dict[str, bytes]:
+def archive_of(content: bytes) -> Archive:
+    """As ``open_archive``, of a file's content."""
+    path = Path("program.pt2")
+    return Archive(path, _members(path, io.BytesIO(content), len(content)))
+
+
+def _members(path: Path, file: BinaryIO, size: int) -> dict[str, bytes]:
     with ZipFile(file) as archive:
         entries = [each for each in archive.infolist() if not each.is_dir()]
         names = [each.filename for each in entries]
@@ -91,7 +98,7 @@ def _members(path: Path, file: BinaryIO) -> dict[str, bytes]:
             raise ModelError(f"{path} is {found}; {HOW}")
         if any(each.compress_type != ZIP_STORED for each in entries):
             raise ModelError(f"{path} has compressed members; required stored ones; {HOW}")
-        if sum(each.file_size for each in entries) > path.stat().st_size:
+        if sum(each.file_size for each in entries) > size:
             raise ModelError(f"{path} has members that overlap; {HOW}")
         wanted = [n for n in names if n.startswith(roots[0]) and not n.endswith((".pt", ".pkl"))]
         found_members = {name.removeprefix(roots[0]): archive.read(name) for name in wanted}

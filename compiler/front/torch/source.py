@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 
 from ...errors import ModelError, UnsupportedOperatorError
@@ -11,7 +12,8 @@ from ...graph.slices import slice_graph
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature
-from .archive import Archive, open_archive
+from .archive import Archive, archive_of, open_archive
+from .live import saved
 from .model import STORED, Result, convert_program
 from .schema import Program, Spec
 from .symbols import evaluate, symbols_of
@@ -37,12 +39,14 @@ class TorchModel:
 
     @classmethod
     def of(cls, model: object, budget: Budget | None = None) -> "TorchModel":
-        """From a file's path.  Raises ModelError when it is not a program of torch."""
+        """From a file's path, or an ``ExportedProgram``.
+
+        Raises ModelError when it is not a program of torch.
+        """
         if isinstance(model, TorchModel):
             return model
-        if not isinstance(model, str | Path):
-            raise ModelError(f"a {type(model).__name__}; required the path of a .pt2 file")
-        archive = open_archive(Path(model))
+        given = isinstance(model, str | Path)
+        archive = open_archive(Path(model)) if given else archive_of(saved(model))  # type: ignore[arg-type]
         try:
             program = Program.read(archive.json(archive.program_name()))
         except UnsupportedOperatorError:
@@ -66,6 +70,40 @@ class TorchModel:
         """The program's own inputs that are tensors, then the buffers that it writes to."""
         return tuple(self._signature(spec) for spec in self._inputs(self._written))
 
+    @property
+    def outputs(self) -> tuple[InputSignature, ...]:
+        """The program's own outputs that are tensors; sizes that are open are None."""
+        return tuple(
+            self._signature(spec)
+            for spec in self.program.outputs
+            if spec.kind == "user_output" and spec.argument.kind == "as_tensor"
+        )
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operator of each node, without its overload."""
+        targets = (node.target.removeprefix("torch.ops.") for node in self.program.nodes)
+        return tuple(".".join(each.split(".")[:2]) for each in targets)
+
+    @property
+    def parameters(self) -> int:
+        """Elements of the parameters, buffers and constants."""
+        kept = (spec for spec in self.program.inputs if spec.kind in STORED)
+        metas = (self.program.meta(spec.tensor).sizes for spec in kept)
+        return sum(prod(size for size in sizes if isinstance(size, int)) for sizes in metas)
+
+    def dimensions(self, inputs: Mapping[str, Array]) -> dict[str, int]:
+        """The sizes of symbolic dimensions, by those of ``inputs``."""
+        sizes = {}
+        for spec in self._inputs(frozenset()):
+            if spec.tensor in inputs:
+                given = self.program.meta(spec.tensor).sizes
+                for size, own in zip(given, inputs[spec.tensor].shape, strict=False):
+                    names = symbols_of(size) if isinstance(size, str) else ()
+                    if len(names) == 1 and evaluate(str(size), {names[0]: own}) == own:
+                        sizes[names[0]] = own
+        return sizes
+
     def _inputs(self, written: frozenset[str]) -> list[Spec]:
         found = [
             spec
@@ -80,7 +118,7 @@ class TorchModel:
         shape = tuple(
             size if isinstance(size, int) else evaluate(size, self.sizes) for size in meta.sizes
         )
-        name = spec.tensor if spec.kind == "user_input" else spec.target
+        name = spec.tensor if spec.kind.startswith("user_") else spec.target
         return InputSignature(name, shape, str(meta.dtype))
 
     @cached_property

@@ -13,6 +13,7 @@ from .indexing import INDEXING
 from .movement import MOVEMENT, MOVEMENT_VIEWS
 from .normalisations import NORMALISATIONS
 from .numbers import NUMBERS
+from .quantized import QUANTIZED
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
@@ -31,6 +32,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **MOVEMENT,
     **NORMALISATIONS,
     **NUMBERS,
+    **QUANTIZED,
     **REDUCTIONS,
     **RESIZE,
     **SAMPLING,

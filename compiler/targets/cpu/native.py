@@ -109,7 +109,7 @@ def load_specialising(part: ModelPart) -> Executor:
 
 
 def prepared_graph(
-    model: SourceModel, dims: Mapping[str, int], winograd: bool = True
+    model: Source, dims: Mapping[str, int], winograd: bool = True
 ) -> tuple[Graph, Pipeline[Graph]]:
     """The graph of a model for CPUs, and the passes it goes through.
 
@@ -127,7 +127,7 @@ def prepared(imported: Imported, winograd: bool = True) -> tuple[Graph, Pipeline
     return _prepared(imported, winograd, NO_RECORDS, Trace(CompileOptions()))
 
 
-def signature_of(model: SourceModel, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
+def signature_of(model: Source, dims: Mapping[str, int]) -> tuple[TensorSignature, ...]:
     """The inputs of the graph that ``prepared_graph`` gives."""
     graph, _ = prepared_graph(model, dims)
     return tuple(

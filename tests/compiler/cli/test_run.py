@@ -131,7 +131,7 @@ def test_run_refuses_wrong_modules_and_devices(
         refused(invoke("profile", tmp_path / f"{name}.dvt"), message)
         refused(invoke("disassemble", tmp_path / f"{name}.dvt"), message)
     beside = invoke("run", module_file, "--records", "shipped", "--input", f"image={image}")
-    refused(beside, "required a MODEL.onnx")
+    refused(beside, "required a model")
     for device, message in (
         ("gpu", "no device is called 'gpu'"),
         ("cpu", "compiled for 'vta:tiny' cannot run on 'cpu'"),

@@ -85,6 +85,34 @@ class Words(nn.Module):
         return (x @ self.tokens.weight.t()).argmax(-1)
 
 
+class Residual(nn.Module):
+    """Convolutions, a sum and a dense layer, to be quantised."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.second, self.last = nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.max_pool2d(functional.relu_(self.norm(self.first(x))), 2)
+        x = functional.relu(self.second(x) + x)
+        return self.last(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+def quantised(name: str) -> None:
+    """A program that PT2E quantised, a scale for each channel of weights."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.testing.pt2e import _xnnpack_quantizer as xnnpack
+
+    settings = xnnpack.get_symmetric_quantization_config(is_per_channel=True)
+    quantizer = xnnpack.XNNPACKQuantizer().set_global(settings)
+    x = torch.randn(1, 3, 8, 8)
+    observed = prepare_pt2e(export(Residual().eval(), (x,)).module(), quantizer)
+    for _ in range(4):
+        observed(torch.randn(1, 3, 8, 8))
+    make(name, convert_pt2e(observed), x, trained=True)
+
+
 def plain(program: ExportedProgram, path: Path) -> None:
     """Save a program without what tells of the machine it was made on."""
     with tempfile.TemporaryDirectory() as folder:
@@ -112,10 +140,15 @@ def arrays(values: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def make(
-    name: str, model: nn.Module, *inputs: Tensor, decompose: bool = False, **more: Any
+    name: str,
+    model: nn.Module,
+    *inputs: Tensor,
+    decompose: bool = False,
+    trained: bool = False,
+    **more: Any,
 ) -> None:
     """One file, and the archive of inputs and results."""
-    program = export(model.eval(), inputs, **more)
+    program = export(model if trained else model.eval(), inputs, **more)
     program = program.run_decompositions() if decompose else program
     FOLDER.mkdir(exist_ok=True)
     plain(program, FOLDER / f"{name}.pt2")
@@ -134,6 +167,7 @@ MODELS: dict[str, Callable[[str], None]] = {
     ),
     "pictures": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18)),
     "pictures_core": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18), decompose=True),
+    "quantised": quantised,
     "words": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8))),
     "words_core": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8)), decompose=True),
 }

@@ -14,6 +14,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.table import open_model
 from dovetail.compiler.front.torch.source import TorchModel
+from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.runtime.session import run
 
 FOLDER = Path(__file__).parent / "models"
@@ -74,3 +75,19 @@ def test_a_file_is_opened_by_its_suffix(tmp_path: Path) -> None:
     assert isinstance(open_model(str(path)), TorchModel)
     with pytest.raises(ModelError, match="no model file"):
         open_model(tmp_path / "none.pt2")
+
+
+def test_a_quantised_program_is_integer_layers_with_the_same_bytes_everywhere() -> None:
+    model = TorchModel.of(FOLDER / "quantised.pt2")
+    (x,), (torchs,) = arrays("quantised", "input"), arrays("quantised", "output")
+    imported = model.to_graph()
+    assert model.quantizes
+    assert recognise(imported.graph, imported.kinds).problem is None
+    (on_cpu,) = results(model, x=x).values()
+    module = compile(model, "vta:tiny")
+    assert [part.target for part in module.parts] == ["vta:tiny"]
+    heavy = [each for each in module.placement if each.operator in ("aten.conv2d", "aten.linear")]
+    assert [each.where for each in heavy] == ["accelerator"] * 3
+    np.testing.assert_array_equal(run(module, {"x": x}).outputs[module.outputs[0].name], on_cpu)
+    step = np.diff(np.unique(torchs)).min()
+    assert np.abs(np.rint((on_cpu - torchs) / step)).max() <= 1
