@@ -79,7 +79,7 @@ COMPILER_PARTS = {
     "dtypes.py": (),
     "errors.py": (),
     "options.py": ("graph", "pipeline"),
-    "dynamo.py": ("driver", "errors", "front", "targets.table"),
+    "dynamo": ("driver", "errors", "front", "targets.table", "dynamo"),
     "__init__.py": ("driver", "options"),
     "__main__.py": ("cli",),
 }

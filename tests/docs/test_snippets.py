@@ -44,6 +44,10 @@ NOT_RUN = {
     "dovetail run model.dvt --device board": "needs a board",
     "from dovetail.bitstreams.boards import find_board": "tests/bitstreams emulates boards",
     "dovetail profile model_int8.onnx --target vta:tiny --records": "takes what tuning.md finds",
+    "module = dovetail.compile(model.eval()": "needs torch; tests/compiler/dynamo has it",
+    "import torch": "as well",
+    "dovetail compile model.pt2": "tests/compiler/cli/test_torch.py runs it",
+    "dovetail run model.dvt --input x=picture": "as well",
     "schedule = (": "tests/compiler/targets/cpu/llvm/test_schedules.py has this schedule",
 }
 """Beginnings of commands and of Python blocks, and why they are not run here."""

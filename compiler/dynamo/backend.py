@@ -10,11 +10,11 @@ from typing import Any
 
 from dovetail.runtime.session import Session
 
-from .driver import compile_model
-from .errors import ModelError
-from .front.torch.live import exported
-from .front.torch.source import TorchModel
-from .targets.table import HOST
+from ..driver import compile_model
+from ..errors import ModelError
+from ..front.torch.live import exported
+from ..front.torch.source import TorchModel
+from ..targets.table import HOST
 
 __all__ = ["backend"]
 
@@ -40,17 +40,17 @@ class _Compiled:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         torch: Any = import_module("torch")
         fixed = [isinstance(each, torch.nn.Parameter) for each in inputs]
-        key = tuple(
-            id(each)
-            if frozen
-            else (tuple(each.shape), each.dtype)
-            if hasattr(each, "shape")
-            else each
-            for each, frozen in zip(inputs, fixed, strict=True)
-        )
+        key = tuple(_key(each, frozen) for each, frozen in zip(inputs, fixed, strict=True))
         if key not in self.known:
             self.known[key] = _Program(self.graph, inputs, fixed, self.target)
         return self.known[key].run(inputs)
+
+
+def _key(given: Any, frozen: bool) -> Any:
+    """What a program depends on: a parameter itself, shape and type of a tensor, a number."""
+    if frozen:
+        return id(given)
+    return (tuple(given.shape), given.dtype) if hasattr(given, "shape") else given
 
 
 class _Program:

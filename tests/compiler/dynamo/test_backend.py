@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail.compiler
-from dovetail.compiler.dynamo import backend
+from dovetail.compiler.dynamo.backend import backend
 from dovetail.compiler.errors import ModelError
 from dovetail.runtime.session import run
 
