@@ -69,6 +69,14 @@ DEVICES = {
         named=True,
         extra="opencl",
     ),
+    "cuda": DeviceKind(
+        "cuda",
+        "dovetail.runtime.gpu.cuda",
+        "CudaDevice",
+        "an NVIDIA GPU: cuda:NUMBER, for example cuda:0",
+        launches=False,
+        named=True,
+    ),
 }
 HOST = "cpu"
 """The device that runs what is beside the parts for the one that is asked for."""

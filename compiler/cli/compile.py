@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_command"]
 
-GPUS = ("opencl",)
+GPUS = ("opencl", "cuda")
 """Targets whose modules are kernels."""
 
 
 @click.command("compile")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--target", default="vta", help="vta, vta:CONFIG, cpu or opencl.", show_default=True)
+@click.option(
+    "--target",
+    default="vta",
+    help="vta, vta:CONFIG, cpu, opencl, cuda or cuda:ARCHITECTURE.",
+    show_default=True,
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
 @click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
 @click.option(
@@ -88,7 +93,7 @@ def compile_command(
     if all(part.target == "cpu" for part in module.parts):
         _report_cpu(module, output, as_json)
         return
-    if module.target in GPUS:
+    if module.target.partition(":")[0] in GPUS:
         _report_gpu(module, output, as_json)
         return
     placement = [each._asdict() for each in module.placement]

@@ -81,9 +81,10 @@ class Repeat:
 class GpuPart:
     """Kernels for a GPU.
 
-    source: of the kernels: OpenCL C for ``opencl``.  steps: in order; the steps of a loop follow
-    it.  constants: arrays in ``data``.  memory_bytes: of the memory of a run.  most_work: allowed
-    to loops with a condition.  origins: the model's nodes that each call computes.
+    source: of the kernels: OpenCL C for ``opencl``, PTX for ``cuda``.  steps: in order; the steps
+    of a loop follow it.  constants: arrays in ``data``.  memory_bytes: of the memory of a run.
+    most_work: allowed to loops with a condition.  origins: the model's nodes that each call
+    computes.
     """
 
     kind: ClassVar[str] = "gpu"

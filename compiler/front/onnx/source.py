@@ -32,7 +32,6 @@ EXPORTER = (
     "model.eval(), inputs), 'FILE.pt2')"
 )
 OTHER_FORMATS = {
-    ".tflite": f"{CONVERTER} --tflite FILE --output FILE.onnx",
     ".keras": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".h5": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",

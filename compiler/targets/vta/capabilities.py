@@ -7,7 +7,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
-from ...graph.operators.integer.products import Conv2d
+from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.values import Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 ON_ACCELERATOR = (
-    *(Conv2d, AnyRequantize, AnyAdd, AnyMultiply),
+    *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
     *(MaxPool2d, AveragePool2d, Upsample2d, Lookup),
 )
 """Operators that layers are made of."""
@@ -38,14 +38,20 @@ ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 RUNS_ON_HOST = "runs on the host"
 """The reason given for a node with one of these."""
 
-JOINS = (AnyAdd, AnyMultiply, Assemble, Concatenate)
+SUMS = (Conv2d, RowProducts)
+"""Operators that the matrix core sums up."""
+
+JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 """Operators whose operands are all activations."""
 
 
-def node_refusals(graph: Graph, fixed_rounding: bool = True) -> Mapping[int, Refusal]:
+def node_refusals(
+    graph: Graph, lanes: int = 1, fixed_rounding: bool = True
+) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
+    lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     fixed_rounding: as ``HardwareConfig.fixed_rounding``.
     """
@@ -54,9 +60,9 @@ def node_refusals(graph: Graph, fixed_rounding: bool = True) -> Mapping[int, Ref
     for node in graph.nodes:
         for name in node.inputs:
             readers.setdefault(name, []).append(node)
-    found = {}
+    found: dict[int, Refusal] = {}
     for number, node in enumerate(graph.nodes):
-        reason = _reason(graph, node, makers, readers)
+        reason = _reason(graph, node, makers, readers, lanes)
         if reason is None:
             reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
         if reason is not None:
@@ -69,12 +75,13 @@ def _reason(
     node: Node,
     makers: Mapping[str, Node],
     readers: Mapping[str, Sequence[Node]],
+    lanes: int,
 ) -> str | None:
     """Why the accelerator does not run ``node``; None if it does."""
     operator = node.operator
     if _is_between(graph, node, makers, readers):
         return None
-    if isinstance(operator, Conv2d) and not _requantizes(node.output, graph, readers):
+    if isinstance(operator, SUMS) and not _requantizes(node.output, graph, readers):
         return f"node {node.origin!r}: its int32 result must be requantised, by one node"
     if isinstance(operator, AnyRequantize) and not _sums(node, makers):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
@@ -83,10 +90,13 @@ def _reason(
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, JOINS):
-        for name in node.inputs:
+        # A constant first operand of products lies in DRAM as an activation does.
+        for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
     if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
+        return problem
+    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, lanes)):
         return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
@@ -113,7 +123,7 @@ def _fixed_problem(
             problem = sum_problem(add, *(graph.types[name] for name in node.inputs))
         case MultiplyFixed() as product:
             problem = product_problem(product, fixed_rounding)
-        case Conv2d():
+        case Conv2d() | RowProducts():
             finish = _finish_of(node, readers)
         case RequantizeFixed():
             total = makers[node.inputs[0]]
@@ -146,6 +156,23 @@ def _factor_problem(graph: Graph, node: Node) -> str | None:
     return None
 
 
+def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
+    """Why the accelerator does not multiply the rows of these tensors; None if it does."""
+    sizes = [image_size(graph.types[name].shape) for name in node.inputs]
+    if None in sizes:
+        return (
+            f"node {node.origin!r}: multiplies the rows of {graph.types[node.inputs[0]]} and "
+            f"{graph.types[node.inputs[1]]}; required int8[1, H, W, C] for both"
+        )
+    *_, rows, channels = graph.types[node.inputs[1]].shape
+    if channels % lanes or rows % lanes:
+        return (
+            f"node {node.origin!r}: multiplies rows of {channels} elements by {rows} others; "
+            f"required multiples of {lanes}, for words of weights hold as many of both"
+        )
+    return None
+
+
 def _is_between(
     graph: Graph, node: Node, makers: Mapping[str, Node], readers: Mapping[str, Sequence[Node]]
 ) -> bool:
@@ -155,7 +182,7 @@ def _is_between(
     maker = makers.get(node.inputs[0])
     return (
         maker is not None
-        and isinstance(maker.operator, Conv2d)
+        and isinstance(maker.operator, SUMS)
         and _requantizes(node.inputs[0], graph, readers)
     )
 
@@ -177,13 +204,13 @@ def _sums(node: Node, makers: Mapping[str, Node]) -> bool:
     maker = makers.get(node.inputs[0])
     if maker is not None and isinstance(maker.operator, Reshape):
         maker = makers.get(maker.inputs[0])
-    return maker is not None and isinstance(maker.operator, Conv2d)
+    return maker is not None and isinstance(maker.operator, SUMS)
 
 
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
     """Whether ``node`` is of a kind that the accelerator has."""
     before, after = graph.types[node.inputs[0]], graph.types[node.output]
-    if isinstance(node.operator, Conv2d | AnyRequantize):
+    if isinstance(node.operator, (*SUMS, AnyRequantize)):
         return True
     if {before.dtype, after.dtype} != {DType.INT8}:
         return False

@@ -30,12 +30,13 @@ def product_problem(product: MultiplyFixed, fixed_rounding: bool) -> str | None:
 
 
 def finish_problem(graph: Graph, total: Node, finish: Node, fixed_rounding: bool) -> str | None:
-    """Of the sums of a convolution that ``finish`` requantises."""
+    """Of the sums ``total`` that ``finish`` requantises."""
     if not fixed_rounding:
         return WITHOUT
     constants = [graph.constants.get(name) for name in (*total.inputs[1:3], *finish.inputs[1:])]
     known = [each for each in constants if each is not None]
     if len(known) < len(constants):
         return "required constant weights, biases and scales"
-    assert isinstance(total.operator, Conv2d)
+    if not isinstance(total.operator, Conv2d):
+        return f"a {type(total.operator).__name__} in fixed point; required a convolution"
     return sums_problem(total.operator, *known)

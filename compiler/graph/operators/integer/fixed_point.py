@@ -27,7 +27,15 @@ from .rules import (
     window_counts,
 )
 
-__all__ = ["AddFixed", "AverageFixed", "MultiplyFixed", "RequantizeFixed", "scaled"]
+__all__ = [
+    "AddFixed",
+    "AverageFixed",
+    "MultiplyFixed",
+    "RequantizeFixed",
+    "RequantizeReal",
+    "half_away",
+    "scaled",
+]
 
 LARGEST_MULTIPLIER = (1 << 31) - 1
 LARGEST_SHIFT = 31
@@ -46,6 +54,12 @@ def scaled(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
     right = np.maximum(-amount, 0)
     half, odd = (np.int64(1) << right) >> 1, (high < 0) & (right > 0)
     return np.asarray((high + half - odd) >> right)
+
+
+def half_away(x: Array) -> Array:
+    """The nearest whole numbers of floats, halves away from zero: C's ``round``."""
+    whole = np.trunc(x)
+    return np.asarray(whole + np.trunc((x - whole) * 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,38 @@ class RequantizeFixed:
         """In int64, which holds every product."""
         total = scaled(*inputs) + self.zero_point
         return (np.clip(total, self.low, self.high).astype(np.int8),)
+
+
+@dataclass(frozen=True, slots=True)
+class RequantizeReal:
+    """``clip(round(float64(x) * scale) + zero_point, low, high)``, halves away from zero.
+
+    x: int32[..., O], scale: float64[O] to int8[..., O].
+    Source: TensorFlow Lite's reference kernel of FULLY_CONNECTED, which rounds once.
+    """
+
+    zero_point: int
+    low: int
+    high: int
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        _check_result(self, self.zero_point, self.low, self.high)
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError when there is not one scale for each channel."""
+        require_inputs(self, inputs, 2)
+        x, scale = inputs
+        require(self, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
+        require_exactly(self, scale, TensorType(x.shape[-1:], DType.FLOAT64))
+        return (TensorType(x.shape, DType.INT8),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """One product in float64, limited before it becomes an integer."""
+        x, scale = inputs
+        rounded = half_away(x.astype(np.float64) * scale) + self.zero_point
+        return (np.clip(rounded, self.low, self.high).astype(np.int8),)
 
 
 @dataclass(frozen=True, slots=True)

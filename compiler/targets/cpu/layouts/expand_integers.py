@@ -33,15 +33,16 @@ from ....graph.operators.integer.fixed_point import (
     AverageFixed,
     MultiplyFixed,
     RequantizeFixed,
+    RequantizeReal,
 )
-from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
 from ....graph.operators.table import INTEGER
-from .fixed_point import average, pair, requantize
-from .integer_products import conv2d, dense, largest_sum
+from .fixed_point import average, pair, requantize, requantize_real
+from .integer_products import conv2d, dense, largest_sum, row_products
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
 
@@ -139,6 +140,7 @@ class _Expanding:
             case (
                 Requantize()
                 | RequantizeFixed()
+                | RequantizeReal()
                 | AddFixed()
                 | MultiplyFixed()
                 | Add()
@@ -153,17 +155,20 @@ class _Expanding:
                 weights, bias = self.weights_of(node)
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = dense(self.new, x, operator, weights, bias)
+            case RowProducts():
+                x, y = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
-            case Gather(axis=axis) if node.inputs[0] in self.images:
+            case Gather(axis=axis) if node.inputs[0] in self.images and self.is_placed(node):
                 places = self.new.constant(self.graph.constants[node.inputs[1]])
                 own = Gather(TO_NHWC[axis])
                 self.images[node.output] = self.new.emit(own, self.image(node.inputs[0]), places)
-            case Gather():
+            case Gather() if self.is_placed(node):
                 places = self.new.constant(self.graph.constants[node.inputs[1]])
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = self.new.emit(node.operator, x, places)
@@ -178,6 +183,11 @@ class _Expanding:
                 self.plain[node.output] = self.new.emit(operator, x)
             case _:
                 self.general(node)
+
+    def is_placed(self, node: Node) -> bool:
+        """Whether a ``Gather`` takes bytes from known places."""
+        x, places = node.inputs
+        return self.graph.types[x].dtype == DType.INT8 and places in self.graph.constants
 
     def general(self, node: Node) -> None:
         """A node that is general already takes and gives tensors as they are."""
@@ -208,6 +218,7 @@ class _Expanding:
         node: Node,
         operator: Requantize
         | RequantizeFixed
+        | RequantizeReal
         | AddFixed
         | MultiplyFixed
         | Add
@@ -229,6 +240,9 @@ class _Expanding:
             case RequantizeFixed():
                 factors = (self.aligned(name, is_image) for name in node.inputs[1:])
                 result = requantize(self.new, x, operator, *factors)
+            case RequantizeReal():
+                scale = self.aligned(node.inputs[1], is_image)
+                result = requantize_real(self.new, x, operator, scale)
             case AddFixed() | MultiplyFixed():
                 result = pair(self.new, x, self.beside(node, is_image), operator)
             case Lookup():

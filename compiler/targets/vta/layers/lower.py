@@ -9,7 +9,7 @@ from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
@@ -32,6 +32,7 @@ from .definition import (
 )
 from .fixed_point_add import find_fixed_point
 from .product import define_product
+from .row_products import define_row_products
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -46,6 +47,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     Raises UnsupportedOperatorError when the accelerator cannot run its operator.
     """
     inputs = tuple(activations[name] for name in layer.inputs)
+    stored: Activation | None = None
     x, output = inputs[0], activations[layer.output]
     pairs = 0
     operator = layer.nodes[0].operator
@@ -54,6 +56,9 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
             definition = define_depthwise(graph, layer, x, output)
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
+        case RowProducts():
+            inputs, stored = inputs[:1], inputs[1]
+            definition = define_row_products(graph, layer, x, stored, output)
         case Add() | AddFixed():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
@@ -101,6 +106,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         output,
         (before or definition).macs,
         pairs,
+        stored,
     )
 
 

@@ -2,6 +2,7 @@
 
 Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
+RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
 Lookup                             ->  a layer of its own
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Slice
@@ -135,7 +136,9 @@ def fuse(graph: Graph) -> Partition:
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         activations = tuple(
-            aliases.get(name, name) for name in node.inputs if name not in graph.constants
+            aliases.get(name, name)
+            for name in node.inputs
+            if name not in graph.constants or isinstance(node.operator, RowProducts)
         )
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
@@ -144,7 +147,7 @@ def fuse(graph: Graph) -> Partition:
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     nodes = [node]
-    if isinstance(node.operator, Conv2d):
+    if isinstance(node.operator, Conv2d | RowProducts):
         nodes.append(_only_consumer(graph, node))
     consumers = graph.consumers(nodes[-1].output)
     if (
@@ -166,6 +169,7 @@ def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
             before is not None
             and isinstance(layer.nodes[0].operator, AnyAdd)
             and len(before.nodes) == 2
+            and isinstance(before.nodes[0].operator, Conv2d)
             and isinstance(before.nodes[1].operator, AnyRequantize)
             and layer.inputs.count(before.output) == 1
             and not set(layer.inputs) & set(before.inputs)

@@ -16,6 +16,7 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
     AverageFixed,
     MultiplyFixed,
     RequantizeFixed,
+    RequantizeReal,
 )
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import (
@@ -141,6 +142,17 @@ def test_sums_scaled_by_multipliers_and_shifts_keep_their_bytes(
     total = builder.node(Conv2d((2, 1), (1, 0, 1, 1), 1, 11), ("x", w, b), "sum", "conv")
     y = builder.node(RequantizeFixed(-4, -100, 127), (total, m, s), "y", "conv")
     check(builder.build((y,)))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.25])
+def test_sums_rounded_once_keep_their_bytes(scale: float) -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((4, 40), "int8"))
+    w = builder.constant("w", RNG.integers(-127, 128, (7, 40)).astype(np.int8))
+    b = builder.constant("b", RNG.integers(-100, 100, 7).astype(np.int32))
+    s = builder.constant("s", scale * RNG.integers(1, 3, 7).astype(np.float64))
+    total = builder.node(Dense(-128), (x, w, b), "sum", "dense")
+    check(builder.build((builder.node(RequantizeReal(-4, -128, 100), (total, s), "y", "dense"),)))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ModelError, UnsupportedOperatorError
-from ....front.onnx.context import OptionalValue, Tensor, TensorSequence, Value, narrow_of
-from ....graph.types import TensorType
+from ..errors import ModelError, UnsupportedOperatorError
+from ..front.onnx.context import OptionalValue, Tensor, TensorSequence, Value, narrow_of
+from ..graph.types import TensorType
 
 __all__ = ["Argument", "arguments_key", "flatten", "restore"]
 
