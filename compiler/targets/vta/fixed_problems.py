@@ -14,7 +14,7 @@ WITHOUT = "the configuration has no fixed_rounding, which these bytes need"
 
 
 def sum_problem(add: AddFixed, a: TensorType, b: TensorType) -> str | None:
-    """Of a residual sum, which is found by search, and needs no fixed rounding."""
+    """A residual sum is found by search, and needs no fixed rounding."""
     if a != b:
         return f"adds {b} to {a}; required tensors of one shape"
     try:
@@ -25,12 +25,12 @@ def sum_problem(add: AddFixed, a: TensorType, b: TensorType) -> str | None:
 
 
 def product_problem(product: MultiplyFixed, fixed_rounding: bool) -> str | None:
-    """Of a product of two tensors, which has at most 17 bits."""
+    """A product of two tensors has at most 17 bits."""
     return shift_problem(product.shift) if fixed_rounding else WITHOUT
 
 
 def finish_problem(graph: Graph, total: Node, finish: Node, fixed_rounding: bool) -> str | None:
-    """Of the sums ``total`` that ``finish`` requantises."""
+    """The sums of ``total`` go through ``finish``."""
     if not fixed_rounding:
         return WITHOUT
     constants = [graph.constants.get(name) for name in (*total.inputs[1:3], *finish.inputs[1:])]

@@ -19,7 +19,7 @@ __all__ = ["folded_bias", "parameters_of", "shift_problem", "sums_problem"]
 MOST_RIGHT = 24
 LARGEST_SUM = (1 << 24) - 1
 BEYOND = 256
-"""With any zero point this is no int8."""
+"""With any zero point this is beyond int8."""
 
 
 def shift_problem(largest: int) -> str | None:
