@@ -29,6 +29,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     products.Conv2d,
     products.ConvTranspose2d,
     products.Dense,
+    products.RowProducts,
     fixed_point.AddFixed,
     fixed_point.AverageFixed,
     fixed_point.MultiplyFixed,

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import GraphError
+from ...loops.barriers import barrier_conflict
 from ...loops.expressions import Buffer, Constant, Scope
 from ...loops.ir import Allocate, Block, For, Function, Let, LoopKind, Stmt, block
 from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, walk, written
 from ...program.memory import aligned
+from .distribute import distributed
 
 __all__ = ["Axis", "Geometry", "Kernel", "Parameter", "kernels_of", "workspace_bytes"]
 
@@ -92,6 +94,10 @@ def kernels_of(function: Function) -> tuple[Kernel, ...]:
     for piece in pieces:
         shape = _geometry(function, piece.body)
         threads = shape.blocks * shape.threads
+        conflict = barrier_conflict(piece.body) if shape.threads > 1 else None
+        if conflict is not None:
+            raise GraphError(f"{function.name}: {conflict}")
+        piece = _Piece(distributed(piece.body), piece.bound)
         spilled: dict[str, Parameter] = {}
         for stmt in walk(piece.body):
             if isinstance(stmt, Allocate) and _is_large(stmt.buffer, threads):

@@ -35,14 +35,14 @@ from ....graph.operators.integer.fixed_point import (
     RequantizeFixed,
     RequantizeReal,
 )
-from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
 from ....graph.operators.table import INTEGER
 from .fixed_point import average, pair, requantize, requantize_real
-from .integer_products import conv2d, dense, largest_sum
+from .integer_products import conv2d, dense, largest_sum, row_products
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
 
@@ -155,6 +155,9 @@ class _Expanding:
                 weights, bias = self.weights_of(node)
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = dense(self.new, x, operator, weights, bias)
+            case RowProducts():
+                x, y = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
             case Assemble():

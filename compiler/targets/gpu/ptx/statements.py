@@ -7,9 +7,9 @@ from typing import assert_never
 
 from ....dtypes import DType
 from ....errors import GraphError
-from ....loops.expressions import Binary, Buffer, Load, MultiplyAdd, Scope
+from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
-from ....loops.intrinsic import PREFETCH
+from ....loops.intrinsic import BARRIER, PREFETCH
 from ....loops.ir import (
     Allocate,
     Block,
@@ -32,6 +32,9 @@ __all__ = ["KernelWriter"]
 
 GLOBAL, SHARED = 1, 3
 """Address spaces of NVPTX."""
+WAIT = "llvm.nvvm.barrier.cta.sync.aligned.all"
+MOST = 64
+"""Iterations that are written out."""
 NUMBERS = {
     LoopKind.BLOCK: "llvm.nvvm.read.ptx.sreg.ctaid.x",
     LoopKind.THREAD: "llvm.nvvm.read.ptx.sreg.tid.x",
@@ -100,6 +103,10 @@ class KernelWriter:
                     self.statement(each)
             case For(kind=LoopKind.BLOCK | LoopKind.THREAD):
                 self._bound(stmt)
+            case For(kind=LoopKind.UNROLLED, extent=Constant(value=count)) if count <= MOST:
+                for number in range(int(count)):
+                    with self.named(stmt.variable, str(number)):
+                        self.statement(stmt.body)
             case For():
                 self._loop(stmt)
             case While(condition=condition, body=body):
@@ -130,7 +137,9 @@ class KernelWriter:
             case Update():
                 self._update(stmt)
             case Invoke(intrinsic=name):
-                if name != PREFETCH:
+                if name == BARRIER:
+                    self.e.call(WAIT, "void", ("i32", "0"))
+                elif name != PREFETCH:
                     raise GraphError(f"a GPU has no intrinsic {name!r}")
             case _:
                 assert_never(stmt)

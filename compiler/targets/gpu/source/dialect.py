@@ -15,7 +15,7 @@ class Dialect:
     types: of values; float16 and bfloat16 are computed as float32.  stored: of elements in memory,
     where they differ.  unsigned: of as many bits.  kernel, block, thread: what begins a kernel, and
     the numbers of its block and thread.  global_, shared: what a pointer or array there is marked
-    with.  head: what comes before everything else.
+    with.  barrier: where threads wait.  head: what comes before everything else.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Dialect:
     thread: str
     global_: str
     shared: str
+    barrier: str
     head: str
 
     def type(self, dtype: DType) -> str:
@@ -60,6 +61,7 @@ OPENCL = Dialect(
     thread="get_local_id(0)",
     global_="__global ",
     shared="__local ",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     head="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma OPENCL FP_CONTRACT OFF",
 )
 """OpenCL C 1.2 and later, with float64."""

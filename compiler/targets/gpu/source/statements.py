@@ -9,7 +9,7 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
-from ....loops.intrinsic import PREFETCH
+from ....loops.intrinsic import BARRIER, PREFETCH
 from ....loops.ir import (
     Allocate,
     Block,
@@ -46,6 +46,8 @@ class _Writer:
     dialect: Dialect
     helpers: Helpers
     lines: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    """Arrays of blocks, which stand at the head of a kernel."""
     depth: int = 1
     e: Expressions = field(init=False)
 
@@ -69,7 +71,8 @@ class _Writer:
             self._parameter(number, parameter)
         self.statement(kernel.body)
         head = f"{self.dialect.kernel} void {name}({', '.join(given)}) {{"
-        return "\n".join((head, *self.lines, "}"))
+        shared = (f"  {each}" for each in self.shared)
+        return "\n".join((head, *shared, *self.lines, "}"))
 
     def _parameter(self, number: int, parameter: Parameter) -> None:
         buffer, shape = parameter.buffer, self.kernel_.geometry
@@ -137,7 +140,9 @@ class _Writer:
             case Update():
                 self._update(stmt)
             case Invoke(intrinsic=name):
-                if name != PREFETCH:
+                if name == BARRIER:
+                    self.line(self.dialect.barrier)
+                elif name != PREFETCH:
                     raise GraphError(f"a GPU has no intrinsic {name!r}")
             case _:
                 assert_never(stmt)
@@ -184,7 +189,8 @@ class _Writer:
         if is_scalar:
             self.e.scalars.add(buffer.name)
         with self.named(buffer.name, name):
-            self.line(f"{kind} {name};" if is_scalar else f"{kind} {name}[{buffer.elements or 1}];")
+            place = self.line if buffer.scope is not Scope.SHARED else self.shared.append
+            place(f"{kind} {name};" if is_scalar else f"{kind} {name}[{buffer.elements or 1}];")
             self.statement(stmt.body)
         self.e.scalars.clear()
         self.e.scalars.update(before)

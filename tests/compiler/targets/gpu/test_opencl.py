@@ -17,6 +17,7 @@ from dovetail.runtime.module import Module
 from dovetail.runtime.session import Session
 
 from ...loops.strategies import arrays_for, functions
+from ...schedule.rules.gpu.products import product
 from .programs import run_function
 
 
@@ -35,6 +36,14 @@ def test_random_programs_equal_the_interpreter(opencl: Device, function: Functio
             )
         else:
             np.testing.assert_array_equal(array, want)
+
+
+def test_a_product_in_tiles_of_shared_memory_is_numpys(opencl: Device) -> None:
+    function = schedule_group(product(64, 128, 48)).function
+    rng = np.random.default_rng(7)
+    a, b, bias = (rng.integers(-9, 9, shape) for shape in ((64, 48), (48, 128), (128,)))
+    given = {f"in{n}": each.astype(np.float32) for n, each in enumerate((a, b, bias))}
+    np.testing.assert_array_equal(run_function(opencl, function, given)["out0"], a @ b + bias)
 
 
 def compare(model: Path, opencl: Device, tmp_path: Path, atol: float) -> None:

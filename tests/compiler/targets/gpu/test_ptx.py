@@ -24,6 +24,7 @@ from dovetail.runtime.session import Session
 from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
 
 from ...loops.strategies import functions
+from ...schedule.rules.gpu.products import product
 from .programs import program_of
 
 
@@ -56,6 +57,16 @@ def test_random_programs_are_assembled(ptxas: Path, function: Function) -> None:
     scheduled = schedule_group(Definition(function, (), (), Kind.ELEMENTS)).function
     kernels = dict(launches_of(program_of(scheduled)).kernels)
     assert assemble(ptxas, ptx_of(kernels, "sm_80"), "sm_80").keys() == kernels.keys()
+
+
+def test_a_product_in_tiles_has_sums_in_registers(ptxas: Path) -> None:
+    scheduled = schedule_group(product(64, 64, 64)).function
+    text = ptx_of(launches_of(program_of(scheduled)).kernels, "sm_80")
+    assert text.count("bar.sync") == 2
+    assert ".local" not in text
+    ((registers, spilled),) = assemble(ptxas, text, "sm_80").values()
+    assert registers > 16
+    assert spilled == 0
 
 
 def test_what_the_assembler_refuses_is_an_error(ptxas: Path) -> None:
