@@ -143,7 +143,7 @@ BYTES = (("int8", 3), ("uint8", 120))
 
 
 def cases(family: str) -> Iterator[Case]:
-    """Those of a family, always the same."""
+    """The cases of a family, always the same."""
     global RNG
     RNG = np.random.default_rng(22)
     yield from FAMILIES[family]()
