@@ -17,6 +17,7 @@ from dovetail.compiler.front.onnx.quantize.simplify import simplify
 from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, random, small_model
+from .test_random import drawn
 
 SIZE = 32
 NETWORKS = {
@@ -88,6 +89,13 @@ def test_equalisation_changes_no_output() -> None:
     assert check_the_same(joined(), [random((1, 3, 8, 8), seed) for seed in range(6)]) == 7
     for model in NETWORKS.values():
         assert check_the_same(unbalanced(model, 4), [image[None] for image in IMAGES]) >= 20
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 5))
+def test_equalisation_changes_no_output_of_random_networks(seed: int) -> None:
+    model = drawn(seed)
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    check_the_same(model, [random(shape, seed + place) for place in range(6)])
 
 
 def loss(model: onnx.ModelProto, options: QuantizeOptions) -> float:
