@@ -19,7 +19,7 @@ SAMPLES = [{"x": random((1, 3, 8, 8), seed)} for seed in range(4)]
 
 
 def chain(wild: float = 1.0) -> onnx.ModelProto:
-    """Three convolutions and a pool; the channels of the second one differ by the factor ``wild``."""
+    """Three convolutions and a pool; a channel of the second one is ``wild`` times the others."""
     second = random((4, 4, 2, 2), 2, 0.3)
     second[0] *= wild
     third = random((2, 4, 2, 2), 3, 0.3)
