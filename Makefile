@@ -85,7 +85,7 @@ conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/confo
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
 		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
 
-ptx: $(READY) ## Kernels of the benchmark networks as PTX, through NVIDIA's assembler (nvidia-cuda-nvcc)
+ptx: $(READY) ## Kernels as PTX: random ones interpreted, the benchmark networks' assembled by ptxas
 	$(BIN)/python -m tests.ptx $(ARGS)
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
