@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from dovetail.compiler import compile
 from dovetail.compiler.define.definition import Definition, Kind
@@ -48,7 +48,13 @@ def interpret_random(count: int) -> None:
     """As the test before, of so many."""
 
     @given(function=functions(dtypes=tuple(DType), max_size=9))
-    @settings(max_examples=count, phases=[Phase.generate])
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     def check(function: Function) -> None:
         agree(function)
 
