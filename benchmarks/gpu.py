@@ -50,7 +50,7 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Of all runs."""
+        """The median of all runs."""
         return statistics.median(self.milliseconds)
 
 
