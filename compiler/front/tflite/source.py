@@ -15,6 +15,7 @@ from ..source import Imported, InputSignature
 from .context import ImportContext
 from .model import convert_subgraph
 from .schema import ModelFile, Subgraph, read_file
+from .table import CONVERTERS
 
 __all__ = ["TfliteModel"]
 
@@ -100,7 +101,7 @@ class TfliteModel:
         that there is no code for, NeedsValueError when a shape depends on data.
         """
         builder, budget = GraphBuilder(), self.budget or Budget()
-        context = ImportContext(builder, file=self.file, budget=budget)
+        context = ImportContext(builder, file=self.file, budget=budget, converters=CONVERTERS)
         budget.grant(self.file.size)
         arguments = []
         for each in self.inputs:

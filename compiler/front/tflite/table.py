@@ -2,6 +2,7 @@
 
 from .activations import ACTIVATIONS
 from .contractions import CONTRACTIONS
+from .control import CONTROL
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
 from .movement import MOVEMENT
@@ -18,6 +19,7 @@ __all__ = ["CONVERTERS"]
 CONVERTERS: dict[str, Converter] = {
     **ACTIVATIONS,
     **CONTRACTIONS,
+    **CONTROL,
     **ELEMENTWISE,
     **INDEXING,
     **MOVEMENT,
