@@ -364,6 +364,52 @@ def products() -> Iterator[Case]:
     )
 
 
+def mixed_products() -> Iterator[Case]:
+    """Weights of bytes beside floats and beside 16 bits."""
+    options = {
+        "StrideH": 2,
+        "StrideW": 2,
+        "DilationHFactor": 1,
+        "DilationWFactor": 1,
+        "FusedActivationFunction": 1,
+    }
+    depth = {**options, "DepthMultiplier": 2}
+    w, _ = weights("int8", (5, 3, 2, 4), 0, 1)
+    deep, _ = weights("int8", (1, 3, 2, 8), 3, 1)
+    rows, _ = weights("int8", (5, 9), -1, 1)
+    by_row, _ = weights("int8", (5, 9), 0, 1)
+    same = Const(w.data, (0.03,), (0,))
+    x, y = In((2, 7, 6, 4)), In((3, 9))
+    for kind in (w, same):
+        yield case("CONV_2D", [x, kind, floats(5)], [F], "Conv2DOptions", options, "hybrid")
+    yield case(
+        "DEPTHWISE_CONV_2D", [x, deep, floats(8)], [F], "DepthwiseConv2DOptions", depth, "hybrid"
+    )
+    for asymmetric in (False, True):
+        for matrix in (rows, by_row):
+            own = {"AsymmetricQuantizeInputs": asymmetric}
+            yield case(
+                "FULLY_CONNECTED",
+                [y, matrix, floats(5)],
+                [F],
+                "FullyConnectedOptions",
+                own,
+                "hybrid",
+            )
+    x, y = In((2, 7, 6, 4), "int16", scale=0.0002), In((3, 9), "int16", scale=0.0002)
+    out = Out("int16", 0.004)
+    for wide, number in ((np.int32, 2), (np.int64, 4)):
+        biases = [
+            Const(RNG.integers(-9000, 9000, size).astype(wide), (1e-5,), (0,)) for size in (5, 8)
+        ]
+        typed = {**options, "QuantizedBiasType": number}
+        yield case("CONV_2D", [x, w, biases[0]], [out], "Conv2DOptions", typed)
+        own = {"QuantizedBiasType": number}
+        yield case("FULLY_CONNECTED", [y, rows, biases[0]], [out], "FullyConnectedOptions", own)
+        yield case("FULLY_CONNECTED", [y, by_row, biases[0]], [out], "FullyConnectedOptions", own)
+    yield case("DEPTHWISE_CONV_2D", [x, deep, biases[1]], [out], "DepthwiseConv2DOptions", depth)
+
+
 def weights(dtype: str, shape: tuple[int, ...], axis: int, scale: float) -> tuple[Const, Const]:
     """Weights and bias; int8 with a scale for each output."""
     outputs = shape[axis] if axis >= 0 else shape[0]
@@ -673,7 +719,17 @@ def quantization() -> Iterator[Case]:
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     each.__name__: each
     for each in (
-        *(unary, unary_bytes, binary, binary_bytes, products, pools, reductions, movement),
+        *(
+            unary,
+            unary_bytes,
+            binary,
+            binary_bytes,
+            products,
+            mixed_products,
+            pools,
+            reductions,
+            movement,
+        ),
         *(indexing, quantization),
     )
 }
