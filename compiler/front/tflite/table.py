@@ -9,6 +9,7 @@ from .movement import MOVEMENT
 from .node import Converter
 from .pools import POOLS
 from .quantization import QUANTIZATION
+from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .softmax import SOFTMAX
@@ -25,6 +26,7 @@ CONVERTERS: dict[str, Converter] = {
     **MOVEMENT,
     **POOLS,
     **QUANTIZATION,
+    **RECURRENT,
     **REDUCTIONS,
     **RESIZE,
     **SOFTMAX,

@@ -62,6 +62,13 @@ class Const:
 
 
 @dataclass(frozen=True)
+class State:
+    """An operand that LiteRT keeps from one run to the next."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Out:
     """A result; its shape is LiteRT's business where it is left out."""
 
@@ -76,7 +83,7 @@ EMPTY: Mapping[str, Any] = {}
 
 def case(
     kind: str,
-    operands: list[In | Const | None],
+    operands: list[In | Const | State | None],
     outputs: list[Out],
     table: str = "",
     options: Mapping[str, Any] = EMPTY,
@@ -100,6 +107,8 @@ def case(
                 given.append(each.draw())
                 quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
                 tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised))
+            case State():
+                tensors.append(Tensor(name, each.shape, variable=True))
             case Const():
                 tensors.append(
                     Tensor(
@@ -408,6 +417,49 @@ def mixed_products() -> Iterator[Case]:
         yield case("FULLY_CONNECTED", [y, rows, biases[0]], [out], "FullyConnectedOptions", own)
         yield case("FULLY_CONNECTED", [y, by_row, biases[0]], [out], "FullyConnectedOptions", own)
     yield case("DEPTHWISE_CONV_2D", [x, deep, biases[1]], [out], "DepthwiseConv2DOptions", depth)
+
+
+def recurrent() -> Iterator[Case]:
+    x, cells, outputs = 3, 5, 5
+    for variant in ("plain", "peephole", "coupled", "projected", "normalised"):
+        outputs = 4 if variant == "projected" else cells
+        entry = [floats(cells, x) for _ in range(4)]
+        back = [floats(cells, outputs) for _ in range(4)]
+        peephole = [floats(cells) if variant == "peephole" else None for _ in range(3)]
+        bias: list[In | Const | State | None] = [floats(cells) for _ in range(4)]
+        projection = [floats(outputs, cells), floats(outputs)]
+        scales = [floats(cells) for _ in range(4)] if variant == "normalised" else []
+        operands: list[In | Const | State | None] = [
+            *(*entry, *back, *peephole, *bias),
+            *(projection if variant == "projected" else [None, None]),
+            *(State((2, outputs)), State((2, cells)), *scales),
+        ]
+        if variant == "coupled":
+            operands[0] = operands[4] = operands[11] = None
+        options = {"FusedActivationFunction": 4, "CellClip": 2.0}
+        yield case(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            [In((2, 6, x)), *operands],
+            [F],
+            "UnidirectionalSequenceLSTMOptions",
+            options,
+        )
+        if variant != "normalised":
+            yield case("LSTM", [In((2, x)), *operands], [F], "LSTMOptions", options)
+    w: list[In | Const | State | None] = [floats(5, 3), floats(5, 5), floats(5), State((2, 5))]
+    options = {"FusedActivationFunction": 4}
+    yield case("RNN", [In((2, 3)), *w], [F], "RNNOptions", options)
+    for major in (False, True):
+        shape = (6, 2, 3) if major else (2, 6, 3)
+        own = {**options, "TimeMajor": major}
+        yield case("UNIDIRECTIONAL_SEQUENCE_RNN", [In(shape), *w], [F], "SequenceRNNOptions", own)
+    yield case(
+        "SVDF",
+        [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))],
+        [F],
+        "SVDFOptions",
+        {"Rank": 2, "FusedActivationFunction": 1},
+    )
 
 
 def weights(dtype: str, shape: tuple[int, ...], axis: int, scale: float) -> tuple[Const, Const]:
@@ -730,6 +782,6 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
             reductions,
             movement,
         ),
-        *(indexing, quantization),
+        *(indexing, quantization, recurrent),
     )
 }
