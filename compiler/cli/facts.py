@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from dovetail.runtime.module import Module
     from dovetail.runtime.parts import Part
 
-    from ..front.torch.source import TorchModel
-
 __all__ = ["Facts", "model_facts", "module_facts"]
 
 Facts = dict[str, Any]
@@ -48,17 +46,17 @@ def model_facts(path: Path, target: str) -> Facts:
     """
     from dovetail.isa.errors import DovetailError
 
-    from ..front.table import open_model
-    from ..front.torch.source import TorchModel
     from ..targets.table import find_target
 
-    model, chosen = open_model(path), find_target(target)
+    chosen, model = find_target(target), _opened(path)
     facts: Facts = {
         "file": str(path),
         "kind": "model",
-        **(_torch_facts(model) if isinstance(model, TorchModel) else _onnx_facts(model)),
+        **DESCRIBED[type(model).__name__](model),
         "bytes": path.stat().st_size,
         "quantised": model.quantizes,
+        "inputs": [_tensor(each) for each in model.inputs],
+        "outputs": [_tensor(each) for each in model.outputs],
         "target": chosen.name,
         "parts": [],
         "macs_on_accelerator": None,
@@ -80,27 +78,42 @@ def model_facts(path: Path, target: str) -> Facts:
     return facts
 
 
-def _onnx_facts(model: Any) -> Facts:
+def _opened(path: Path) -> Any:
+    from ..front.table import open_model
+
+    return open_model(path)
+
+
+def _onnx(model: Any) -> Facts:
     proto = model.proto
     return {
         "format": "ONNX",
         "opsets": {each.domain or "ai.onnx": each.version for each in proto.opset_import},
-        "inputs": [_tensor(each) for each in model.inputs],
-        "outputs": [_tensor(each) for each in model.outputs],
         "operators": _counted(node.op_type for node in proto.graph.node),
         "parameters": sum(_elements(each.dims) for each in proto.graph.initializer),
     }
 
 
-def _torch_facts(model: "TorchModel") -> Facts:
+def _tflite(model: Any) -> Facts:
+    return {
+        "format": "TensorFlow Lite",
+        "opsets": {},
+        "operators": _counted(each.kind for each in model.main.operations),
+        "parameters": sum(map(_elements, model.constant_shapes)),
+    }
+
+
+def _torch(model: Any) -> Facts:
     return {
         "format": "PyTorch",
         "opsets": {},
-        "inputs": [_tensor(each) for each in model.inputs],
-        "outputs": [_tensor(each) for each in model.outputs],
         "operators": _counted(model.operators),
         "parameters": model.parameters,
     }
+
+
+DESCRIBED = {"SourceModel": _onnx, "TfliteModel": _tflite, "TorchModel": _torch}
+"""What is particular to each format, by the class that its front end has."""
 
 
 def _tensor(tensor: Any) -> Facts:

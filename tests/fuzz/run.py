@@ -98,5 +98,16 @@ def _run_pt2(seed: int) -> None:
         pt2.run_mutant(seed, Path(folder) / "model.pt2")
 
 
-FRONTS: dict[str, Callable[[int], None]] = {"onnx": run_mutant, "torch": _run_pt2}
+def _run_tflite(seed: int) -> None:
+    """Import the ``.tflite`` file of that number."""
+    from .tflite_mutants import read_mutant  # Its models need the package tflite.
+
+    read_mutant(seed)
+
+
+FRONTS: dict[str, Callable[[int], None]] = {
+    "onnx": run_mutant,
+    "tflite": _run_tflite,
+    "torch": _run_pt2,
+}
 """What runs a damaged file of each format, by its number."""

@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,15 @@ MALFORMED = (
 )
 """What the schema package raises for offsets and values that are not those of its tables."""
 MOST_DIMENSIONS = 32
+MOST_ELEMENTS = 1 << 40
 DTYPES = {
     "FLOAT32": DType.FLOAT32, "FLOAT16": DType.FLOAT16, "FLOAT64": DType.FLOAT64,
     "BFLOAT16": DType.BFLOAT16, "INT8": DType.INT8, "INT16": DType.INT16, "INT32": DType.INT32,
     "INT64": DType.INT64, "UINT8": DType.UINT8, "UINT16": DType.UINT16, "UINT32": DType.UINT32,
     "UINT64": DType.UINT64, "BOOL": DType.BOOL, "INT4": DType.INT8,
+    "RESOURCE": DType.INT32,
 }  # fmt: skip
-"""Element types that the graph has; four-bit integers become bytes."""
+"""Element types that the graph has: four-bit integers become bytes, handles numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +128,7 @@ class ModelFile:
         Raises ModelError when the buffer is not as long as the shape asks for.
         """
         content, dtype = self.buffers[tensor.buffer], tensor.dtype.numpy
-        count = 1
-        for size in tensor.shape:
-            count *= size
+        count = prod(tensor.shape)
         needed = (count + 1) // 2 if tensor.kind == "INT4" else count * dtype.itemsize
         if len(content) < needed:
             raise ModelError(
@@ -222,6 +223,8 @@ class _Reader:
         if len(shape) > MOST_DIMENSIONS or min(shape, default=0) < -1:
             raise ModelError(f"tensor {name!r} has shape {list(shape)}")
         shape = tuple(1 if size == -1 else int(size) for size in shape)
+        if prod(size or 1 for size in shape) > MOST_ELEMENTS:
+            raise ModelError(f"tensor {name!r} has shape {list(shape)}; required less than 2**40")
         buffer = table.Buffer()
         if not 0 <= buffer < buffers:
             raise ModelError(f"tensor {name!r} has buffer {buffer}; the file has {buffers}")
@@ -282,7 +285,7 @@ class _Reader:
         members = vars(kind)
         found: dict[str, Any] = {}
         for name in members:
-            if name.startswith(("_", "GetRootAs", "Init")) or name.endswith(NO_FIELDS):
+            if name == "Init" or name.startswith(("_", "GetRootAs")) or name.endswith(NO_FIELDS):
                 continue
             key = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
             length = members.get(f"{name}Length")
