@@ -1,8 +1,7 @@
 """The meaning of a graph's operators on symbols, written from their formulas."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from math import prod
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,13 @@ from .symbols import (
     function,
     integers,
     largest,
+    linear,
     multiplied,
     of_pairs,
     requantized,
 )
+
+Rule = Callable[[Array, Array], Array]
 
 __all__ = ["evaluate", "softmax", "unary"]
 
@@ -75,17 +77,12 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
     operator: Any = node.operator
     x = tensor(node.inputs[0])
     match operator:
-        case Conv2d() | ConvTranspose2d():
+        case Conv2d() | ConvTranspose2d() | Dense():
             weights = constant(1).astype(np.int64) - operator.weight_zero_point
-            rule = _conv if isinstance(operator, Conv2d) else _conv_transposed
-            return (integers(rule(operator, x.values, weights) + constant(2)),)
-        case Dense():
-            weights = constant(1).astype(np.int64) - operator.weight_zero_point
-            total = multiplied(x.values - operator.zero_point, weights.T)
-            return (integers(total + constant(2)),)
+            return (_contracted(operator, x, weights, constant(2)),)
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
-            return (requantized(x.values, constant(1), *limits),)
+            return (requantized(x, 0, constant(1), *limits),)
         case Add() | Multiply():
             (table,) = operator.evaluate(
                 tuple(each.astype(np.int8) for each in np.meshgrid(BYTES, BYTES, indexing="ij"))
@@ -186,9 +183,24 @@ def _grouped(x: Array, weights: Array, groups: int) -> Array:
     return np.concatenate(parts, axis=-1)
 
 
+def _contracted(operator: Any, x: Symbols, weights: Array, bias: Array) -> Symbols:
+    """Sums of products with weights, less their zero point, and a bias for each channel."""
+    zero = operator.zero_point
+    if isinstance(operator, Dense):
+        return _sums(x, weights, lambda each, by: multiplied(each, by.T), zero, bias)
+    if isinstance(operator, ConvTranspose2d):
+        return _sums(x, weights, partial(_conv_transposed, operator), zero, bias)
+    x = _padded(x, operator.pads, zero)
+    return _sums(x, weights, partial(_conv, operator), zero, bias)
+
+
+def _sums(x: Symbols, weights: Array, rule: Rule, zero: int, bias: Array) -> Symbols:
+    zeros = rule(np.full_like(x.values, zero), weights)
+    return linear(x, weights, rule, bias - zeros)
+
+
 def _conv(conv: Conv2d, x: Array, weights: Array) -> Array:
-    top, left, bottom, right = conv.pads
-    x = np.pad(x - conv.zero_point, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    """Of an image with its padding."""
     kernel = weights.shape[1], weights.shape[2]
     down, across = conv.span(kernel)
     size = (
@@ -212,7 +224,7 @@ def _conv_transposed(conv: ConvTranspose2d, x: Array, weights: Array) -> Array:
     )
     total = np.zeros((1, *whole, len(weights)), np.int64)
     for (ky, kx), pixels in _taps((height, width), kernel, conv.strides):
-        total[pixels] += _grouped(x - conv.zero_point, weights[:, ky, kx], conv.groups)
+        total[pixels] += _grouped(x, weights[:, ky, kx], conv.groups)
     return total[:, top : whole[0] - bottom, left : whole[1] - right]
 
 
@@ -239,9 +251,11 @@ def _pool(pool: Any, x: Symbols) -> Symbols:
         parts.append(x.moved(lambda each, at=pixels: each[at]))
     if isinstance(pool, MaxPool2d):
         return largest(parts)
-    if prod(pool.kernel) == 1:
-        one = replace(pool, strides=(1, 1), start=(0, 0), size=None)
-        (table,) = one.evaluate((BYTES.astype(np.int8).reshape(1, 1, 256, 1),))
-        return apply_table(parts[0], table.reshape(-1))
-    total = sum(part.values - pool.x_zero_point for part in parts)
-    return requantized(np.asarray(total), np.float32(pool.scale), pool.zero_point, -128, 127)
+    stacked = Symbols(
+        *(np.stack([getattr(p, f) for p in parts]) for f in ("values", "roots", "tables"))
+    )
+    ones = np.ones((len(parts), 1, 1, 1, 1), np.int64)
+    total = linear(
+        stacked, ones, lambda each, by: (each * by).sum(axis=0), -len(parts) * pool.x_zero_point
+    )
+    return requantized(total, 0, np.float32(pool.scale), pool.zero_point, -128, 127)

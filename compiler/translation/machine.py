@@ -1,9 +1,11 @@
 """Instructions, one after the other, on symbols instead of bytes.
 
 Which words an instruction touches is said by ``isa.footprint``, what it computes by the manual.
-Units, tokens and time play no part: that the order of a program makes no difference is what the
-race checker shows.
+Units and time play no part: that the order in which units run makes no difference is what the race
+checker shows.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,21 +42,51 @@ from .symbols import (
     apply_table,
     balanced,
     chosen,
-    clip_table,
     constants,
     digest,
-    fresh,
     function,
     integers,
+    joined,
     largest,
+    linear,
     multiplied,
     of_pairs,
     requantized,
+    saturated,
 )
 
 __all__ = ["Machine"]
 
 SYMBOLIC = (Memory.ACT, Memory.WGT, Memory.ACC, Memory.TAP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """How iterations add up: those that are ``first`` discard all before them at their address.
+
+    places: addresses, each once.  whole: whether what was there before is discarded.
+    """
+
+    places: Array
+    whole: Array
+    _order: Array
+    _begins: Array
+    _counted: Array
+
+    @classmethod
+    def of(cls, addresses: Array, first: Array) -> "_Sums":
+        order = np.argsort(addresses, kind="stable")
+        places, begins, numbers = np.unique(
+            addresses[order], return_index=True, return_inverse=True
+        )
+        steps = np.arange(len(order))
+        last = np.full(len(places), -1)
+        np.maximum.at(last, numbers, np.where(first[order], steps, -1))
+        return cls(places, last >= 0, order, begins, (steps >= last[numbers])[:, None])
+
+    def total(self, x: Array) -> Array:
+        """Sums of the rows of ``x`` by address; fewer than 2**33 elements of the field each."""
+        return np.add.reduceat(np.where(self._counted, x[self._order], 0), self._begins, axis=0)
 
 
 class Machine:
@@ -151,36 +183,28 @@ class Machine:
         wgt = nest(gemm.wgt_address, extent, gemm.wgt_stride, config.wgt_depth)
         acc = nest(gemm.acc_address, extent, gemm.acc_stride, config.acc_depth)
         lanes = config.block
-        products = np.zeros((len(act), lanes), np.int64)
         order = np.argsort(wgt, kind="stable")
         tiles, begins = np.unique(wgt[order], return_index=True)
-        values = self._words[Memory.ACT].values
-        for tile, group in zip(tiles, np.split(order, begins[1:]), strict=True):
-            weights = self._words[Memory.WGT].values[tile].reshape(lanes, lanes).T
-            products[group] = multiplied(values[act[group]], weights + gemm.weight_offset)
+        groups = np.split(order, begins[1:])
+        weights = self._words[Memory.WGT].values[tiles].reshape(-1, lanes, lanes)
         first = np.zeros(len(acc), bool)
         if not gemm.accumulate:
             steps = [gemm.reduction >> level & 1 for level in range(len(extent))]
             first = nest(0, extent, steps, 1 << 62) == 0
+        sums = _Sums.of(acc, first)
         held = self._words[Memory.ACC]
-        total, places = self._accumulated(held.values, acc, first, products)
-        self._write(held, places, integers(total))
+        kept = ~sums.whole[:, None]
 
-    @staticmethod
-    def _accumulated(held: Array, acc: Array, first: Array, products: Array) -> tuple[Array, Array]:
-        """New words of ACC, and where they lie.  An iteration that is ``first`` discards all
-        before it at its address.
-        """
-        order = np.argsort(acc, kind="stable")
-        places, begins, numbers = np.unique(acc[order], return_index=True, return_inverse=True)
-        last = np.full(len(places), -1)
-        steps = np.where(first[order], np.arange(len(order)), -1)
-        np.maximum.at(last, numbers, steps)
-        counted = np.arange(len(order)) >= last[numbers]
-        kept = np.where(counted[:, None], products[order], 0)
-        # Fewer than 2**33 products of 2**30 lie in int64.
-        total = np.add.reduceat(kept, begins, axis=0)
-        return np.where((last < 0)[:, None], held[places], 0) + total, places
+        def rule(x: Array, factors: Array) -> Array:
+            """Of all words of ACT, and below them those of ACC that sums go on from."""
+            products = np.zeros((len(act), lanes), np.int64)
+            for tile, group in enumerate(groups):
+                products[group] = multiplied(x[act[group]], factors[tile].T)
+            return sums.total(products) + np.where(kept, x[config.act_depth :], 0)
+
+        before = held.moved(lambda x: x[sums.places])
+        both = joined(self._words[Memory.ACT], before)
+        self._write(held, sums.places, linear(both, weights + gemm.weight_offset, rule))
 
     def _vector(self, vector: Vector) -> None:
         config, outer = self.config, outer_extent(vector)
@@ -188,12 +212,11 @@ class Machine:
         words = element_words(vector, config)
         found = self._words[vector.source].moved(lambda x: x[words])
         if is_window(vector):
-            total = integers(self._windows(found.values, vector))
-            result = self._finished(total, vector, outer)
+            result = self._finished(self._windows(found, vector), vector, outer)
         else:
             shape = (results, -1, config.block)
             elements = found.moved(lambda x: x.reshape(shape))
-            result = self._of_bytes(elements, vector, outer)
+            result = self._of_pairs(elements, vector, outer)
             if result is None:
                 result = self._finished(self._folded(elements, vector), vector, outer)
         if vector.lookup:
@@ -210,37 +233,27 @@ class Machine:
             self._words[vector.destination], places[written], result.moved(lambda x: x[written])
         )
 
-    def _of_bytes(self, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols | None:
-        """The requantised result of one or two bytes, as a table of all of them; None for others.
+    def _of_pairs(self, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols | None:
+        """The requantised result of two bytes, as a table of all pairs; None for others.
 
         So fixed-point formulas are equal to others that give the same bytes.
         """
-        count = x.values.shape[1]
-        mac = vector.fold is Fold.MAC
         wanted = vector.multiplier in (Multiplier.IMMEDIATE, Multiplier.PAIR)
+        if x.values.shape[1] != 2 or vector.fold is not Fold.MAC or not wanted:
+            return None
         if vector.finish is not Finish.REQUANTIZE or (x.tables == NOT_A_BYTE).any():
             return None
-        if not (mac and wanted and count == 2) and not (
-            count == 1 and (not mac or vector.multiplier is Multiplier.IMMEDIATE)
-        ):
-            return None
         bias, scale = self._parameter_words(vector, outer)
-        keys, numbers = np.unique(
-            np.stack([bias, scale.view(np.int32)], axis=-1).reshape(-1, 2),
-            axis=0,
-            return_inverse=True,
-        )
+        keys = np.stack([bias.reshape(-1), scale.view(np.int32).reshape(-1)])
+        cases, numbers = np.unique(keys, axis=1, return_inverse=True)
         numbers = numbers.reshape(bias.shape)
-        grid = np.meshgrid(*[BYTES] * count, indexing="ij")
-        sums = self._folded(constants(np.stack(grid).reshape(1, count, -1)), vector).values[0]
+        pairs = np.stack(np.meshgrid(BYTES, BYTES, indexing="ij")).reshape(1, 2, -1)
+        sums = self._folded(constants(pairs), vector).values[0].astype(np.int32)
+        limits = vector.zero_point, vector.low, vector.high
         found: Symbols | None = None
-        for number, (one, bits) in enumerate(keys.astype(np.int32)):
-            limits = vector.zero_point, vector.low, vector.high
-            table = requantize(sums.astype(np.int32), one, bits.view(np.float32), *limits)
-            if count == 1:
-                made = apply_table(x.moved(lambda each: each[:, 0]), table)
-            else:
-                made = of_pairs(table.reshape(256, 256), x.values[:, 0], x.values[:, 1])
+        for number, (one, bits) in enumerate(cases.T):
+            table = requantize(sums, one, bits.view(np.float32), *limits).reshape(256, 256)
+            made = of_pairs(table, x.values[:, 0], x.values[:, 1])
             found = made if found is None else chosen(numbers == number, made, found)
         return found
 
@@ -257,53 +270,59 @@ class Machine:
     def _finished(self, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols:
         if vector.finish is Finish.REQUANTIZE:
             bias, scale = self._parameter_words(vector, outer)
-            return requantized(x.values + bias, scale, vector.zero_point, vector.low, vector.high)
+            return requantized(x, bias, scale, vector.zero_point, vector.low, vector.high)
         if vector.finish is Finish.SHIFT:
             x = integers(function(digest("shift", vector.shift), x.values))
         if vector.destination is Memory.ACC:
             return x
-        cut = fresh(function(digest("saturate"), x.values))
-        return apply_table(
-            chosen(x.tables == NOT_A_BYTE, cut, x), clip_table(vector.low, vector.high)
-        )
+        return saturated(x, vector.low, vector.high)
 
     def _folded(self, x: Symbols, vector: Vector) -> Symbols:
         """Results before their finish; x: [results, elements, lanes]."""
         count = x.values.shape[1]
+        index = np.arange(count)[:, None] % vector.extent[0]
+        m0, m1 = vector.m0, vector.m1
         match vector.fold:
             case Fold.MAX:
-                return largest(x.moved(lambda each: each[:, n]) for n in range(count))
+                return largest(x.moved(lambda each, n=n: each[:, n]) for n in range(count))
             case Fold.MIN:
                 raise TranslationError(f"no rule for the fold MIN: {vector}")
             case Fold.ADD | Fold.SUB if count == 1:
                 return x.moved(lambda each: each[:, 0])
             case Fold.ADD:
-                return integers(x.values.sum(axis=1))
+                return self._products(x, np.ones((count, 1), np.int64))
             case Fold.SUB:
-                return integers(x.values[:, 0] - x.values[:, 1:].sum(axis=1))
-        m0, m1 = vector.m0, vector.m1
+                return self._products(x, np.where(index == 0, 1, -1))
         if vector.multiplier is Multiplier.TAP:
-            places = nest(
-                vector.tap_address, vector.extent, vector.tap_stride, self.config.tap_depth
-            )
+            depth = self.config.tap_depth
+            places = nest(vector.tap_address, vector.extent, vector.tap_stride, depth)
             taps = self._words[Memory.TAP].values[places] + low_bits(np.array(m0), 9)
-            return integers(balanced(x.values * taps.reshape(x.values.shape)).sum(axis=1))
-        index = np.arange(count)[:, None] % vector.extent[0]
+            return self._products(x, taps.reshape(x.values.shape))
         if vector.multiplier is Multiplier.IMMEDIATE:
-            return integers(balanced(x.values * np.where(index == 0, m0, m1)).sum(axis=1))
+            return self._products(x, np.where(index == 0, m0, m1))
         raised = balanced(x.values + low_bits(np.array((m0, m1)), 9)[index % 2])
         return integers(balanced(raised[:, 1::2] * raised[:, : count - 1 : 2]).sum(axis=1))
 
-    def _windows(self, values: Array, vector: Vector) -> Array:
-        """As ``isa.semantics.window_sums``, in the field."""
+    @staticmethod
+    def _products(x: Symbols, factors: Array) -> Symbols:
+        """Sums over the elements of their products with ``factors``."""
+        factors = np.broadcast_to(factors, x.values.shape)
+        return linear(x, factors, lambda each, by: balanced(each * by).sum(axis=1))
+
+    def _windows(self, x: Symbols, vector: Vector) -> Symbols:
+        """As ``isa.semantics.window_sums``, in the field; x: [elements, lanes]."""
+        taps = self._words[Memory.TAP].values[window_taps(vector, self.config)]
+        factors = taps + low_bits(np.array(vector.m0), 9)
         extent, levels = vector.extent, vector.reduction_levels
         groups, run = (*extent, 1)[levels], int(np.prod(extent[: levels + 1]))
         lanes = self.config.block
-        taps = self._words[Memory.TAP].values[window_taps(vector, self.config)]
-        factors = taps + low_bits(np.array(vector.m0), 9)
-        products = balanced(values[:, None] * factors)
-        columns = products.reshape(-1, run // extent[0], extent[0], 3, lanes).sum(axis=2)
-        total = columns[:, :, 2].copy()
-        total[:, 1:] += columns[:, :-1, 1]
-        total[:, 2:] += columns[:, :-2, 0]
-        return total.reshape(len(total), groups, -1, lanes)[:, :, -1].reshape(-1, lanes)
+
+        def rule(values: Array, factors: Array) -> Array:
+            products = balanced(values[:, None] * factors)
+            columns = products.reshape(-1, run // extent[0], extent[0], 3, lanes).sum(axis=2)
+            total = columns[:, :, 2].copy()
+            total[:, 1:] += columns[:, :-1, 1]
+            total[:, 2:] += columns[:, :-2, 0]
+            return total.reshape(len(total), groups, -1, lanes)[:, :, -1].reshape(-1, lanes)
+
+        return linear(x, factors, rule)

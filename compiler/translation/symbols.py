@@ -16,19 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.semantics import requantize
+
 __all__ = [
-    *("Array", "BYTES", "IDENTITY", "NOT_A_BYTE", "PRIME", "Symbols"),
-    *(
-        "apply_table",
-        "balanced",
-        "chosen",
-        "clip_table",
-        "constants",
-        "digest",
-        "fresh",
-        "function",
-    ),
-    *("integers", "largest", "mapped", "multiplied", "of_pairs", "requantized"),
+    *("BYTES", "NOT_A_BYTE", "Array", "Symbols", "apply_table", "balanced", "chosen"),
+    *("constants", "digest", "fresh", "function", "integers", "joined", "largest", "linear"),
+    *("multiplied", "of_pairs", "requantized", "saturated"),
 ]
 
 Array = NDArray[Any]
@@ -48,8 +41,9 @@ PARTS = 8192
 class Symbols:
     """A tensor of symbols; the arrays are of one shape.
 
-    values: int64, elements of the field.  An int8 is a table of 256 bytes applied to a root:
-    roots: int64, elements of the field.  tables: int64, numbers of tables, NOT_A_BYTE for integers.
+    values: int64, elements of the field.  A byte, or an integer that depends on one byte alone, is
+    a table of 256 integers applied to a root.  roots: int64, elements of the field.  tables: int64,
+    numbers of tables; NOT_A_BYTE for other integers.
     """
 
     values: Array
@@ -93,7 +87,7 @@ def digest(*parts: object) -> int:
 
 
 class _Tables:
-    """Every table of 256 bytes that was seen, by number; the first is the identity, then follow
+    """Every table of 256 integers that was seen, by number; the first is the identity, then follow
     those of one byte alone.
     """
 
@@ -103,7 +97,7 @@ class _Tables:
         self._numbers: dict[bytes, int] = {}
 
     def number(self, table: Array) -> int:
-        row = np.asarray(table, np.int8)
+        row = np.asarray(table, np.int64)
         found = self._numbers.setdefault(row.tobytes(), len(self.rows))
         if found == len(self.rows):
             self.rows.append(row)
@@ -116,11 +110,6 @@ IDENTITY = _TABLES.number(BYTES)
 _FIRST = _TABLES.number(np.full(256, -128))
 for _byte in BYTES:
     _TABLES.number(np.full(256, _byte))
-
-
-def clip_table(low: int, high: int) -> Array:
-    """The table of ``clip(x, low, high)``."""
-    return np.clip(BYTES, low, high).astype(np.int8)
 
 
 def mapped(roots: Array, tables: Array) -> Symbols:
@@ -151,7 +140,7 @@ def integers(values: Array) -> Symbols:
 
 @cache
 def _composed(first: int, second: int) -> int:
-    return _TABLES.number(_TABLES.rows[second][_TABLES.rows[first].astype(np.int64) + 128])
+    return _TABLES.number(_TABLES.rows[second][_TABLES.rows[first] + 128])
 
 
 def apply_table(x: Symbols, table: Array) -> Symbols:
@@ -190,13 +179,72 @@ def multiplied(x: Array, weights: Array) -> Array:
     return total
 
 
-def requantized(total: Array, scale: Array, zero_point: int, low: int, high: int) -> Symbols:
-    """The bytes of ``clip(rint(float32(total) * scale) + zero_point, low, high)``; scale: float32,
-    for the last axis or all elements.
+def linear(
+    x: Symbols, factors: Array, rule: Callable[[Array, Array], Array], added: Array | int = 0
+) -> Symbols:
+    """The sums of products ``rule(x, factors) + added``.
+
+    Where all but one of the operands of a sum are constants or have the factor 0, the sum is a
+    table of that byte.  So one that copies a byte, or scales it, is known as what it is.
+    rule: linear in both operands, and the same function of them for every element.
     """
-    bits = np.broadcast_to(np.asarray(scale, np.float32), total.shape).view(np.int32)
-    whole = fresh(function(digest("requantize"), balanced(total), bits, zero_point))
-    return apply_table(whole, clip_table(low, high))
+    made = integers(rule(x.values, factors) + added)
+    constant = (x.tables >= _FIRST) & (x.tables < _FIRST + 256)
+    used = (factors != 0).astype(np.int64)
+    counts = rule(np.where(x.tables == NOT_A_BYTE, 2, np.where(constant, 0, 1)), used)
+    alone = counts == 1
+    if not alone.any():
+        return made
+    values, roots, tables = (
+        rule(np.where(constant, 0, each), used)[alone] for each in (x.values, x.roots, x.tables)
+    )
+    factor = rule(np.where(constant, 0, 1), factors)[alone]
+    rest = balanced(made.values[alone] - factor * values)
+    cases, places = np.unique(np.stack([tables, factor, rest]), axis=1, return_inverse=True)
+    found = [_TABLES.number(_TABLES.rows[table] * by + more) for table, by, more in cases.T]
+    made.roots[alone] = roots
+    made.tables[alone] = np.array(found)[places.reshape(-1)]
+    return made
+
+
+def saturated(x: Symbols, low: int, high: int) -> Symbols:
+    """The bytes of ``clip(x, low, high)``, of bytes or integers."""
+    known = x.tables != NOT_A_BYTE
+    numbers, places = np.unique(x.tables[known], return_inverse=True)
+    found = [_TABLES.number(np.clip(_TABLES.rows[number], low, high)) for number in numbers]
+    tables = np.full(x.tables.shape, _TABLES.number(np.clip(BYTES, low, high)))
+    tables[known] = np.array(found, np.int64)[places]
+    roots = np.where(known, x.roots, function(digest("saturate"), x.values))
+    return mapped(roots, tables)
+
+
+def requantized(
+    x: Symbols, bias: Array | int, scale: Array, zero_point: int, low: int, high: int
+) -> Symbols:
+    """The bytes of ``isa.semantics.requantize``; bias: int32 and scale: float32, for the last axis
+    or all elements.
+    """
+    shape = x.values.shape
+    biases = np.broadcast_to(np.asarray(bias, np.int64), shape)
+    bits = np.ascontiguousarray(np.broadcast_to(np.asarray(scale, np.float32), shape))
+    bits = bits.view(np.int32).astype(np.int64)
+    name = digest("requantize", zero_point)
+    whole = fresh(function(name, balanced(x.values + biases), bits))
+    made = apply_table(whole, np.clip(BYTES, low, high))
+    alone = x.tables != NOT_A_BYTE
+    if alone.any():
+        keys = np.stack([x.tables[alone], biases[alone], bits[alone]])
+        cases, places = np.unique(keys, axis=1, return_inverse=True)
+        found = []
+        for table, added, one in cases.T:
+            sums, factor = _TABLES.rows[table].astype(np.int32), np.int32(one).view(np.float32)
+            made_row = requantize(sums, np.int32(added), factor, zero_point, low, high)
+            found.append(_TABLES.number(made_row))
+        bytes_ = mapped(x.roots[alone], np.array(found)[places.reshape(-1)])
+        made.values[alone] = bytes_.values
+        made.roots[alone] = bytes_.roots
+        made.tables[alone] = bytes_.tables
+    return made
 
 
 def _rank(values: Array) -> Array:
@@ -211,6 +259,12 @@ def chosen(which: Array, x: Symbols, other: Symbols) -> Symbols:
         np.where(which, x.roots, other.roots),
         np.where(which, x.tables, other.tables),
     )
+
+
+def joined(x: Symbols, other: Symbols) -> Symbols:
+    """The rows of ``x``, then those of ``other``."""
+    fields = ("values", "roots", "tables")
+    return Symbols(*(np.concatenate([getattr(x, f), getattr(other, f)]) for f in fields))
 
 
 def largest(parts: Iterable[Symbols]) -> Symbols:
