@@ -1,7 +1,7 @@
 """Instructions, one after the other, on symbols instead of bytes.
 
 Which words an instruction touches is said by ``isa.footprint``, what it computes by the manual.
-Units and time play no part: that the order in which units run makes no difference is what the race
+Units, tokens and time play no part: that every run leaves what this order leaves is what the race
 checker shows.
 """
 

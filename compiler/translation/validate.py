@@ -1,14 +1,12 @@
 """Whether the program of an accelerator's part computes its graph, for every input."""
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from dovetail.isa.instructions import Instruction
-from dovetail.isa.memories import Unit
 from dovetail.runtime.accelerator.host_steps import HostStep, Reshape, Select, Softmax, Transpose
 from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOutput
 
@@ -57,7 +55,7 @@ def validate(
     for source in part.sources:
         _place(machine, source, inputs[source.tensor.name])
     instructions = part.program if program is None else program
-    for instruction in in_token_order(instructions):
+    for instruction in instructions:
         machine.run(instruction)
     elements = 0
     for result in part.results:
@@ -72,32 +70,6 @@ def validate(
             )
         elements += differs.size
     return Validated(len(instructions), elements)
-
-
-def in_token_order(program: Iterable[Instruction]) -> Iterator[Instruction]:
-    """The instructions, each after those that it waits for by tokens.
-
-    Units take theirs in order.  All such orders of a program without races give the same results.
-    Raises TranslationError when an instruction waits for ever.
-    """
-    queues = {unit: deque[Instruction]() for unit in Unit}
-    for instruction in program:
-        queues[instruction.unit].append(instruction)
-    tokens: Counter[tuple[Unit, Unit]] = Counter()
-    while any(queues.values()):
-        ready = [
-            unit
-            for unit, queue in queues.items()
-            if queue and all(tokens[other, unit] for other in queue[0].wait)
-        ]
-        if not ready:
-            stuck = next(queue[0] for queue in queues.values() if queue)
-            raise TranslationError(f"nothing gives a token that is waited for: {stuck}")
-        for unit in ready:
-            instruction = queues[unit].popleft()
-            tokens.subtract((other, unit) for other in instruction.wait)
-            yield instruction
-            tokens.update((unit, other) for other in instruction.post)
 
 
 def _step(x: Symbols, step: HostStep) -> Symbols:
