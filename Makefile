@@ -9,6 +9,7 @@ SEED ?= 1
 MUTANTS ?= 10000
 FAULTS ?= 10000
 COUNT ?= 1000
+TARGET ?= cpu
 TARGETS ?= cpu,vta:tiny,vta:zynq7020,vta:ecp5_85,vta:large
 BOARD ?= ulx3s-85f
 ARGS ?=
@@ -20,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +34,7 @@ setup: $(READY) ## Install everything into .venv/
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[cpu,hw,board,profile,explore,tune,sign,sandbox,test,dev,docs,examples]'
+		--constraint constraints.txt --editable '.[cpu,tflite,hw,board,profile,pictures,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done
 	ln -sfn ../../../package/__init__.py build/types/dovetail/__init__.py
@@ -80,8 +81,12 @@ prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
 
-conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md
-	$(BIN)/python -m tests.conformance --jobs $(JOBS) --report docs/conformance.md
+conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl
+	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
+		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
+
+ptx: $(READY) ## Kernels of the benchmark networks as PTX, through NVIDIA's assembler (nvidia-cuda-nvcc)
+	$(BIN)/python -m tests.ptx $(ARGS)
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
 	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)

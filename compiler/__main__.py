@@ -18,7 +18,7 @@ from .cli.devices import devices
 from .cli.explore.command import explore
 from .cli.inspect import inspect
 from .cli.profile.command import profile
-from .cli.quantize import quantize
+from .cli.quantize.command import quantize
 from .cli.run import run
 from .cli.sign import keygen, sign
 from .cli.tune.command import tune

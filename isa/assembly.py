@@ -15,7 +15,8 @@ pair goes on with the instruction before.  A value is
   and stride 0 (destination and PAR strides begin with level 1);
 - a memory (``act``, ``wgt``, ``acc``, ``par``, ``tap``, ``tab``);
 - for ``wait`` and ``post``, units joined by commas;
-- for ``fold``, ``multiplier`` and ``finish``, a name: ``max``, ``immediate``, ``requantize``, ...
+- for ``fold``, ``multiplier``, ``finish`` and ``rounding``, a name: ``max``, ``immediate``,
+  ``requantize``, ``fixed``, ...
 
 Fields left out have their default: counts, extents and ``reduction_levels`` 1, ``low`` -128,
 ``high`` 127, ``fold`` and ``multiplier`` the first of their names, all others 0 or none.  What says
@@ -37,7 +38,17 @@ from .encoding import encode
 from .errors import AssemblyError, EncodingError
 from .footprint import with_bank_masks
 from .instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
+from .instructions import (
+    Finish,
+    Fold,
+    Gemm,
+    Instruction,
+    Load,
+    Multiplier,
+    Rounding,
+    Store,
+    Vector,
+)
 from .memories import Memory, Unit
 
 __all__ = ["assemble", "disassemble"]
@@ -47,7 +58,7 @@ Choice = TypeVar("Choice")
 CLASSES: dict[str, type[Instruction]] = {
     cls.__name__.lower(): cls for cls in (Load, Gemm, Vector, Store)
 }
-ENUMS = {"fold": Fold, "multiplier": Multiplier, "finish": Finish}
+ENUMS = {"fold": Fold, "multiplier": Multiplier, "finish": Finish, "rounding": Rounding}
 MEMORIES = ("memory", "source", "destination")
 UNITS = ("wait", "post")
 FLAGS = ("accumulate", "lookup")
@@ -96,7 +107,7 @@ def _text(name: str, value: object) -> str:
         case tuple():
             used = [level for level, number in enumerate(value) if number != _rest(name)]
             return ",".join(map(str, value[: max(used, default=0) + 1]))
-        case Fold() | Multiplier() | Finish():
+        case Fold() | Multiplier() | Finish() | Rounding():
             return value.name.lower()
         case bool():
             return str(int(value))

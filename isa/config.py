@@ -205,6 +205,12 @@ class HardwareConfig:
             "More registers behind memories and adders, for FPGAs where these are slow."
         ),
     )
+    fixed_rounding: bool = field(
+        default=False,
+        metadata=declare(
+            "VECTOR also requantises in fixed point, as TensorFlow Lite does (rounding = 1)."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -277,8 +283,12 @@ class HardwareConfig:
     def identity(self) -> str:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
+
+        ``fixed_rounding`` is named only where it is set: bitstreams without it keep their
+        fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
+        skip |= set() if self.fixed_rounding else {"fixed_rounding"}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines"}
         return ",".join(

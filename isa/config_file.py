@@ -74,7 +74,7 @@ def read_config(path: Path, bases: Mapping[str, HardwareConfig]) -> HardwareConf
     require_name(given["name"], place("name"), (), "name" in content)
     for key, declared in HARDWARE.items():
         if key in content and key not in ("name", "dram"):
-            kind = bool if key == "deep_pipelines" else int
+            kind = bool if key in ("deep_pipelines", "fixed_rounding") else int
             _require(key, content[key], kind, declared, place)
     given["dram"] = _dram(content.get("dram", {}), base, content.get("clock_hz"), place)
     if base is None:

@@ -14,9 +14,10 @@ from .config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from .configs import CONFIGS, TINY
 from .declared import declarations
 from .formats import Format
-from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier
+from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding
 from .manual_text import (
     BUS,
+    FIXED_FORMULA,
     FORMULA,
     LOOPS,
     MEMORY_NOTES,
@@ -30,8 +31,8 @@ from .manual_text import (
 )
 from .memories import Memory, Unit
 from .registers import REGISTERS, Control, ErrorCode, Status
+from .requantize import requantize, requantize_fixed
 from .sdram import SdramTiming
-from .semantics import requantize
 
 __all__ = ["main", "manual"]
 
@@ -101,7 +102,8 @@ def _configurations() -> str:
         _table(("", *CONFIGS), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
         f"that of {TINY.name}): every field but the name, how units are built (`multiplier_bits` "
-        "to `deep_pipelines`), the clock and the memory's timing.\n",
+        "to `deep_pipelines`), the clock, the memory's timing, and `fixed_rounding` where it is "
+        "False.\n",
         f"    {TINY.identity}\n",
         f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
         _fields(DramTiming),
@@ -146,7 +148,9 @@ def manual() -> str:
         "### Folds\n\n" + _enumeration(Fold),
         "### Multipliers\n\n" + _enumeration(Multiplier),
         "### Finishes\n\n" + _enumeration(Finish),
+        "### Roundings\n\n" + _enumeration(Rounding),
         FORMULA + "\n" + indent(dedent(getsource(requantize)), "    "),
+        FIXED_FORMULA + "\n" + indent(dedent(getsource(requantize_fixed)), "    "),
         RUNNING,
         BUS,
         "## Host registers\n" + REGISTERS_NOTE,

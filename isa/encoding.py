@@ -14,6 +14,7 @@ from .instructions import (
     Instruction,
     Load,
     Multiplier,
+    Rounding,
     Units,
     Vector,
 )
@@ -122,6 +123,7 @@ def _decode_enums(cls: type[Instruction], arguments: dict[str, object]) -> None:
             "multiplier": tuple(Multiplier),
             "finish": tuple(Finish),
             "lookup": (False, True),
+            "rounding": tuple(Rounding),
         }
     for name, values in choices.items():
         code = arguments[name]

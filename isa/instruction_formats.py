@@ -102,6 +102,7 @@ GEMM_FORMAT = Format(
         *_levels("wgt_stride", GEMM_LEVELS, 16, "WGT words a step"),
         *_levels("acc_stride", GEMM_LEVELS, 16, "ACC words a step"),
         Field("weight_offset", 9, "added to every weight before it is multiplied", True),
+        Field("act_zero_point", 8, "taken from every input before it is multiplied", True),
     ),
 )
 
@@ -116,7 +117,7 @@ VECTOR_FORMAT = Format(
         Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR, 3 WINDOW"),
         Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT"),
         Field("lookup", 1, "1: the int8 result is replaced from TAB; destination ACT only"),
-        Field("rounding", 2, "of REQUANTIZE: 0 half to even; others reserved"),
+        Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED; others reserved"),
         Field("reduction_levels", 3, "levels 0 to reduction_levels - 1 are folded (1 to 5)"),
         Field("act_read_banks", 8, "ACT banks read"),
         Field("act_write_banks", 8, "ACT banks written"),

@@ -30,6 +30,7 @@ __all__ = [
     "Instruction",
     "Load",
     "Multiplier",
+    "Rounding",
     "Store",
     "Units",
     "Vector",
@@ -82,10 +83,21 @@ class Finish(IntEnum):
     """Kept; clipped to ``low..high`` when the destination is ACT."""
     REQUANTIZE = 1
     """``clip(rint(float32(v + bias) * scale) + zero_point, low, high)`` with bias and scale from
-    PAR.
+    PAR; with the rounding FIXED in fixed point.
     """
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
+
+
+class Rounding(IntEnum):
+    """How REQUANTIZE scales and rounds; ignored by the other finishes."""
+
+    FLOAT = 0
+    """By a float32 scale, half to even: ONNX Runtime's results."""
+    FIXED = 1
+    """By a multiplier of 31 bits and a power of two, rounding twice: TensorFlow Lite's results.
+    Only where the configuration has `fixed_rounding`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +174,8 @@ class Gemm:
     loop indices.
 
     A tile whose ``reduction`` levels all have index 0 overwrites ACC unless ``accumulate``; every
-    other adds. Weights are int8, to which ``weight_offset`` is added; int32 sums that wrap.
+    other adds. Weights are int8, to which ``weight_offset`` is added; from inputs
+    ``act_zero_point`` is taken; int32 sums that wrap.
     Iterations take effect one after the other.
     """
 
@@ -179,6 +192,7 @@ class Gemm:
     reduction: int = 0
     accumulate: bool = False
     weight_offset: int = 0
+    act_zero_point: int = 0
     act_read_banks: int = 0
     acc_banks: int = 0
     wait: Units = NO_UNITS
@@ -212,7 +226,7 @@ class Vector:
     post: Units = NO_UNITS
     finish: Finish = Finish.NONE
     lookup: bool = False
-    rounding: int = 0
+    rounding: Rounding = Rounding.FLOAT
     zero_point: int = 0
     low: int = -128
     high: int = 127

@@ -2,7 +2,7 @@
 
 from .config import HardwareConfig
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import Gemm, Instruction, Load, Store, Vector
+from .instructions import Gemm, Instruction, Load, Rounding, Store, Vector
 from .memories import Memory
 
 __all__ = ["legality_problem", "word_problem"]
@@ -29,8 +29,6 @@ def word_problem(instruction: Instruction) -> str | None:
         case Vector():
             if 0 in instruction.extent:
                 return f"extent = {instruction.extent}; required 1 and up"
-            if instruction.rounding:
-                return f"rounding = {instruction.rounding}; only 0 (half to even) is defined"
             if not 1 <= instruction.reduction_levels <= VECTOR_LEVELS:
                 return (
                     f"reduction_levels = {instruction.reduction_levels}; "
@@ -49,9 +47,13 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
     """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
-    with a step, strides of the bus only, and a step of at least a beat.
+    with a step, strides of the bus only, and a step of at least a beat.  The rounding FIXED must be
+    there.
     """
     problem = word_problem(instruction)
+    if isinstance(instruction, Vector) and instruction.rounding is Rounding.FIXED:
+        absent = f"rounding = fixed; {config.name} has no fixed_rounding"
+        return problem or (None if config.fixed_rounding else absent)
     if problem is None and isinstance(instruction, Load | Store):
         if isinstance(instruction, Load) and instruction.step:
             return _window_problem(instruction, config)

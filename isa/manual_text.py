@@ -1,11 +1,13 @@
 """Prose and pseudo-code of the manual; ``document`` puts them between the generated tables."""
 
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import Finish, Fold
+from .instructions import Finish, Fold, Rounding
 from .memories import Memory
+from .requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT
 
 __all__ = [
     "BUS",
+    "FIXED_FORMULA",
     "FORMULA",
     "LOOPS",
     "MEMORY_NOTES",
@@ -40,7 +42,10 @@ MEMORY_NOTES = {
     Memory.ACT: ("B int8", "B", "LOAD, VECTOR", "GEMM, VECTOR, STORE"),
     Memory.WGT: ("B x B int8, `[output lane][input lane]`", "B * B", "LOAD", "GEMM"),
     Memory.ACC: ("B int32", "4 * B", "LOAD, GEMM, VECTOR", "GEMM, VECTOR"),
-    Memory.PAR: ("B int32 biases, then B float32 scales", "8 * B", "LOAD", "VECTOR"),
+    Memory.PAR: (
+        "B int32 biases, then B float32 scales; for FIXED other numbers in these bits",
+        *("8 * B", "LOAD", "VECTOR"),
+    ),
     Memory.TAP: ("B int8", "B", "LOAD", "VECTOR"),
     Memory.TAB: ("B int8; a table is 256 consecutive words", "B", "LOAD", "VECTOR"),
 }
@@ -95,10 +100,11 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
 - GEMM and VECTOR: an extent is 0;
-- VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)}, `rounding` not 0,
+- VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)},
+  `rounding` above {max(Rounding)} (where the configuration's `fixed_rounding` is False: not 0),
   `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is
-  not a multiple of 256, or `low` is above `high`. These rules hold whether or not the
-  instruction uses the field.
+  not a multiple of 256, or `low` is above `high`. These rules hold whether or not the instruction
+  uses the field.
 
 What follows has no defined result: the simulator and the hardware may leave different memory.
 `dovetail assemble` refuses what can be seen in one instruction (the second, third and fourth), the
@@ -109,8 +115,8 @@ compiler's checker all but the last two:
 - an instruction touches a bank that its masks do not name;
 - a LOAD addresses one scratchpad word twice;
 - a VECTOR reads a word after the same instruction wrote it;
-- a REQUANTIZE with a scale that is negative, infinite or not a number (0 and subnormal scales are
-  defined: every product is 0);
+- a REQUANTIZE with the rounding FLOAT and a scale that is negative, infinite or not a number (0 and
+  subnormal scales are defined: every product is 0);
 - a program that writes over its own instructions.
 
 Instructions of one unit need no tokens between them: they take effect in order.
@@ -119,7 +125,7 @@ Instructions of one unit need no tokens between them: they take effect in order.
 FORMULA = """
 ## Requantisation
 
-`finish = 1` computes, lane by lane, with `bias` and `scale` from PAR:
+`finish = 1` with `rounding = 0` computes, lane by lane, with `bias` and `scale` from PAR:
 
     total  = (v + bias) modulo 2^32, as int32
     a      = total rounded to a float32 (24 significant bits, half to even)
@@ -131,6 +137,22 @@ significand of the scale; round the product to 24 bits; shift it right with roun
 below 2^-126 rounds to 0; one above every int8 limit is clipped, an infinite one too.
 
 In NumPy:
+"""
+
+FIXED_FORMULA = f"""
+With `rounding = 1` the same bits of PAR hold other numbers. The low {FIXED_BIAS_BITS} bits of the
+int32 are a signed bias; above them lies `s`, without a sign. The low 31 bits of the float32 are a
+multiplier; its highest bit is ignored. Every value of them is defined:
+
+    total  = (v + bias) modulo 2^32, as int32
+    power  = {FIXED_MOST_LEFT} - s
+    a      = min(|total| * 2^max(power, 0), 2^24 - 1)
+    x      = (a * multiplier + 2^30 - (1 if total < 0 else 0)) >> 31
+    r      = max(-power, 0)
+    y      = (x + (2^r >> 1)) >> r
+    result = clip((-y if total < 0 else y) + zero_point, low, high)
+
+So the product is rounded to an integer, half up, and then divided, half away from 0. In NumPy:
 """
 
 RUNNING = """
@@ -207,8 +229,8 @@ LOOPS = {
         first = not accumulate and every level of `reduction` has index 0
         for lane l:
             old = 0 if first else ACC[o][l]
-            ACC[o][l] = old + (sum over k of (WGT[w][l][k] + weight_offset) * ACT[a][k])
-                modulo 2^32
+            ACC[o][l] = old + (sum over k of (WGT[w][l][k] + weight_offset)
+                * (ACT[a][k] - act_zero_point))        modulo 2^32
 """,
     "vector": """
     for the indices i of levels 4 to reduction_levels (outermost first), for each lane l:

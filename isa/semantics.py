@@ -17,8 +17,19 @@ from .footprint import (
     results_written,
     window_taps,
 )
-from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
+from .instructions import (
+    Finish,
+    Fold,
+    Gemm,
+    Instruction,
+    Load,
+    Multiplier,
+    Rounding,
+    Store,
+    Vector,
+)
 from .memories import Memory
+from .requantize import low_bits, requantize, requantize_fixed
 from .state import MachineState
 
 __all__ = [
@@ -26,8 +37,6 @@ __all__ = [
     "fold",
     "gemm",
     "load",
-    "low_bits",
-    "requantize",
     "shift_right",
     "store",
     "vector",
@@ -35,37 +44,11 @@ __all__ = [
 ]
 
 
-def requantize(
-    values: NDArray[np.int32],
-    bias: NDArray[np.int32],
-    scale: NDArray[np.float32],
-    zero_point: int,
-    low: int,
-    high: int,
-) -> NDArray[np.int8]:
-    """``clip(rint(float32(values + bias) * scale) + zero_point, low, high)``, lane by lane.
-
-    values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block],
-    positive and finite.  ``rint`` is half to even; conversion and product are rounded to float32,
-    half to even. Source: ONNX Runtime's QLinearConv on x86-64.
-    """
-    total = (values + bias).astype(np.float32)
-    with np.errstate(over="ignore"):
-        rounded = np.rint(total * scale.astype(np.float32)).astype(np.float64)
-    return np.clip(rounded + zero_point, low, high).astype(np.int8)
-
-
 def shift_right(values: NDArray[np.int32], shift: int) -> NDArray[np.int32]:
     """``(values + (1 << shift >> 1)) >> shift``: divide by a power of two, half up; no wrap
     inside.
     """
     return ((values.astype(np.int64) + (1 << shift >> 1)) >> shift).astype(np.int32)
-
-
-def low_bits(values: NDArray[np.signedinteger], bits: int) -> NDArray[np.int64]:
-    """The low ``bits`` of each value as a signed number."""
-    half = 1 << (bits - 1)
-    return ((values.astype(np.int64) + half) & ((1 << bits) - 1)) - half
 
 
 def load(state: MachineState, instruction: Load) -> None:
@@ -117,7 +100,8 @@ def gemm(state: MachineState, instruction: Gemm) -> None:
     for start in range(0, len(acc), chunk):
         part = slice(start, start + chunk)
         tiles = state.wgt[wgt[part]].astype(np.int32) + instruction.weight_offset
-        products = np.matmul(tiles, state.act[act[part]].astype(np.int32)[:, :, None])[:, :, 0]
+        inputs = state.act[act[part]].astype(np.int32) - instruction.act_zero_point
+        products = np.matmul(tiles, inputs[:, :, None])[:, :, 0]
         _accumulate(state.acc, acc[part], first[part], products)
 
 
@@ -247,7 +231,9 @@ def _finish(
             places = nest(instruction.par_address, outer, instruction.par_stride, depth)
             limits = (instruction.zero_point, instruction.low, instruction.high)
             bias, scale = state.par.bias[places], state.par.scale[places]
-            return requantize(values, bias, scale, *limits).astype(np.int32)
+            fixed = instruction.rounding is Rounding.FIXED
+            meaning = requantize_fixed if fixed else requantize
+            return meaning(values, bias, scale, *limits).astype(np.int32)
 
 
 def execute(state: MachineState, instruction: Instruction) -> None:

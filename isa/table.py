@@ -13,7 +13,7 @@ from .config import INSTRUCTION_BYTES, HardwareConfig
 from .encoding import SIDES
 from .formats import Format
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import FORMATS, Finish, Fold, Multiplier
+from .instructions import FORMATS, Finish, Fold, Multiplier, Rounding
 from .memories import Memory, Unit
 
 __all__ = ["InstructionTable", "decode_table"]
@@ -139,7 +139,8 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
         case Unit.GEMM:
             legal &= _extents(field)
         case Unit.VECTOR:
-            legal &= _extents(field) & (field["rounding"] == 0)
+            roundings = len(Rounding) if config.fixed_rounding else 1
+            legal &= _extents(field) & (field["rounding"] < roundings)
             legal &= (field["fold"] < len(Fold)) & (field["multiplier"] < len(Multiplier))
             legal &= field["finish"] < len(Finish)
             levels = field["reduction_levels"]

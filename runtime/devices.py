@@ -60,6 +60,23 @@ DEVICES = {
         "machine code on this CPU",
         launches=False,
     ),
+    "opencl": DeviceKind(
+        "opencl",
+        "dovetail.runtime.gpu.opencl",
+        "OpenClDevice",
+        "a GPU, or another device of OpenCL: opencl:NAME, for example opencl:nvidia",
+        launches=False,
+        named=True,
+        extra="opencl",
+    ),
+    "cuda": DeviceKind(
+        "cuda",
+        "dovetail.runtime.gpu.cuda",
+        "CudaDevice",
+        "an NVIDIA GPU: cuda:NUMBER, for example cuda:0",
+        launches=False,
+        named=True,
+    ),
 }
 HOST = "cpu"
 """The device that runs what is beside the parts for the one that is asked for."""

@@ -33,6 +33,7 @@ class Part(Protocol):
 PARTS = {
     "accelerator": ("dovetail.runtime.accelerator.part", "AcceleratorPart"),
     "cpu": ("dovetail.runtime.native.part", "CpuPart"),
+    "gpu": ("dovetail.runtime.gpu.part", "GpuPart"),
     "model": ("dovetail.runtime.native.model", "ModelPart"),
 }
 """Kind to module and class; imported when a file has one."""

@@ -7,7 +7,10 @@ from dovetail.isa.config import HardwareConfig
 from .paired_products import MULTIPLIER_BITS, paired_operand, split_product
 from .pipeline import CORE, delayed
 
-__all__ = ["dot_products", "dot_products_of_halves", "grouped_sum"]
+__all__ = ["INPUT_BITS", "dot_products", "dot_products_of_halves", "grouped_sum"]
+
+INPUT_BITS = 9
+"""Bits of a byte less its zero point."""
 
 TERMS = 4
 """Values that one cycle adds up; the next one adds all those sums."""
@@ -98,7 +101,7 @@ def _products(
 ) -> list[list[Value]]:
     """The products of each row of weights with the inputs, or halves of paired products."""
     size = config.block
-    inputs = [act.word_select(i, 8).as_signed() for i in range(size)]
+    inputs = [act.word_select(i, INPUT_BITS).as_signed() for i in range(size)]
     rows = [
         [weights.word_select(o * size + i, 8).as_signed() for i in range(size)]
         for o in range(lanes)

@@ -1,6 +1,6 @@
 """The matrix core: one ``block x block`` tile a cycle."""
 
-from amaranth.hdl import Module, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -11,7 +11,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
-from .dot_products import grouped_sum
+from .dot_products import INPUT_BITS, grouped_sum
 from .lane_group import LaneGroup, addend_bits, slot_layout
 from .paired_products import MULTIPLIER_BITS, high_excess, low_excess
 from .pipeline import delayed, delays
@@ -31,7 +31,7 @@ def matrix_parts(config: HardwareConfig) -> int:
 
 
 class Gemm(wiring.Component):
-    """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int8 products, int32 sums that wrap.
+    """For each iteration ``ACC[o] (+)= WGT[w] @ ACT[a]``; int32 sums that wrap.
 
     A slot issued in cycle ``t``, one cycle of a tile, writes ACC in ``t + compute_latency(config)[
     GEMM]``.  One iteration in ``tile_cycles``, always: also across instructions, and for one ACC
@@ -47,10 +47,11 @@ class Gemm(wiring.Component):
     products, t+6 ACC is read, t+9 adds, t+10 writes.
 
     The weight offset costs no cycle: the inputs are added up beside the products, their sum is
-    multiplied by the offset and added to every lane's dot product.
+    multiplied by the offset and added to every lane's dot product.  Nor does the inputs' zero
+    point, which is taken from them on their way to the multipliers.
 
-    Resources: ``block * multiplier_rows`` 8x8 multipliers, and one for the weight offset; or, with
-    paired products, half as many 25x8 multipliers and two.
+    Resources: ``block * multiplier_rows`` 8x9 multipliers, and one for the weight offset; or, with
+    paired products, half as many 25x9 multipliers and two.
 
     Members
     -------
@@ -89,7 +90,7 @@ class Gemm(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.walker = walker = NestWalker(GEMM_LEVELS, 12, OPERANDS, config.tile_cycles)
-        first, offset = self._issue(m, walker)
+        first, offset, zero = self._issue(m, walker)
         slot = Signal(slot_layout(config), name="slot0")
         m.d.comb += [
             slot.valid.eq(walker.valid),
@@ -102,8 +103,15 @@ class Gemm(wiring.Component):
         if self._deep:
             slot, act_address = self._next(m, slot, 0), delayed(m, act_address, "act_address")
         m.d.comb += [self.act.enable.eq(slot.valid), self.act.address.eq(act_address)]
-        act = delayed(m, self.act.data, "act0")
-        even, odd = self._addends(m, act, offset)
+        # The zero point of the slot whose word arrives.
+        zero = delays(m, zero, "zero_point", 3 if self._deep else 1)[-1]
+        word = [
+            (self.act.data.word_select(i, 8).as_signed() - zero).as_signed()
+            for i in range(config.block)
+        ]
+        inputs = Cat(*word)
+        act = delayed(m, inputs, "act0")
+        even, odd = self._addends(m, act if self._deep else inputs, offset)
         if self._deep:
             # As much later as the products, for the registers of multipliers.
             later = 2 if config.core_clock_ratio == 1 else 1
@@ -148,9 +156,9 @@ class Gemm(wiring.Component):
         m.d.comb += [later.as_value().eq(~kept), later.valid.eq(~off)]
         return later
 
-    def _issue(self, m: Module, walker: NestWalker) -> tuple[Value, Value]:
-        """Feed the walker; return whether the tile issued now overwrites, and what is added to its
-        weights (cycle t).
+    def _issue(self, m: Module, walker: NestWalker) -> tuple[Value, Value, Value]:
+        """Feed the walker; return whether the tile issued now overwrites, what is added to its
+        weights, and what is taken from its inputs (cycle t).
         """
         taken = self.control.instruction
         m.d.comb += walker.start.eq(self.control.start)
@@ -164,18 +172,19 @@ class Gemm(wiring.Component):
         reduction = Signal(GEMM_LEVELS, reset_less=True)
         accumulate = Signal(reset_less=True)
         offset = Signal(signed(9), reset_less=True)
+        zero = Signal(signed(8), reset_less=True)
         with m.If(self.control.start):
             m.d.sync += [reduction.eq(taken.reduction), accumulate.eq(taken.accumulate)]
-            m.d.sync += offset.eq(taken.weight_offset)
-        return ~accumulate & (walker.index_zero | ~reduction).all(), offset
+            m.d.sync += [offset.eq(taken.weight_offset), zero.eq(taken.act_zero_point)]
+        return ~accumulate & (walker.index_zero | ~reduction).all(), offset, zero
 
-    def _addends(self, m: Module, act: Value, offset: Value) -> tuple[Value, Value]:
+    def _addends(self, m: Module, inputs: Value, offset: Value) -> tuple[Value, Value]:
         """What even and odd lanes add to their products: ``offset`` times the sum of the inputs,
         and what puts halves of paired products right.
         """
         shape = signed(addend_bits(self._config))
-        word, arrives = (act, 4) if self._deep else (self.act.data, 1)
-        words = [word.word_select(i, 8).as_signed() for i in range(self._config.block)]
+        arrives = 4 if self._deep else 1
+        words = [inputs.word_select(i, INPUT_BITS).as_signed() for i in range(self._config.block)]
         total = grouped_sum(m, words, "inputs")
         offset = delays(m, offset, "offset", arrives + 2)[-1]
         even, odd = Signal(shape), Signal(shape)
@@ -186,7 +195,7 @@ class Gemm(wiring.Component):
         low = grouped_sum(m, [low_excess(word) for word in words], "low_excess")
         high = grouped_sum(m, [high_excess(word) for word in words], "high_excess")
         m.d.comb += [
-            even.eq(delayed(m, total * (offset - 128) - low, "offset_low")),
+            even.eq(delayed(m, total * (offset - 128) - (low + (high << 16)), "offset_low")),
             odd.eq(delayed(m, total * offset + high, "offset_high")),
         ]
         return even, odd

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 
-from .dot_products import dot_products, dot_products_of_halves
+from .dot_products import INPUT_BITS, dot_products, dot_products_of_halves
 from .pipeline import delayed, delays
 from .ports import ADDRESS_BITS, ReadPort, WritePort
 
@@ -61,8 +61,8 @@ def slot_layout(config: HardwareConfig) -> data.StructLayout:
 
 
 def addend_bits(config: HardwareConfig) -> int:
-    """Bits of what a lane adds to its products: ``block`` bytes times ten bits, and a bit."""
-    return 19 + (config.block - 1).bit_length()
+    """Bits of what a lane adds to its products: ``block`` inputs times ten bits, and a bit."""
+    return INPUT_BITS + 11 + (config.block - 1).bit_length()
 
 
 class LaneGroup(wiring.Component):
@@ -75,7 +75,7 @@ class LaneGroup(wiring.Component):
     Members
     -------
     slot : In(slot_layout)
-    act : In(8 * block)
+    act : In(9 * block)
         The inputs, in cycle ``operands``.
     addends : In(array of signed)
         What even and odd lanes add, in the cycle before ``add``.
@@ -100,7 +100,7 @@ class LaneGroup(wiring.Component):
         super().__init__(
             {
                 "slot": In(slot_layout(config)),
-                "act": In(row),
+                "act": In(INPUT_BITS * config.block),
                 "addends": In(data.ArrayLayout(signed(addend_bits(config)), ADDENDS)),
                 **ports,
             }

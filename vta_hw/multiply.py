@@ -47,7 +47,8 @@ def product_of_adders(m: Module, a: Value, b: Value, bits: int, name: str) -> Va
 def wide_product(m: Module, a: Value, b: Value, bits: int, name: str) -> Value:
     """The low ``bits`` of ``a * b``, ``WIDE_LATENCY`` cycles later, with one multiplier.
 
-    Operands of up to 24 bits, both without a sign, or both with one and ``a`` of at most 18 bits.
+    Operands both without a sign, ``a`` of up to 24 bits and ``b`` of up to 31, or both with one, of
+    up to 24 bits and ``a`` of at most 18.
     """
     signed = a.shape().signed
     # Registers on both sides of the multiplier: it takes much of a cycle, and may lie far off.

@@ -1,8 +1,10 @@
-"""The float32 requantisation of one lane, in integers."""
+"""The requantisation of one lane: that of float32 in integers, and that of TensorFlow Lite."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+from dovetail.isa.requantize import FIXED_MOST_LEFT
 
 from .multiply import WIDE_LATENCY, wide_product
 from .pipeline import delayed, delays
@@ -14,6 +16,10 @@ WHOLE_BITS = 10
 RESULT_BITS = WHOLE_BITS + 2
 """Bits of a capped result with its sign and zero point."""
 MANTISSA_BITS = 24
+MULTIPLIER_BITS = 31
+"""Bits of the multiplier of the rounding FIXED."""
+FACTOR_PART = 17
+"""Bits of it, without a sign, in one multiplier of an FPGA."""
 
 
 def requantize_latency(deep: bool) -> int:
@@ -22,7 +28,8 @@ def requantize_latency(deep: bool) -> int:
 
 
 class Requantize(wiring.Component):
-    """``rint(float32(value) * scale) + zero_point``; see ``dovetail.isa.semantics.requantize``.
+    """``rint(float32(value) * scale) + zero_point``, or with two roundings in fixed point: both of
+    ``dovetail.isa.requantize``.
 
     Operands in cycle ``t``, the result ``requantize_latency`` later, one a cycle.  By cycle: 0
     magnitude; 1 and 2 shift it left until the top bit is set; 3 round to 24 bits; 4 multiply the
@@ -30,17 +37,34 @@ class Requantize(wiring.Component):
     place; 7 round to an integer, give it its sign and add the zero point: one short adder behind
     the last registers.  All rounding is half to even.
 
+    With ``fixed`` the same steps do: 1 and 2 shift left by 8, so that the lowest 24 bits are the
+    mantissa, and by a positive power of two, to ones alone where that loses bits; 3 nothing; 4
+    multiply by 31 bits; 5 cut 31 bits off, half up; 6 shift by the power of two; 7 round its
+    magnitude half up.
+
     A deep pipeline takes two cycles more for the shift left, one for each rounding and for the
     shift to a fixed place, and ``WIDE_LATENCY`` for the product.
 
-    Exact for every int32 value and every positive, normal, finite scale, but that the magnitude
-    before the zero point is at most 512.
+    Exact for every int32 value and every positive, normal, finite scale (with ``fixed``, all bits
+    of it), but that a magnitude of 512 and more before the zero point is any such one.
+
+    Parameters
+    ----------
+    deep : bool
+        As ``HardwareConfig.deep_pipelines``.
+    fixed : bool
+        As ``HardwareConfig.fixed_rounding``; without it the members ``fixed`` and ``power_shift``
+        count for nothing.
 
     Members
     -------
     value : In(signed(32))
     scale : In(32)
-        float32 bits; the sign is ignored.
+        float32 bits, or a multiplier; the highest is ignored.
+    fixed : In(1)
+        Whether the rounding is FIXED.
+    power_shift : In(5)
+        Then the result is multiplied by ``2 ** (FIXED_MOST_LEFT - power_shift)``.
     zero_point : In(signed(8))
         In the result's cycle.
     result : Out(signed(RESULT_BITS))
@@ -48,11 +72,13 @@ class Requantize(wiring.Component):
 
     value: In(signed(32))
     scale: In(32)
+    fixed: In(1)
+    power_shift: In(5)
     zero_point: In(signed(8))
     result: Out(signed(RESULT_BITS))
 
-    def __init__(self, *, deep: bool = False) -> None:
-        self._deep = deep
+    def __init__(self, *, deep: bool = False, fixed: bool = False) -> None:
+        self._deep, self._fixed = deep, fixed
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
@@ -63,9 +89,19 @@ class Requantize(wiring.Component):
             """A register that only a deep pipeline has."""
             return delayed(m, value, name) if deep else value
 
+        latency = requantize_latency(deep)
         sign = self.value[-1]
-        negative = delays(m, sign, "negative", requantize_latency(deep))[-1]
-        scale = delays(m, self.scale[:31], "scale", 6 if deep else 3)[-1]
+        negative = delays(m, sign, "negative", latency)
+        # The cycles of the rounding to 24 bits, of its result, and of the product's rounding.
+        rounding = 5 if deep else 3
+        rounded_in = rounding + deep
+        product_in = rounded_in + 1 + (WIDE_LATENCY if deep else 1)
+        scale = delays(m, self.scale[:31], "scale", rounded_in)[-1]
+        fixed: list[Value] = [Const(0, 1)] * (latency + 1)
+        shifts: list[Value] = [Const(0, 5)] * (rounded_in + 1)
+        if self._fixed:
+            fixed = delays(m, self.fixed, "fixed", latency)
+            shifts = delays(m, self.power_shift, "power_shift", rounded_in)
 
         # 0: magnitude.
         absolute = Signal(32)
@@ -75,77 +111,120 @@ class Requantize(wiring.Component):
         # 1, 2: shift left by 16, 8, 4, 2, 1 where that loses nothing.
         zeros: list[Value] = []
         normal: Value = magnitude
-        for steps in ((16,), (8,), (4,), (2, 1)) if deep else ((16, 8), (4, 2, 1)):
-            normal, taken = self._normalize(m, normal, steps)
+        over: Value = Const(0, 1)
+        groups = ((16,), (8,), (4,), (2, 1)) if deep else ((16, 8), (4, 2, 1))
+        for cycle, steps in enumerate(groups, 1):
+            normal, taken, lost = self._normalize(m, normal, steps, fixed[cycle], shifts[cycle])
             normal = delayed(m, normal, f"normal{steps[-1]}")
             name = f"zeros{steps[-1]}"
             zeros = [delayed(m, Cat(*taken, *zeros), name)]
+            if self._fixed:
+                over = delayed(m, over | lost, f"over{steps[-1]}")
 
         # 3: value = mantissa * 2 ** (8 - zeros + carry).
         up = deeper(normal[7] & (normal[:7].any() | normal[8]), "up")
         rounded_value = Signal(MANTISSA_BITS + 1)
         m.d.comb += rounded_value.eq(deeper(normal[8:], "unrounded") + up)
-        carry = delayed(m, rounded_value[-1], "carry")
+        carry = delayed(m, rounded_value[-1] & ~fixed[rounded_in], "carry")
         top = rounded_value[-2] | rounded_value[-1]
-        mantissa = delayed(m, Cat(rounded_value[: MANTISSA_BITS - 1], top), "mantissa")
-        factor = delayed(m, Cat(scale[:23], 1), "factor")
+        all_ones = deeper(over, "over").replicate(MANTISSA_BITS) if self._fixed else 0
+        mantissa = delayed(m, Cat(rounded_value[: MANTISSA_BITS - 1], top) | all_ones, "mantissa")
         # How far left the rounded product goes to have its point above 25 bits: the product's
         # lowest bit is worth 2 ** (8 - zeros + carry + exponent - 150), and 23 or 24 bits are cut.
-        left: Value = delayed(m, scale[23:31] - deeper(zeros[0], "zeros") - 94, "left4")
+        place = scale[23:31] - deeper(zeros[0], "zeros") - 94
+        upper_factor: Value = Const(1, 1)
+        if self._fixed:
+            upper_factor = Mux(fixed[rounded_in], scale[23:31], 1)
+            place = Mux(fixed[rounded_in], self._place(shifts[rounded_in]), place)
+        factor = delayed(m, Cat(scale[:23], upper_factor), "factor")
+        left: Value = delayed(m, place, "left4")
 
-        # 4: 24x24-bit product.
+        # 4: 24x24-bit product, 24x31 for both roundings.
+        width = MANTISSA_BITS + len(factor)
         if deep:
-            product = wide_product(m, mantissa, factor, 2 * MANTISSA_BITS, "product")
+            product = wide_product(m, mantissa, factor, width, "product")
         else:
-            product = delayed(m, mantissa * factor, "product")
+            # In parts: synthesis would split the other operand too, and take twice the multipliers.
+            upper = (mantissa * factor[FACTOR_PART:]) << FACTOR_PART if self._fixed else 0
+            low = factor[:FACTOR_PART] if self._fixed else factor
+            product = delayed(m, (mantissa * low + upper)[:width], "product")
         left = delayed(m, left + carry, "left5")
         left = delays(m, left, "left_beside", WIDE_LATENCY - 1 if deep else 0)[-1]
 
         # 5: round the product to 24 bits; a carry to 2**24 keeps its value.
-        high = product[-1]
-        upper = Mux(high, product[24:], product[23:-1])
+        high = product[47] & ~fixed[product_in]
+        upper = Mux(high, product[24:48], product[23:47])
         half = Mux(high, product[23], product[22])
         sticky = product[:22].any() | (high & product[22])
-        up = deeper(half & (sticky | upper[0]), "product_up")
+        rounds_up = half & (sticky | upper[0])
+        if self._fixed:
+            now = fixed[product_in]
+            upper = Mux(now, product[MULTIPLIER_BITS:], upper)
+            below = product[: MULTIPLIER_BITS - 1].any() | ~negative[product_in]
+            rounds_up = Mux(now, product[MULTIPLIER_BITS - 1] & below, rounds_up)
+        up = deeper(rounds_up, "product_up")
         rounded = delayed(m, deeper(upper, "upper") + up, "rounded")
         left = delayed(m, deeper(left + high, "left6"), "left_rounded")
 
         # 6: the float32 product is rounded * 2 ** (left - 25): with left above 10 at least 512 (or
-        # zero), below 0 less than a half.
+        # zero), below 0 less than a half.  That of fixed point has any number of zeros on its left.
+        shift_in, placed_in = latency - 1 - deep, latency - 1
         point = MANTISSA_BITS + 1
         small = left < 0
-        large = deeper(left > WHOLE_BITS, "large")
+        large = deeper((left > WHOLE_BITS) & ~fixed[shift_in], "large")
         nonzero = deeper(rounded[-2] | rounded[-1], "nonzero")
-        shifted = Mux(small, 0, rounded << left[:4])
+        most = 5 if self._fixed else 4
+        shifted = Mux(small, 0, rounded << left[:most])
         placed = Signal(point + WHOLE_BITS)
         m.d.comb += placed.eq(deeper(shifted[: len(placed)], "placed"))
+        far = large & nonzero
+        if self._fixed:
+            far = far | deeper(shifted[len(placed) :], "beyond").any()
         whole = Signal(WHOLE_BITS)
-        with m.If(large & nonzero):
+        with m.If(far):
             m.d.comb += whole.eq(1 << (WHOLE_BITS - 1))
         with m.Else():
             m.d.comb += whole.eq(placed[point:])
-        round_up = placed[point - 1] & (placed[: point - 1].any() | placed[point])
+        odd = placed[: point - 1].any() | placed[point] | fixed[placed_in]
         whole = delayed(m, whole, "whole")
-        round_up = delayed(m, round_up & ~large, "round_up")
+        round_up = delayed(m, placed[point - 1] & odd & ~large, "round_up")
 
         # 7: -(w + u) = ~w + 1 - u.
         signed_whole = Signal(signed(WHOLE_BITS + 1))
         m.d.comb += [
-            signed_whole.eq(Cat(whole, 0) ^ negative.replicate(WHOLE_BITS + 1)),
-            self.result.eq(signed_whole + self.zero_point + (negative ^ round_up)),
+            signed_whole.eq(Cat(whole, 0) ^ negative[-1].replicate(WHOLE_BITS + 1)),
+            self.result.eq(signed_whole + self.zero_point + (negative[-1] ^ round_up)),
         ]
         return m
 
     def _normalize(
-        self, m: Module, value: Value, steps: tuple[int, ...]
-    ) -> tuple[Value, list[Value]]:
-        """Shift left by each of ``steps`` that loses no bit; also which, the last one lowest."""
+        self, m: Module, value: Value, steps: tuple[int, ...], fixed: Value, power_shift: Value
+    ) -> tuple[Value, list[Value], Value]:
+        """Shift left by each of ``steps`` that loses no bit; with ``fixed``, that is wanted too.
+
+        Also which, the last one lowest, and whether one was wanted that would lose bits.
+        """
         taken: list[Value] = []
+        lost: Value = Const(0, 1)
+        doubled = ~power_shift[3:].any()
         for bits in steps:
             empty = Signal(name=f"empty{bits}")
             m.d.comb += empty.eq(value[32 - bits :] == 0)
+            take: Value = empty
+            if self._fixed:
+                wanted = {16: Const(0, 1), 8: Const(1, 1)}.get(bits)
+                if wanted is None:
+                    wanted = doubled & ~power_shift[bits.bit_length() - 1]
+                take = empty & (wanted | ~fixed)
+                lost = lost | (fixed & wanted & ~empty)
             following = Signal(32, name=f"shifted{bits}")
-            m.d.comb += following.eq(Mux(empty, value << bits, value))
+            m.d.comb += following.eq(Mux(take, value << bits, value))
             value = following
-            taken.insert(0, empty)
-        return value, taken
+            taken.insert(0, take)
+        return value, taken, lost
+
+    @staticmethod
+    def _place(power_shift: Value) -> Value:
+        """How far left a rounded product of fixed point goes, as ``left4``."""
+        most = MANTISSA_BITS + 1 + FIXED_MOST_LEFT
+        return Mux(power_shift > FIXED_MOST_LEFT, most - power_shift, MANTISSA_BITS + 1)

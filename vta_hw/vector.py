@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
-from dovetail.isa.instructions import Finish, Fold, Multiplier
+from dovetail.isa.instructions import Finish, Fold, Multiplier, Rounding
 from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Memory, Unit
 
@@ -209,6 +209,8 @@ class Vector(wiring.Component):
             "high_clip": (current.high, cycles.clipped),
             "limited": (requantized | ~current.destination, cycles.clipped),
         }
+        if self._config.fixed_rounding:
+            arrival["fixed"] = (current.rounding == Rounding.FIXED, cycles.folded - 1)
         return {name: self._spread(m, value, name, late) for name, (value, late) in arrival.items()}
 
     def _spread(self, m: Module, value: Value, name: str, cycles: int) -> list[Value]:
@@ -254,7 +256,9 @@ class Vector(wiring.Component):
         small: list[Value] = []
         wide: list[Value] = []
         for lane in range(lanes):
-            unit = VectorLane(cycles, deep=self._deep, turns=turns)
+            unit = VectorLane(
+                cycles, deep=self._deep, turns=turns, fixed_rounding=self._config.fixed_rounding
+            )
             m.submodules[f"lane{lane}"] = unit
             group = lane * self._groups // lanes
             own_taps = [word.word_select(lane, 8) for word in taps]

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.instructions import Multiplier
+from dovetail.isa.requantize import FIXED_BIAS_BITS
 
 from .multiply import ADDERS_LATENCY, WIDE_LATENCY, product_of_adders, wide_product
 from .pipeline import delayed, delays
@@ -57,14 +58,16 @@ class VectorLane(wiring.Component):
     A window adds each element to three sums: that of its own column, and those of the next two,
     which wait until their columns begin.
 
-    Resources: a 16x24, a 24x24 and two 8x10 multipliers; in a deep pipeline two 18x18 multipliers
-    and adders.
+    Resources: a 16x24, a 24x24 (24x31 with ``fixed_rounding``) and two 8x10 multipliers; in a deep
+    pipeline two 18x18 multipliers and adders.
 
     Parameters
     ----------
     cycles : LaneCycles
     deep : bool
         As ``HardwareConfig.deep_pipelines``.
+    fixed_rounding : bool
+        As ``HardwareConfig.fixed_rounding``.
     turns : int
         Lanes of the unit that this one does in turn, one a cycle.
 
@@ -89,8 +92,8 @@ class VectorLane(wiring.Component):
     subtracts, compares, smallest : In(1)
         Whether the element is subtracted from the sum, and whether it is compared with it instead,
         and the smaller kept; cycle ``multiplied``.
-    bias : In(signed(32)), scale : In(32)
-        Cycle ``folded - 1``.
+    bias : In(signed(32)), scale : In(32), fixed : In(1)
+        Bits of PAR, and whether they are those of the rounding FIXED; cycle ``folded - 1``.
     half : In(31), shift : In(5)
         What is added before a shift, and the shift (both 0 for none); cycles ``folded`` and the
         next one.
@@ -124,6 +127,7 @@ class VectorLane(wiring.Component):
     smallest: In(1)
     bias: In(signed(32))
     scale: In(32)
+    fixed: In(1)
     half: In(31)
     shift: In(5)
     requantized: In(1)
@@ -135,8 +139,9 @@ class VectorLane(wiring.Component):
     limited: In(1)
     finished: Out(signed(32))
 
-    def __init__(self, cycles: LaneCycles, *, deep: bool, turns: int) -> None:
+    def __init__(self, cycles: LaneCycles, *, deep: bool, turns: int, fixed_rounding: bool) -> None:
         self._cycles, self._deep, self._turns = cycles, deep, turns
+        self._fixed_rounding = fixed_rounding
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
@@ -240,8 +245,18 @@ class VectorLane(wiring.Component):
     def _finish(self, m: Module, folded: Value) -> None:
         """Add the bias and requantise; beside it shift, half up; then limit."""
         deep, cycles = self._deep, self._cycles
-        m.submodules.requantize = requantize = Requantize(deep=deep)
-        bias = delayed(m, self.bias, "bias4")
+        m.submodules.requantize = requantize = Requantize(deep=deep, fixed=self._fixed_rounding)
+        bias: Value = self.bias
+        if self._fixed_rounding:
+            # The upper bits are not the bias's then.
+            upper = bias[FIXED_BIAS_BITS:]
+            extension = bias[FIXED_BIAS_BITS - 1].replicate(len(upper))
+            bias = Cat(bias[:FIXED_BIAS_BITS], Mux(self.fixed, extension, upper)).as_signed()
+            m.d.comb += [
+                requantize.fixed.eq(delays(m, self.fixed, "fixed4", 2)[-1]),
+                requantize.power_shift.eq(delays(m, upper, "power_shift4", 2)[-1]),
+            ]
+        bias = delayed(m, bias, "bias4")
         scale = delays(m, self.scale, "scale4", 2)[-1]
         m.d.comb += [
             requantize.value.eq(delayed(m, (folded + bias)[:32], "total")),

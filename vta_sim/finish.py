@@ -4,8 +4,9 @@ Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at
 """
 
 from dovetail.isa.encoding import SIDES
-from dovetail.isa.instructions import Finish, Vector
+from dovetail.isa.instructions import Finish, Rounding, Vector
 from dovetail.isa.memories import Memory
+from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT
 
 from .memories import Memories
 from .native.language import (
@@ -14,6 +15,7 @@ from .native.language import (
     largest,
     load_word,
     look_up,
+    multiply_fixed,
     multiply_round_clip,
     smallest,
     splat,
@@ -92,12 +94,24 @@ def write(row: Vector, m: Memories, target: int, par: int, value: Lanes) -> None
 def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
     if row.finish == Finish.REQUANTIZE:
         zero = row.zero_point
+        if row.rounding == Rounding.FIXED:
+            return _fixed(row, m, value, par) + zero
         total = value + load_word(m.bias, par)
         return multiply_round_clip(total, m.scale, par, row.low - zero, row.high - zero) + zero
     if row.finish == Finish.SHIFT and row.shift:
         # The bit below the last one kept rounds half up.
         return (value >> row.shift) + (value >> (row.shift - 1) & 1)
     return value
+
+
+def _fixed(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
+    """A requantised value in fixed point, before its zero point."""
+    word, zero = load_word(m.bias, par), row.zero_point
+    shift = word >> FIXED_BIAS_BITS & (1 << (32 - FIXED_BIAS_BITS)) - 1
+    total = value + low_bits(word, FIXED_BIAS_BITS)
+    power = splat(FIXED_MOST_LEFT) - shift
+    multiplier = load_word(m.multiplier, par)
+    return multiply_fixed(total, multiplier, power, row.low - zero, row.high - zero)
 
 
 def _write_word(row: Vector, m: Memories, address: int, value: Lanes) -> None:

@@ -8,7 +8,7 @@ from dovetail.isa.memories import Unit
 from dovetail.isa.table import InstructionTable
 
 from .memories import Memories
-from .native.language import Levels, dot, load_tile, load_word, store_word, sum_word
+from .native.language import Levels, dot, load_tile, load_word, store_word, sum_rows, sum_word
 
 __all__ = ["gemm", "order_levels"]
 
@@ -16,9 +16,10 @@ __all__ = ["gemm", "order_levels"]
 def gemm(row: Gemm, m: Memories) -> None:
     """Run a GEMM, iteration after iteration; a tile stays in registers while its address does."""
     act_words, act_wrap, wgt_wrap, acc_wrap = m.act, m.act_wrap, m.wgt_wrap, m.acc_wrap
-    acc_words, offset = m.acc, row.weight_offset
+    acc_words, offset, zero = m.acc, row.weight_offset, row.act_zero_point
     loaded = row.wgt_address & wgt_wrap
     tile = load_tile(m.wgt, loaded)
+    taken = zero * (sum_rows(tile) + offset * m.lanes)
     count, reduction = row.extent[0], row.reduction
     act_step, wgt_step, acc_step = row.act_stride[0], row.wgt_stride[0], row.acc_stride[0]
     for i5 in range(row.extent[5]):
@@ -34,9 +35,13 @@ def gemm(row: Gemm, m: Memories) -> None:
                             if wgt & wgt_wrap != loaded:
                                 loaded = wgt & wgt_wrap
                                 tile = load_tile(m.wgt, loaded)
+                                if zero:
+                                    taken = zero * (sum_rows(tile) + offset * m.lanes)
                             product = dot(tile, act_words, act & act_wrap)
                             if offset:
                                 product += offset * sum_word(act_words, act & act_wrap)
+                            if zero:
+                                product -= taken
                             if not (first and (i0 == 0 or not reduction & 1)):
                                 product += load_word(acc_words, acc & acc_wrap)
                             store_word(acc_words, acc & acc_wrap, product)

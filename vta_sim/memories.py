@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
@@ -17,6 +18,8 @@ __all__ = ["Memories", "memories_of"]
 class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
+    multiplier: the bits of ``scale``.
+
     lanes: of the core. stored: what the STORE at work has read.
     """
 
@@ -29,6 +32,7 @@ class Memories(Record):
     acc_wrap: int
     bias: Int32s
     scale: Float32s
+    multiplier: Int32s
     par_wrap: int
     tap: Int8s
     tap_wrap: int
@@ -52,6 +56,7 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
         "acc": state.acc,
         "bias": state.par.bias,
         "scale": state.par.scale,
+        "multiplier": state.par.scale.view(np.int32),
         "tap": state.tap,
         "tab": state.tab,
         "dram": state.dram,
@@ -61,7 +66,7 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
         memory.value: (config.depth(memory), lanes)
         for memory in (Memory.ACT, Memory.ACC, Memory.TAP, Memory.TAB)
     }
-    shapes["bias"] = shapes["scale"] = (config.par_depth, lanes)
+    shapes["bias"] = shapes["scale"] = shapes["multiplier"] = (config.par_depth, lanes)
     shapes["wgt"] = (config.wgt_depth, lanes, lanes)
     for name, array in arrays.items():
         if not array.flags.c_contiguous:

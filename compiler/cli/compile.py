@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_command"]
 
+GPUS = ("opencl", "cuda")
+"""Targets whose modules are kernels."""
+
 
 @click.command("compile")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--target", default="vta", help="vta, vta:CONFIG or cpu.", show_default=True)
+@click.option(
+    "--target",
+    default="vta",
+    help="vta, vta:CONFIG, cpu, opencl, cuda or cuda:ARCHITECTURE.",
+    show_default=True,
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
 @click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
 @click.option(
@@ -85,6 +93,9 @@ def compile_command(
     if all(part.target == "cpu" for part in module.parts):
         _report_cpu(module, output, as_json)
         return
+    if module.target.partition(":")[0] in GPUS:
+        _report_gpu(module, output, as_json)
+        return
     placement = [each._asdict() for each in module.placement]
     beside = [each for each in module.placement if each.where == "cpu"]
     if beside and not as_json:
@@ -148,3 +159,28 @@ def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
         print_json(figures)
     else:
         human.print(f"{output}: cpu, {said}, {size:,} bytes")
+
+
+def _report_gpu(module: "Module", output: Path, as_json: bool) -> None:
+    """What a module of kernels holds."""
+    from dovetail.runtime.gpu.part import GpuPart, Launch
+
+    (part,) = module.parts
+    assert isinstance(part, GpuPart)
+    size = output.stat().st_size
+    launches = sum(isinstance(each, Launch) for each in part.steps)
+    figures = {
+        "output": str(output),
+        "target": module.target,
+        "bytes": size,
+        "kernels": len(part.kernels),
+        "launches": launches,
+        "memory_bytes": part.memory_bytes,
+    }
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(
+            f"{output}: {module.target}, {len(part.kernels)} kernels, {launches} launches, "
+            f"{part.memory_bytes:,} bytes of memory, {size:,} bytes"
+        )

@@ -31,7 +31,7 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-DISTRIBUTIONS = {"serial": "pyserial", "xgboost": "xgboost-cpu"}
+DISTRIBUTIONS = {"PIL": "pillow", "serial": "pyserial", "xgboost": "xgboost-cpu"}
 """Packages that are imported by another name than they are installed by."""
 TOGETHER = {"bitstream": ("hw", "board")}
 """Extras that a command needs all of."""

@@ -20,7 +20,10 @@ __all__ = ["run"]
 @click.option("--target", default="vta", help="For a MODULE that is a model.", show_default=True)
 @records_option
 @click.option(
-    "--device", default="sim", help="sim, rtl or cpu; sim:CONFIG pins one.", show_default=True
+    "--device",
+    default="sim",
+    help="sim, rtl, cpu or opencl; sim:CONFIG pins one.",
+    show_default=True,
 )
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."

@@ -4,13 +4,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..errors import ModelError
 from ..pipeline.limits import Budget
 from .source import Source
 
 __all__ = ["FRONTS", "open_model"]
 
 DEFAULT = ".onnx"
-FRONTS = {DEFAULT: ("onnx.source", "SourceModel")}
+FRONTS = {
+    DEFAULT: ("onnx.source", "SourceModel"),
+    ".pt2": ("torch.source", "TorchModel"),
+    ".tflite": ("tflite.source", "TfliteModel"),
+}
 """Module and class; the class has ``of``, which takes a path or the format's own object, and
 a budget."""
 
@@ -26,6 +31,14 @@ def open_model(model: object, budget: Budget | None = None) -> Source:
         return model
     suffix = Path(model).suffix.lower() if isinstance(model, str | Path) else DEFAULT
     module, name = FRONTS.get(suffix, FRONTS[DEFAULT])
-    front: Any = getattr(import_module(f".{module}", __package__), name)
+    try:
+        front: Any = getattr(import_module(f".{module}", __package__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "tflite":
+            raise
+        raise ModelError(
+            f"{model}: TensorFlow Lite's files are read with tflite, which is not installed; "
+            "install the extra: pip install 'dovetail[tflite]'"
+        ) from None
     found: Source = front.of(model, budget)
     return found

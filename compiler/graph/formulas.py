@@ -106,11 +106,17 @@ class Term:
     def __ge__(self, other: Term | Scalar) -> Term:
         return self.lift(other).binary(B.LE, self)
 
-    def __and__(self, other: Term) -> Term:
+    def __and__(self, other: Term | Scalar | Array) -> Term:
         return self.binary(B.AND, other)
 
     def __or__(self, other: Term) -> Term:
         return self.binary(B.OR, other)
+
+    def __lshift__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.SHL, other)
+
+    def __rshift__(self, other: Term | Scalar | Array) -> Term:
+        return self.binary(B.SHR, other)
 
     def __invert__(self) -> Term:
         return self.unary(U.NOT)

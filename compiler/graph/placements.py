@@ -30,6 +30,7 @@ def placements(
     of ``model``.  refusals: of nodes of ``placed``.
     """
     reasons: dict[str, str] = {}
+    moving: dict[str, str] = {}
     for number, reason in found.reasons.items():
         origin = model.nodes[number].origin
         kind = kinds.get(origin, type(model.nodes[number].operator).__name__)
@@ -42,8 +43,9 @@ def placements(
         told[node.origin] = join((own, told.get(node.origin, own)))
         if not own:
             said = refusals[number].reason if number in refusals else SMALL
-            reasons.setdefault(node.origin, said.removeprefix(f"node {node.origin!r}: "))
-    sides = moves | sides
+            known_as = moving if told is moves else reasons
+            known_as.setdefault(node.origin, said.removeprefix(f"node {node.origin!r}: "))
+    sides, reasons = moves | sides, moving | reasons
     macs: dict[str, int] = {}
     firsts: dict[str, Node] = {}
     lasts: dict[str, Node] = {}

@@ -7,12 +7,18 @@ from ..errors import GraphError
 from .expressions import Buffer
 from .ir import Function, Invoke
 
-__all__ = ["PREFETCH", "Intrinsic", "by_name"]
+__all__ = ["BARRIER", "PREFETCH", "Intrinsic", "by_name"]
 
 PREFETCH = "prefetch"
 """What ``Invoke`` names to have a region brought near that will soon be read.
 
 It reads and writes nothing, and the region need not lie in its buffer; targets may leave it out.
+"""
+
+BARRIER = "barrier"
+"""What ``Invoke`` names, without operands, where the threads of a block wait for each other.
+
+What it means for the order of accesses, and where it may stand, is in ``barriers.py``.
 """
 
 

@@ -16,6 +16,8 @@ HOST = "cpu"
 
 TARGETS = {
     "cpu": ("cpu.target", "find_cpu"),
+    "cuda": ("gpu.target", "find_cuda"),
+    "opencl": ("gpu.target", "find_opencl"),
     "vta": ("vta.target", "find_vta"),
 }
 """Module and function; the function takes what follows the first word's colon."""

@@ -60,7 +60,8 @@ CONTENTS = {
     ],
     "Explanation": [
         *("docs/accelerator", "docs/exactness", "docs/compiler", "docs/planner", "docs/loops"),
-        *("docs/quantization", "docs/cpu", "docs/simulator", "docs/proofs", "docs/trust"),
+        *("docs/quantization", "docs/cpu", "docs/gpu", "docs/simulator", "docs/proofs"),
+        *("docs/transformers", "docs/trust"),
     ],
     "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime"],
     "Benchmarks": ["docs/benchmarks", "docs/resources", "docs/conformance"],

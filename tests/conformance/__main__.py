@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from .backend import cases
+from .backend import TARGETS, cases, choose_target
 from .report import write_report
 from .workers import Outcome, run_cases
 
@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="write the whole result here")
     parser.add_argument("--json", type=Path, help="write reasons by case here")
     parser.add_argument("--again", type=Path, help="only what failed in this JSON file")
+    parser.add_argument("--target", choices=TARGETS, default="cpu")
     arguments = parser.parse_args()
+    choose_target(arguments.target)
 
     known = cases(ROOT / "build" / "conformance")
     parts = arguments.match.split("|")
@@ -48,7 +50,11 @@ def main() -> None:
         for name, each in failed.items():
             print(f"{name}: {each.reason}")
     passed = len(outcomes) - len(failed)
-    print(f"{passed} of {len(outcomes)} pass; {time.monotonic() - start:.0f} s")
+    computed = sum(each.reason is None and each.kernels > 0 for each in outcomes.values())
+    print(
+        f"{passed} of {len(outcomes)} pass, {computed} of them by kernels of the target "
+        f"{arguments.target}; {time.monotonic() - start:.0f} s"
+    )
     if arguments.json:
         result = {name: each.reason for name, each in sorted(outcomes.items())}
         arguments.json.write_text(json.dumps(result, indent=0))

@@ -1,8 +1,8 @@
-"""The compiled CPU path behind ONNX's backend interface, and ONNX's cases of the CPU."""
+"""A target behind ONNX's backend interface, and ONNX's cases of the CPU."""
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,18 +11,46 @@ from typing import Any
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
+from dovetail.compiler.executor.executor import Executor
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.targets.cpu.executor.executor import Executor
-from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 
-__all__ = ["Case", "cases", "kernel_calls"]
+__all__ = ["TARGETS", "Case", "cases", "choose_target", "kernel_calls"]
 
 
+def _on_cpu(model: onnx.ModelProto) -> Executor:
+    from dovetail.compiler.targets.cpu.executor.executor import Executor as CpuExecutor
+    from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+
+    return CpuExecutor(model, LlvmOptions(verify=CompileOptions.from_environment().verify))
+
+
+def _by_opencl(model: onnx.ModelProto) -> Executor:
+    from dovetail.compiler.targets.gpu.segment import compile_segment
+    from dovetail.compiler.targets.gpu.target import find_opencl
+    from dovetail.runtime.devices import open_device
+
+    target, device = find_opencl(""), open_device("opencl")
+    return Executor(model, lambda graph: compile_segment(graph, target, device))
+
+
+TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
+    "cpu": _on_cpu,
+    "opencl": _by_opencl,
+}
+"""What runs a model, by the name of its target."""
+
+_chosen = "cpu"
 _kernel_calls = 0
 
 
+def choose_target(name: str) -> None:
+    """The target of ``TARGETS`` for all models from now on, in this process and its children."""
+    global _chosen
+    _chosen = name
+
+
 def kernel_calls() -> int:
-    """Calls of machine code so far in this process."""
+    """Calls of kernels so far in this process."""
     return _kernel_calls
 
 
@@ -30,8 +58,7 @@ class PreparedModel(BackendRep):
     """A model that runs on lists of inputs in the model's order."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        verify = CompileOptions.from_environment().verify
-        self._executor = Executor(model, LlvmOptions(verify=verify))
+        self._executor = TARGETS[_chosen](model)
         constants = {each.name for each in model.graph.initializer}
         self._inputs = [each.name for each in model.graph.input if each.name not in constants]
         self._all_inputs = [each.name for each in model.graph.input]

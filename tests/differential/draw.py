@@ -1,5 +1,6 @@
 """Random legal instructions that touch the same few words again and again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from dovetail.isa.instructions import (
     Instruction,
     Load,
     Multiplier,
+    Rounding,
     Store,
     Vector,
 )
@@ -43,8 +45,11 @@ MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 class Draw:
     """Random instructions of one configuration; every one is legal and has a defined result."""
 
-    def __init__(self, config: HardwareConfig, rng: np.random.Generator) -> None:
-        self.config, self.rng = config, rng
+    def __init__(
+        self, config: HardwareConfig, rng: np.random.Generator, roundings: Sequence[Rounding]
+    ) -> None:
+        """roundings: those that its VECTORs may have."""
+        self.config, self.rng, self.roundings = config, rng, roundings
         self.spans = {
             memory: min(config.depth(memory), 64 if memory is not Memory.TAB else 512)
             for memory in Memory
@@ -206,12 +211,13 @@ class Draw:
             acc_stride=tuple(acc),
             reduction=reduction,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(),
+            weight_offset=self.offset(-256, 255),
+            act_zero_point=self.offset(-128, 127),
         )
 
-    def offset(self) -> int:
-        """A weight offset, mostly 0."""
-        return self.integer(-256, 255) if self.rng.random() < 0.3 else 0
+    def offset(self, low: int, high: int) -> int:
+        """What is added to weights or taken from inputs, mostly 0."""
+        return self.integer(low, high) if self.rng.random() < 0.3 else 0
 
     def _product(self) -> Gemm:
         """Rows by columns by a long reduction, every result in a word of its own."""
@@ -228,7 +234,8 @@ class Draw:
             acc_stride=(0, 0, 1, rows, 0, 0),
             reduction=0b11,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(),
+            weight_offset=self.offset(-256, 255),
+            act_zero_point=self.offset(-128, 127),
         )
 
     def vector(self) -> Vector:
@@ -255,6 +262,7 @@ class Draw:
                 multiplier=multiplier,
                 finish=Finish(self.integer(0, len(Finish) - 1)),
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
+                rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
                 zero_point=self.integer(-128, 127),
                 low=-128 if wide else limits[0],
                 high=127 if wide else limits[1],

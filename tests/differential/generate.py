@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.encoding import encode
-from dovetail.isa.instructions import Instruction
+from dovetail.isa.instructions import Instruction, Rounding
 from dovetail.isa.memories import Memory
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
@@ -26,6 +26,8 @@ __all__ = ["DRAM_BASE", "Case", "generate"]
 WATCHDOG = 1 << 20
 """Longer than any one instruction takes on the slowest memory."""
 MOST_INSTRUCTIONS = 60
+FIXED_ALONE = 0.4
+"""Share of programs with that rounding alone: PAR may then hold what is no float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ def generate(config: HardwareConfig, seed: int, number: int) -> Case:
     Raises AssertionError when the tokens leave a pair of instructions unordered.
     """
     rng = np.random.default_rng((seed, number))
+    roundings = tuple(Rounding) if config.fixed_rounding else (Rounding.FLOAT,)
+    if len(roundings) > 1 and rng.random() < FIXED_ALONE:
+        roundings = (Rounding.FIXED,)
     while True:
-        draw = Draw(config, rng)
+        draw = Draw(config, rng, roundings)
         count = int(rng.integers(4, MOST_INSTRUCTIONS))
         plain = [draw.instruction() for _ in range(count)]
         instructions = order_with_tokens(plain, config, rng)
@@ -90,5 +95,5 @@ def generate(config: HardwareConfig, seed: int, number: int) -> Case:
             break
     pair = unordered_pair(instructions, config)
     assert pair is None, f"no tokens order instructions {pair} of seed {seed}, case {number}"
-    state = random_state(config, rng, count)
+    state = random_state(config, rng, count, roundings)
     return Case(config, tuple(instructions), state, random_timing(config, rng))

@@ -11,6 +11,7 @@ from dovetail.isa.instructions import (
     Instruction,
     Load,
     Multiplier,
+    Rounding,
     Store,
     Vector,
 )
@@ -82,6 +83,7 @@ gemms = st.builds(
     reduction=_unsigned(6),
     accumulate=st.booleans(),
     weight_offset=_signed(9),
+    act_zero_point=_signed(8),
     act_read_banks=_unsigned(8),
     acc_banks=_unsigned(4),
     wait=_units(Unit.GEMM),
@@ -105,6 +107,7 @@ def vectors(draw: st.DrawFn) -> Vector:
         fold=draw(st.sampled_from(Fold)),
         multiplier=draw(st.sampled_from(Multiplier)),
         finish=draw(st.sampled_from(Finish)),
+        rounding=draw(st.sampled_from(Rounding)),
         lookup=destination is Memory.ACT and draw(st.booleans()),
         zero_point=draw(_signed(8)),
         low=low,

@@ -27,7 +27,13 @@ def test_the_manual_names_every_field_and_register() -> None:
 
 @pytest.mark.parametrize(
     ("instruction", "field"),
-    [(LOAD, "memory"), (VECTOR, "fold"), (VECTOR, "multiplier"), (VECTOR, "finish")],
+    [
+        (LOAD, "memory"),
+        (VECTOR, "fold"),
+        (VECTOR, "multiplier"),
+        (VECTOR, "finish"),
+        (VECTOR, "rounding"),
+    ],
 )
 def test_the_rules_name_the_last_value_that_is_legal(instruction: Instruction, field: str) -> None:
     named = re.findall(rf"`{field}`(?: or `\w+`)?(?: is)? above (\d)", manual())

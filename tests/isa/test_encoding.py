@@ -42,7 +42,7 @@ def test_every_instruction_decodes_what_it_encoded(instruction: Instruction) -> 
         (replace(GEMM, wait=frozenset({Unit.GEMM})), "neither wait for nor post to itself"),
         (replace(VECTOR, extent=(0, 1, 1, 1, 1)), "required 1 and up"),
         (replace(VECTOR, reduction_levels=0), "reduction_levels = 0; required 1 to 5"),
-        (replace(VECTOR, rounding=1), "only 0 .half to even. is defined"),
+        (replace(VECTOR, rounding=4), "rounding = 4; required 0 to 3"),
         (replace(VECTOR, lookup=True), "lookup needs destination act"),
         (replace(VECTOR, tab_address=3), "required a multiple of 256"),
         (replace(VECTOR, low=5, high=4), "low = 5 is above high = 4"),

@@ -88,6 +88,7 @@ def computations(draw: st.DrawFn) -> Gemm | Vector:
             reduction=draw(st.integers(0, 63)),
             accumulate=draw(st.booleans()),
             weight_offset=draw(st.integers(-256, 255)),
+            act_zero_point=draw(st.integers(-128, 127)),
         )
     destination = draw(sides)
     return Vector(

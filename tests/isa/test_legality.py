@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Load
+from dovetail.isa.instructions import Load, Rounding
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory
+
+from .test_encoding import VECTOR
 
 
 def test_dram_addresses_are_whole_words_of_the_configuration() -> None:
@@ -33,3 +35,12 @@ WINDOWS = Load(memory=Memory.ACT, sram_address=0, dram_address=5, step=17, dram_
 def test_windows_begin_at_any_byte(change: dict[str, int], problem: str | None) -> None:
     found = legality_problem(replace(WINDOWS, **change), find_config("tiny"))
     assert found is None if problem is None else problem in str(found)
+
+
+def test_fixed_rounding_is_legal_where_the_configuration_has_it() -> None:
+    vector, tiny = replace(VECTOR, rounding=Rounding.FIXED), find_config("tiny")
+    assert legality_problem(vector, tiny) is None
+    without = replace(tiny, fixed_rounding=False)
+    assert legality_problem(vector, without) == "rounding = fixed; tiny has no fixed_rounding"
+    assert without.fingerprint != tiny.fingerprint
+    assert "fixed_rounding" not in without.identity

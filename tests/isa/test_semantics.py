@@ -21,6 +21,7 @@ extents6 = st.tuples(*[st.integers(1, 3)] * 3, st.just(1), st.integers(1, 2), st
     st.integers(0, 63),
     st.booleans(),
     st.integers(-256, 255),
+    st.integers(-128, 127),
 )
 def test_gemm_is_its_loop(
     seed: int,
@@ -31,6 +32,7 @@ def test_gemm_is_its_loop(
     reduction: int,
     accumulate: bool,
     offset: int,
+    zero_point: int,
 ) -> None:
     state = random_state(seed)
     gemm = Gemm(
@@ -44,6 +46,7 @@ def test_gemm_is_its_loop(
         reduction=reduction,
         accumulate=accumulate,
         weight_offset=offset,
+        act_zero_point=zero_point,
     )
     expected = state.acc.astype(object)
     for index in nest(extent):
@@ -54,7 +57,8 @@ def test_gemm_is_its_loop(
             i == 0 for level, i in enumerate(index) if reduction >> level & 1
         )
         for lane in range(TINY.block):
-            dot = sum((int(w[lane][k]) + offset) * int(a[k]) for k in range(TINY.block))
+            terms = ((int(w[lane][k]) + offset, int(a[k]) - zero_point) for k in range(TINY.block))
+            dot = sum(weight * value for weight, value in terms)
             expected[o][lane] = wrap((0 if first else int(expected[o][lane])) + dot)
     semantics.gemm(state, gemm)
     np.testing.assert_array_equal(state.acc, expected.astype(np.int64))

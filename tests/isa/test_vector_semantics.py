@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from dovetail.isa import semantics
 from dovetail.isa.instructions import Finish, Fold, Multiplier, Vector
 from dovetail.isa.memories import Memory
+from dovetail.isa.requantize import fixed_parameters, requantize, requantize_fixed
 from dovetail.isa.state import MachineState
 
+from .fixed_point import any_parameters, multiply_by_quantized_multiplier
 from .loops import TINY, at, nest, random_state, signed, steps, wrap
 
 
@@ -222,7 +224,7 @@ def test_requantisation_rounds_three_times_half_to_even(
     zero_point = data.draw(st.integers(-128, 127))
     low, high = sorted(data.draw(st.tuples(*[st.integers(-128, 127)] * 2)))
     total = (value + bias + (1 << 31)) % (1 << 32) - (1 << 31)
-    got = semantics.requantize(
+    got = requantize(
         np.array([value], np.int32),
         np.array([bias], np.int32),
         np.array([scale], np.float32),
@@ -238,7 +240,7 @@ def test_requantisation_rounds_three_times_half_to_even(
     ("value", "scale", "expected"), [(1, 0.5, 0), (3, 0.5, 2), (5, 0.5, 2), (-3, 0.5, -2)]
 )
 def test_a_tie_goes_to_the_even_number(value: int, scale: float, expected: int) -> None:
-    got = semantics.requantize(
+    got = requantize(
         np.array([value], np.int32),
         np.zeros(1, np.int32),
         np.array([scale], np.float32),
@@ -247,3 +249,32 @@ def test_a_tie_goes_to_the_even_number(value: int, scale: float, expected: int) 
         127,
     )
     assert got[0] == expected
+
+
+@pytest.mark.parametrize("zero_point", [0, -128, 127])
+def test_fixed_point_is_that_of_tensorflow_lite(zero_point: int) -> None:
+    rng = np.random.default_rng(zero_point + 128)
+    x, multiplier, shift = any_parameters(rng, 200_000)
+    bias = rng.integers(-(1 << 26), 1 << 26, len(x))
+    words = fixed_parameters(bias, multiplier, shift)
+    got = requantize_fixed((x - bias).astype(np.int32), *words, zero_point, -100, 90)
+    exact = multiply_by_quantized_multiplier(x, multiplier, shift)
+    np.testing.assert_array_equal(got, np.clip(exact + zero_point, -100, 90))
+
+
+def test_fixed_point_rounds_ties_up_and_then_away_from_zero() -> None:
+    x = np.array([1, -1, 3, -3, 2, -2, 6, -6], np.int32)
+    half = np.full(8, 1 << 30)
+    words = fixed_parameters(np.zeros(8, np.int64), half, np.array([0, 0, 0, 0, -1, -1, -1, -1]))
+    got = requantize_fixed(x, *words, 0, -128, 127)
+    assert got.tolist() == [1, 0, 2, -1, 1, -1, 2, -2]
+
+
+@pytest.mark.parametrize("shift", range(-14, 8))
+def test_fixed_point_clips_what_is_larger_than_it_holds(shift: int) -> None:
+    """From 2^24 on, a normal multiplier gives 256 and more: the sum's size no longer matters."""
+    x = np.array([1 << 24, (1 << 24) + 12345, (1 << 31) - 1], np.int32)
+    x = np.concatenate([x, -x])
+    words = fixed_parameters(np.zeros(6, np.int64), np.full(6, 1 << 30), np.full(6, shift))
+    got = requantize_fixed(x, *words, -128, -128, 127)
+    assert got.tolist() == [127] * 3 + [-128] * 3

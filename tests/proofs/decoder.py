@@ -80,7 +80,7 @@ def _vector(value: dict[str, Value], config: HardwareConfig) -> Value:
         *(value[f"extent{level}"] == 0 for level in range(LEVELS["VECTOR"])),
         value["fold"] > 4,
         value["finish"] > 2,
-        value["rounding"] != 0,
+        value["rounding"] > config.fixed_rounding,
         (levels < 1) | (levels > 5),
         value["lookup"] & value["destination"],
         value["tab_address"] % 256 != 0,

@@ -286,7 +286,8 @@ PROOFS = (
         subject="requantize",
         bench=requantise.front,
         says="before its product, requantisation rounds every int32 to 24 bits, half to even, "
-        "takes the scale's 24 bits, and adds their exponents",
+        "takes the scale's 24 bits, and adds their exponents; in fixed point it takes 24 bits of "
+        "the value, doubled or not, or ones alone, and 31 of the multiplier",
         configs=(PLAIN, DEEP),
         steps=0,
         base=9,
@@ -294,8 +295,11 @@ PROOFS = (
         found=9,
         bugs=(
             ("normal[7] & (normal[:7].any() | normal[8])", "normal[7]"),
-            ("- 94, ", "- 93, "),
+            ('"zeros") - 94', '"zeros") - 93'),
             ("top = rounded_value[-2] | rounded_value[-1]", "top = rounded_value[-2]"),
+            ("lost | (fixed & wanted & ~empty)", "lost"),
+            ("take = empty & (wanted | ~fixed)", "take = empty"),
+            ("Mux(power_shift > FIXED_MOST_LEFT, ", "Mux(power_shift > 9, "),
         ),
     ),
     Proof(
@@ -304,9 +308,11 @@ PROOFS = (
         bench=requantise.back,
         says="behind its product, it rounds the product to 24 bits and that, in its place, to an "
         "integer, half to even both times, and adds sign and zero point: exact once clipped to "
-        "int8, for every product, exponent and zero point",
+        "int8, for every product, exponent and zero point; in fixed point half up, and then half "
+        "away from 0",
         configs=(PLAIN, DEEP),
-        assumes="the product is 0 or has 47 or 48 bits, as of two mantissas",
+        assumes="the product is 0 or has 47 or 48 bits, as of two mantissas; in fixed point it is "
+        "at most that of the largest factors",
         steps=0,
         base=6,
         cover=6,
@@ -315,7 +321,10 @@ PROOFS = (
             ("half & (sticky | upper[0])", "half"),
             ("(left > WHOLE_BITS", "(left > 8"),
             ("high & product[22]", "high"),
-            ("(placed[: point - 1].any() | placed[point])", "placed[point]"),
+            ("placed[: point - 1].any() | placed[point]", "placed[point]"),
+            (" | fixed[placed_in]", ""),
+            (".any() | ~negative[product_in]", ".any()"),
+            ('"beyond").any()', '"beyond")[0]'),
         ),
     ),
 )

@@ -118,7 +118,7 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
         ({"sections": [191]}, "m has 256 bytes of sections, the manifest lists 192"),
         ({"sections": [256, 1]}, "m has 256 bytes of sections, the manifest lists 320"),
         ({"sections": [-1]}, "m has a section of -1 bytes"),
-        ({"parts": [["gpu", {}]]}, "a part of an unknown kind 'gpu'; there are"),
+        ({"parts": [["tpu", {}]]}, "a part of an unknown kind 'tpu'; there are"),
         ({"sparts": []}, "required are the entries format, target, inputs"),
     ],
 )

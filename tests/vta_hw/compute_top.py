@@ -50,7 +50,8 @@ class ComputeTop(wiring.Component):
         LOAD's side of each memory.
     read_act, read_acc : In(ReadPort)
         STORE's side of ACT, and a reader of ACC that only testbenches have.
-    requantize_values, requantize_scales, requantize_zero_point, requantize_results
+    requantize_values, requantize_scales, requantize_shifts, requantize_fixed,
+    requantize_zero_point, requantize_results
         ``REQUANTIZE_LANES`` requantisers.
     """
 
@@ -67,6 +68,8 @@ class ComputeTop(wiring.Component):
                 "read_acc": In(ReadPort(width[Memory.ACC])),
                 "requantize_values": In(data.ArrayLayout(32, lanes)),
                 "requantize_scales": In(data.ArrayLayout(32, lanes)),
+                "requantize_shifts": In(data.ArrayLayout(5, lanes)),
+                "requantize_fixed": In(1),
                 "requantize_zero_point": In(signed(8)),
                 "requantize_results": Out(data.ArrayLayout(16, lanes)),
             }
@@ -132,10 +135,14 @@ class ComputeTop(wiring.Component):
         ):
             connect(m, user, memory_side)
         for lane in range(REQUANTIZE_LANES):
-            m.submodules[f"requantize{lane}"] = unit = Requantize(deep=config.deep_pipelines)
+            m.submodules[f"requantize{lane}"] = unit = Requantize(
+                deep=config.deep_pipelines, fixed=config.fixed_rounding
+            )
             m.d.comb += [
                 unit.value.eq(self.requantize_values[lane]),
                 unit.scale.eq(self.requantize_scales[lane]),
+                unit.fixed.eq(self.requantize_fixed),
+                unit.power_shift.eq(self.requantize_shifts[lane]),
                 unit.zero_point.eq(self.requantize_zero_point),
                 self.requantize_results[lane].eq(unit.result),
             ]

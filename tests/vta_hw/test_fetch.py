@@ -56,7 +56,7 @@ def random_words(rng: np.random.Generator, config: HardwareConfig, count: int) -
             values |= {"pad_x_before": 0, "memory": 0} if windows else {}
             values |= {"pad_x_after": 0} if windows and rng.integers(0, 8) else {}
         if layout is FORMATS[Unit.VECTOR]:
-            values["rounding"] = 0
+            values["rounding"] %= 2
             values["tab_address"] &= ~255
             values["fold"] %= 5
             values["finish"] %= 3

@@ -43,6 +43,7 @@ def random_gemm(rng: np.random.Generator, most_stride: int) -> Gemm:
         reduction=int(rng.integers(0, 64)),
         accumulate=bool(rng.integers(0, 2)),
         weight_offset=int(rng.integers(-256, 256)) if rng.integers(0, 2) else 0,
+        act_zero_point=int(rng.integers(-128, 128)) if rng.integers(0, 2) else 0,
     )
 
 

@@ -1,4 +1,4 @@
-"""The requantiser, against the float32 formula in NumPy."""
+"""The requantiser, against the float32 formula in NumPy, and TensorFlow Lite's fixed point."""
 
 from typing import Any
 
@@ -8,8 +8,9 @@ import pytest
 from cocotb.triggers import FallingEdge
 from numpy.typing import NDArray
 
-from dovetail.isa.semantics import requantize
+from dovetail.isa.requantize import requantize
 from dovetail.vta_hw.requantize import requantize_latency
+from tests.isa.fixed_point import any_parameters, multiply_by_quantized_multiplier
 
 from .compute_top import BUILDS, REQUANTIZE_LANES, TOPS
 from .rtl import parameters, simulate, start_clock
@@ -58,26 +59,68 @@ def random_vectors(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray
 VECTORS = {"adversarial": adversarial, "ties": rounding_ties, "random": random_vectors}
 
 
-@cocotb.test()
-async def requantisers_equal_the_formula(dut: Any) -> None:
-    """Feed one vector a lane and cycle; results follow some cycles later, capped above int8."""
-    values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
-    count = -(-len(values) // REQUANTIZE_LANES)
-    shape = (count, REQUANTIZE_LANES)
-    values, scales = np.resize(values, shape), np.resize(scales, shape)
-    zero_point = int(parameters()["zero_point"])
+def in_lanes(values: NDArray[Any]) -> NDArray[Any]:
+    """One row a cycle."""
+    return np.resize(values, (-(-len(values) // REQUANTIZE_LANES), REQUANTIZE_LANES))
+
+
+async def run(
+    dut: Any,
+    values: NDArray[np.int32],
+    scales: NDArray[Any],
+    zero_point: int,
+    shifts: NDArray[np.int64] | None = None,
+) -> NDArray[np.int16]:
+    """The results, int16[cycles, lanes], of one row a cycle, capped above int8."""
     latency = requantize_latency(BUILDS[parameters()["build"]].deep_pipelines)
     await start_clock(dut)
     dut.requantize_zero_point.value = zero_point
-    results = np.zeros(shape, np.int16)
-    for t in range(count + latency):
+    results = np.zeros(values.shape, np.int16)
+    for t in range(len(values) + latency):
         if t >= latency:
             got = int(dut.requantize_results.value).to_bytes(2 * REQUANTIZE_LANES, "little")
             results[t - latency] = np.frombuffer(got, np.int16)
-        if t < count:
+        if t < len(values):
             dut.requantize_values.value = int.from_bytes(values[t].tobytes(), "little")
             dut.requantize_scales.value = int.from_bytes(scales[t].tobytes(), "little")
+            if shifts is not None:
+                packed = sum(int(each) << 5 * lane for lane, each in enumerate(shifts[t]))
+                dut.requantize_shifts.value = packed
         await FallingEdge(dut.clk)
+    return results
+
+
+@cocotb.test()
+async def requantisers_equal_tensorflow_lite(dut: Any) -> None:
+    """In fixed point: sums below 2^24, and larger ones where every result is clipped."""
+    rng = np.random.default_rng(parameters()["seed"])
+    x, multiplier, power = any_parameters(rng, 200_000)
+    large = rng.integers(1 << 24, 1 << 31, 20_000) >> rng.integers(0, 3, 20_000)
+    x = np.concatenate([x, np.maximum(large, 1 << 24) * rng.choice([-1, 1], len(large))])
+    multiplier = np.concatenate([multiplier, rng.integers(1 << 30, 1 << 31, len(large))])
+    power = np.concatenate([power, rng.integers(-14, 1, len(large))])
+    order = rng.permutation(len(x))
+    x, multiplier, power = (in_lanes(each[order]) for each in (x, multiplier, power))
+    zero_point = int(parameters()["zero_point"])
+    dut.requantize_fixed.value = 1
+    bits = multiplier | rng.integers(0, 2, multiplier.shape) << 31
+    values = x.astype(np.int32)
+    results = await run(dut, values, bits.astype(np.uint32), zero_point, 7 - power)
+    exact = multiply_by_quantized_multiplier(x, multiplier, power) + zero_point
+    wrong = np.argwhere(np.clip(results, -128, 127) != np.clip(exact, -128, 127))
+    assert not len(wrong), [
+        (len(wrong), *(each[tuple(wrong[0])] for each in (x, multiplier, power, results, exact)))
+    ]
+
+
+@cocotb.test()
+async def requantisers_equal_the_formula(dut: Any) -> None:
+    """Feed one vector a lane and cycle."""
+    values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
+    values, scales = in_lanes(values), in_lanes(scales)
+    zero_point = int(parameters()["zero_point"])
+    dut.requantize_fixed.value = 0
+    results = await run(dut, values, scales, zero_point)
     for low, high in ((-128, 127), (-7, 9)):
         none = np.zeros(1, np.int32)
         expected = requantize(values, none, scales, zero_point, low, high)
@@ -106,3 +149,10 @@ def test_requantisation_equals_numpy_around_halves(build: str) -> None:
 def test_requantisation_equals_numpy_for_random_vectors(build: str) -> None:
     values = {"vectors": "random", "seed": 3, "zero_point": 5, "build": build}
     simulate(TOPS[build], requantisers_equal_the_formula, **values)
+
+
+@pytest.mark.parametrize("build", ["plain", "deep"])
+@pytest.mark.parametrize("zero_point", [0, -128])
+def test_fixed_point_equals_tensorflow_lite(zero_point: int, build: str) -> None:
+    values = {"seed": 4, "zero_point": zero_point, "build": build}
+    simulate(TOPS[build], requantisers_equal_tensorflow_lite, **values)

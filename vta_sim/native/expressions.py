@@ -73,9 +73,11 @@ class Expressions(Places):
                 language.smallest: words.smallest,
                 language.largest: words.largest,
                 language.multiply_round_clip: words.multiply_round_clip,
+                language.multiply_fixed: words.multiply_fixed,
                 language.look_up: words.look_up,
                 language.load_tile: words.load_tile,
                 language.dot: words.dot,
+                language.sum_rows: words.sum_rows,
             }
 
     def emit(self, node: ast.expr) -> Value:

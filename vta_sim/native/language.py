@@ -47,11 +47,13 @@ __all__ = [
     "load_tile",
     "load_word",
     "look_up",
+    "multiply_fixed",
     "multiply_round_clip",
     "row_of",
     "smallest",
     "splat",
     "store_word",
+    "sum_rows",
     "sum_word",
 ]
 
@@ -178,6 +180,13 @@ def multiply_round_clip(value: Lanes, scale: Float32s, index: int, low: int, hig
 
 
 @word
+def multiply_fixed(value: Lanes, multiplier: Lanes, power: Lanes, low: int, high: int) -> Lanes:
+    """``clip(value * multiplier / 2^31 * 2^power, low, high)``, rounded twice as
+    ``dovetail.isa.requantize.requantize_fixed`` has it; 31 bits of ``multiplier`` count.
+    """
+
+
+@word
 def look_up(table: Int8s, word: int, index: Lanes) -> Lanes:
     """In each lane the same lane of the word ``word + index`` of ``table``."""
 
@@ -190,6 +199,11 @@ def load_tile(memory: Int8s, index: int) -> Tile:
 @word
 def dot(tile: Tile, memory: Int8s, index: int) -> Lanes:
     """``tile @ memory[index]``: one product of the matrix core, int32."""
+
+
+@word
+def sum_rows(tile: Tile) -> Lanes:
+    """The sum of each output lane's weights."""
 
 
 @word

@@ -10,6 +10,7 @@ __all__ = ["Words"]
 
 I32 = ir.IntType(32)
 UNSIGNED_OFFSET = 0x80
+UNSIGNED_OFFSET_LOG2 = 7
 VNNI_BITS = 512
 
 
@@ -86,6 +87,42 @@ class Words:
             rounded = b.select(b.fcmp_ordered(order, rounded, bound), bound, rounded)
         return Value(Scalar.LANES, b.fptosi(rounded, self.ints))
 
+    def multiply_fixed(
+        self,
+        b: ir.IRBuilder,
+        value: Value,
+        multiplier: Value,
+        power: Value,
+        low: Value,
+        high: Value,
+    ) -> Value:
+        wide = ir.VectorType(INT, self.lanes)
+
+        def constant(number: int) -> Any:
+            return ir.Constant(wide, [number] * self.lanes)
+
+        def least(left: Any, right: Any) -> Any:
+            return b.select(b.icmp_signed("<", left, right), left, right)
+
+        def most(left: Any, right: Any) -> Any:
+            return b.select(b.icmp_signed(">", left, right), left, right)
+
+        zero, total, shift = constant(0), b.sext(value.ir, wide), b.sext(power.ir, wide)
+        negative = b.icmp_signed("<", total, zero)
+        magnitude = b.shl(most(total, b.sub(zero, total)), most(shift, zero))
+        factor = b.and_(b.zext(multiplier.ir, wide), constant(0x7FFFFFFF))
+        product = b.mul(least(magnitude, constant((1 << 24) - 1)), factor)
+        # Half up: of a negative product the magnitude's half goes down.
+        product = b.add(product, b.select(negative, constant((1 << 30) - 1), constant(1 << 30)))
+        product = b.lshr(product, constant(31))
+        right = most(b.sub(zero, shift), zero)
+        half = b.lshr(b.shl(constant(1), right), constant(1))
+        rounded = b.lshr(b.add(product, half), right)
+        result = b.select(negative, b.sub(zero, rounded), rounded)
+        limits = (self.splat(b, limit.ir, wide) for limit in (low, high))
+        bottom, top = limits
+        return Value(Scalar.LANES, b.trunc(least(most(result, bottom), top), self.ints))
+
     def look_up(self, b: ir.IRBuilder, table: Value, word: Value, index: Value) -> Value:
         result = ir.Constant(self.ints, ir.Undefined)
         for lane in range(self.lanes):
@@ -144,6 +181,17 @@ class Words:
             else:
                 product = b.mul(b.sext(weights, self.ints), b.sext(inputs, self.ints))
                 total = b.add(total, product)
+        return Value(Scalar.LANES, total)
+
+    def sum_rows(self, b: ir.IRBuilder, tile: Value) -> Value:
+        """With VNNI by what is taken from products, 128 times as much."""
+        parts = len(self.tile.elements) - 1
+        total: Any = b.extract_value(tile.ir, parts)
+        if self.vnni:
+            shift = ir.Constant(self.ints, [UNSIGNED_OFFSET_LOG2] * self.lanes)
+            return Value(Scalar.LANES, b.ashr(b.sub(ir.Constant(self.ints, None), total), shift))
+        for part in range(parts):
+            total = b.add(total, b.sext(b.extract_value(tile.ir, part), self.ints))
         return Value(Scalar.LANES, total)
 
     def _dot_four(self, b: ir.IRBuilder, total: Any, inputs: Any, weights: Any) -> Any:

@@ -11,9 +11,9 @@ from dovetail.runtime.errors import InputError
 from dovetail.runtime.native.content import array_type
 from dovetail.runtime.tensors import TensorSignature
 
-from ...front.onnx.quantize.data import read_samples
-from ...front.onnx.quantize.model import Signature
 from ...front.onnx.source import SourceModel
+from ...quantize.data import read_data
+from ...quantize.signature import Signature
 from ..arrays import random_arrays, read_array
 
 __all__ = ["read_batch", "read_labels"]
@@ -34,7 +34,7 @@ def read_batch(model: SourceModel, data: Path | None, most: int) -> dict[str, Ar
     if data is None:
         return {name: array[None] for name, array in random_arrays(tensors).items()}
     signatures = [Signature(each.name, each.shape) for each in tensors]
-    found = list(islice(read_samples(data, signatures), most))
+    found = list(islice(read_data(data, signatures), most))
     return {
         each.name: np.stack([one[each.name] for one in found]).astype(array_type(each.dtype))
         for each in tensors

@@ -13,8 +13,9 @@ from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate, saturated
 from ...graph.operators.quantization import STORED, DequantizeLinear, QuantizeLinear
+from ...graph.products import matmul
 from .context import Converter, ImportContext
-from .contractions import convert_gemm, convolution_attributes, convolve, matmul
+from .contractions import convert_gemm, convolution_attributes, convolve
 from .element_types import type_name
 from .elementwise import convert_activation
 from .inputs import Inputs, finite_term, optional_term, require_one, term

@@ -6,8 +6,8 @@ from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
 from ...graph.operators.recurrent import Activation, Cell, Nonlinearity, Recurrence
+from ...graph.products import accumulator, matmul
 from .context import Converter, ImportContext
-from .contractions import accumulator, matmul
 from .inputs import Inputs, optional_term, term
 from .node import OnnxNode
 

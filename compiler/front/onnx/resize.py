@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
+from ...graph.taps import along
 from .context import Converter, ImportContext
 from .inputs import Inputs, optional_term, term
 from .node import OnnxNode
@@ -47,7 +48,7 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
             continue
         context.require_room(size)
         at = _coordinates(mode, size, x.shape[axis], float(scale), region)
-        result = _along(result, axis, *_taps(context, node, at, x.shape[axis], float(scale)))
+        result = along(result, axis, *_taps(context, node, at, x.shape[axis], float(scale)))
         beyond = (at < 0) | (at > x.shape[axis] - 1)
         if roi is not None and beyond.any():
             line = [1] * x.rank
@@ -171,20 +172,6 @@ def _nearest(context: ImportContext, node: OnnxNode, at: Floats) -> Ints:
     return found.astype(np.int64)
 
 
-def _along(x: Term, axis: int, indices: Ints, weights: Floats) -> Term:
-    """``sum(x[..., indices[k], ...] * weights[k])`` over the taps k."""
-    shape = [1] * x.rank
-    shape[axis] = indices.shape[1]
-    total: Term | None = None
-    for index, weight in zip(indices, weights, strict=True):
-        piece = x.take(index, axis)
-        if not np.all(weight == 1):
-            piece = piece * weight.reshape(shape)
-        total = piece if total is None else total + piece
-    assert total is not None
-    return total
-
-
 def convert_upsample(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Nearest or linear with scales, output element i from ``i / scale``."""
     x = term(context, node, inputs, 0)
@@ -206,7 +193,7 @@ def convert_upsample(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
             continue
         last = x.shape[axis] - 1
         taps = np.stack([np.minimum(low, last), np.minimum(low + 1, last)])
-        result = _along(result, axis, taps, np.stack([1 - (at - low), at - low]))
+        result = along(result, axis, taps, np.stack([1 - (at - low), at - low]))
     return (result.tensor,)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate, einsum
+from ...graph.products import accumulator
 from .context import Converter, ImportContext
-from .contractions import accumulator
 from .inputs import Inputs, optional_term, term
 from .node import OnnxNode
 

@@ -7,8 +7,8 @@ from ...dtypes import DType
 from ...errors import ModelError
 from ...graph.folding import NODE_WORK
 from ...graph.formulas import Term, einsum
+from ...graph.products import accumulator
 from .context import Converter, ImportContext
-from .contractions import accumulator
 from .inputs import Inputs, optional_term, term
 from .node import OnnxNode
 

@@ -27,14 +27,17 @@ __all__ = ["ModelSource", "SourceModel"]
 
 
 CONVERTER = "convert it with: python -m tf2onnx.convert"
-EXPORTER = "write it as ONNX with torch.onnx.export"
+EXPORTER = (
+    "pickled models are never loaded; write it with torch.export.save(torch.export.export("
+    "model.eval(), inputs), 'FILE.pt2')"
+)
 OTHER_FORMATS = {
-    ".tflite": f"{CONVERTER} --tflite FILE --output FILE.onnx",
     ".keras": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".h5": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",
     ".pt": EXPORTER,
     ".pth": EXPORTER,
+    ".pt2": "this command takes ONNX; dovetail compile and dovetail run take programs of torch",
     ".dvt": "it is a compiled module: dovetail run or dovetail inspect takes it",
 }
 """What to do with files of other kinds, by their suffix."""

@@ -19,7 +19,7 @@ from . import (
     windows,
     winograd,
 )
-from .integer import conversions, products, values
+from .integer import conversions, fixed_point, products, values
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
@@ -29,6 +29,12 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     products.Conv2d,
     products.ConvTranspose2d,
     products.Dense,
+    products.RowProducts,
+    fixed_point.AddFixed,
+    fixed_point.AverageFixed,
+    fixed_point.MultiplyFixed,
+    fixed_point.RequantizeFixed,
+    fixed_point.RequantizeReal,
     integer_windows.AveragePool2d,
     integer_windows.MaxPool2d,
     integer_windows.Pad,

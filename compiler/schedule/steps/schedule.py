@@ -10,6 +10,7 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
+from .barrier import Barrier
 from .compute_at import ComputeAt
 from .frame import Frame
 from .inline import Inline
@@ -69,6 +70,7 @@ Step = (
     | Strips
     | Cut
     | PackTile
+    | Barrier
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -105,6 +107,7 @@ STEPS: dict[str, type[Step]] = {
     "strips": Strips,
     "cut": Cut,
     "pack_tile": PackTile,
+    "barrier": Barrier,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -287,6 +290,10 @@ class Schedule:
     def cut(self, nest: str, loop: str, at: int) -> "Schedule":
         """See Cut."""
         return self.then(Cut(nest, loop, at))
+
+    def barrier(self, loop: str, after: bool = False) -> "Schedule":
+        """See Barrier."""
+        return self.then(Barrier(loop, after))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

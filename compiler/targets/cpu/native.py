@@ -166,12 +166,13 @@ def _prepared(
 
 
 def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:
-    """A model that is compiled as it runs.  Raises ModelError when it is not ONNX."""
+    """A model that is compiled as it runs.
+
+    Raises ModelError when it is not ONNX, saying which of its sizes are open.
+    """
     if not isinstance(model, SourceModel):
-        raise ModelError(
-            "the model has open sizes or shapes that depend on data; only ONNX models are compiled "
-            "as they run; bind the sizes (--dim)"
-        )
+        model.to_graph()  # Says which sizes are open.
+        raise ModelError("only ONNX models are compiled as they run; bind all sizes (--dim)")
     inputs, outputs = (
         tuple(
             TensorSignature(

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ...graph.ir import Graph, Node
 from ...graph.passes.eliminate_dead import EliminateDead
+from ...graph.passes.exact_products import ExactProducts
+from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
@@ -23,10 +25,8 @@ from ...schedule.records import NO_RECORDS, Records
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.byte_products import ByteProducts
-from .layouts.exact_products import ExactProducts
 from .layouts.expand_convolutions import ExpandConvolutions
 from .layouts.expand_integers import ExpandIntegers
-from .layouts.expand_quantization import ExpandQuantization
 from .layouts.pack_weights import PackWeights
 from .layouts.share_borders import ShareBorders
 from .layouts.transpose_operands import TransposeOperands

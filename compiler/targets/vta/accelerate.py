@@ -41,6 +41,7 @@ from .passes.raise_transposes import RaiseTransposes
 from .passes.rows_to_pixels import RowsToPixels
 from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
+from .passes.split_products import SplitProducts
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .timing import Timing
@@ -82,7 +83,8 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     None has anything left to do after the others; so a piece of a graph may go through them again.
     """
     return (
-        *(RaiseTransposes(), PadPixels(), RowsToPixels(), ChannelTables(lanes)),
+        *(RaiseTransposes(), PadPixels(), SplitProducts(lanes), RowsToPixels()),
+        ChannelTables(lanes),
         *(DenseToConv(), MovePixels()),
         *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),
@@ -141,7 +143,7 @@ def refuse(layers: Graph, lanes: int) -> Refusal | None:
     """Why an accelerator with blocks of ``lanes`` does not run a graph of integer operators; None
     if it does.
     """
-    cut = cut_graph(prepare_graph(layers, Trace(CompileOptions()), lanes))
+    cut = cut_graph(prepare_graph(layers, Trace(CompileOptions()), lanes), lanes)
     return cut if isinstance(cut, Refusal) else None
 
 

@@ -62,6 +62,8 @@ def blockwise(
         return None
     if [x.name for x in pool.inputs] != [conv.output.name]:
         return None
+    if any(each.layer.stored is not None for each in planned):
+        return None
     if [x.name for x in dense.inputs] != [pool.output.name]:
         return None
     if not (_is_pool(pool.kernel) and _is_dense(dense.kernel) and "acc" in conv.kernel.refs):

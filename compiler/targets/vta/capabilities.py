@@ -6,7 +6,7 @@ from ...dtypes import DType
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
-from ...graph.operators.integer.products import Conv2d
+from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
@@ -23,7 +23,10 @@ __all__ = [
     "node_refusals",
 ]
 
-ON_ACCELERATOR = (Conv2d, Requantize, Add, Multiply, MaxPool2d, AveragePool2d, Upsample2d, Lookup)
+ON_ACCELERATOR = (
+    *(Conv2d, RowProducts, Requantize, Add, Multiply),
+    *(MaxPool2d, AveragePool2d, Upsample2d, Lookup),
+)
 """Operators that layers are made of."""
 
 ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
@@ -32,14 +35,18 @@ ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 RUNS_ON_HOST = "runs on the host"
 """The reason given for a node with one of these."""
 
-JOINS = (Add, Multiply, Assemble, Concatenate)
+SUMS = (Conv2d, RowProducts)
+"""Operators that the matrix core sums up."""
+
+JOINS = (Add, Multiply, RowProducts, Assemble, Concatenate)
 """Operators whose operands are all activations."""
 
 
-def node_refusals(graph: Graph) -> Mapping[int, Refusal]:
+def node_refusals(graph: Graph, lanes: int = 1) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
+    lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     """
     makers = {name: node for node in graph.nodes for name in node.outputs}
@@ -47,8 +54,11 @@ def node_refusals(graph: Graph) -> Mapping[int, Refusal]:
     for node in graph.nodes:
         for name in node.inputs:
             readers.setdefault(name, []).append(node)
-    found = ((n, _reason(graph, node, makers, readers)) for n, node in enumerate(graph.nodes))
-    return {n: Refusal(reason, graph.nodes[n].origin) for n, reason in found if reason}
+    found: dict[int, Refusal] = {}
+    for number, node in enumerate(graph.nodes):
+        if reason := _reason(graph, node, makers, readers, lanes):
+            found[number] = Refusal(reason, node.origin)
+    return found
 
 
 def _reason(
@@ -56,12 +66,13 @@ def _reason(
     node: Node,
     makers: Mapping[str, Node],
     readers: Mapping[str, Sequence[Node]],
+    lanes: int,
 ) -> str | None:
     """Why the accelerator does not run ``node``; None if it does."""
     operator = node.operator
     if _is_between(graph, node, makers, readers):
         return None
-    if isinstance(operator, Conv2d) and not _requantizes(node.output, graph, readers):
+    if isinstance(operator, SUMS) and not _requantizes(node.output, graph, readers):
         return f"node {node.origin!r}: its int32 result must be requantised, by one node"
     if isinstance(operator, Requantize) and not _sums(node, makers):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
@@ -70,10 +81,13 @@ def _reason(
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, JOINS):
-        for name in node.inputs:
+        # A constant first operand of products lies in DRAM as an activation does.
+        for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
     if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
+        return problem
+    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, lanes)):
         return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
@@ -102,6 +116,23 @@ def _factor_problem(graph: Graph, node: Node) -> str | None:
     return None
 
 
+def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
+    """Why the accelerator does not multiply the rows of these tensors; None if it does."""
+    sizes = [image_size(graph.types[name].shape) for name in node.inputs]
+    if None in sizes:
+        return (
+            f"node {node.origin!r}: multiplies the rows of {graph.types[node.inputs[0]]} and "
+            f"{graph.types[node.inputs[1]]}; required int8[1, H, W, C] for both"
+        )
+    *_, rows, channels = graph.types[node.inputs[1]].shape
+    if channels % lanes or rows % lanes:
+        return (
+            f"node {node.origin!r}: multiplies rows of {channels} elements by {rows} others; "
+            f"required multiples of {lanes}, for words of weights hold as many of both"
+        )
+    return None
+
+
 def _is_between(
     graph: Graph, node: Node, makers: Mapping[str, Node], readers: Mapping[str, Sequence[Node]]
 ) -> bool:
@@ -111,7 +142,7 @@ def _is_between(
     maker = makers.get(node.inputs[0])
     return (
         maker is not None
-        and isinstance(maker.operator, Conv2d)
+        and isinstance(maker.operator, SUMS)
         and _requantizes(node.inputs[0], graph, readers)
     )
 
@@ -133,13 +164,13 @@ def _sums(node: Node, makers: Mapping[str, Node]) -> bool:
     maker = makers.get(node.inputs[0])
     if maker is not None and isinstance(maker.operator, Reshape):
         maker = makers.get(maker.inputs[0])
-    return maker is not None and isinstance(maker.operator, Conv2d)
+    return maker is not None and isinstance(maker.operator, SUMS)
 
 
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
     """Whether ``node`` is of a kind that the accelerator has."""
     before, after = graph.types[node.inputs[0]], graph.types[node.output]
-    if isinstance(node.operator, (Conv2d, Requantize)):
+    if isinstance(node.operator, (*SUMS, Requantize)):
         return True
     if {before.dtype, after.dtype} != {DType.INT8}:
         return False

@@ -11,9 +11,11 @@ from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 
 from .constants import DramMap
+from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .nest import Nest
 from .place import Grant, Ring
+from .record import Part
 
 __all__ = ["SCALES", "ConstantLoader", "ConstantPiece", "constant_piece", "layer_constants"]
 
@@ -69,6 +71,34 @@ class ConstantLoader:
             for start in range(0, words, MOST_WORDS)
         ]
         return grant, loads
+
+    def load_rows(
+        self, y: Activation, address: int, piece: Part, shape: tuple[int, ...], layer: LoweredLayer
+    ) -> tuple[Grant, list[Load]]:
+        """As ``load``, of weights that are rows of ``y``, which is at ``address`` in DRAM.
+
+        piece: of its blocks of pixels and of channels; shape: of the piece.
+        Raises DoesNotFitError when WGT is too small.
+        """
+        rows, blocks = shape[:2]
+        word, size = (self._config.word_bytes(memory) for memory in (Memory.WGT, Memory.ACT))
+        grant = self._rings[Memory.WGT].take(rows * blocks, layer.name)
+        height, width = y.full_size
+        plane = height * width * size
+        first, block = piece.place[0] * rows, y.first_block + piece.place[1] * blocks
+        load = Load(
+            memory=Memory.WGT,
+            sram_address=grant.start,
+            sram_stride_y=blocks,
+            sram_stride_z=1,
+            dram_address=address + block * plane + first * word,
+            dram_stride_y=word,
+            dram_stride_z=plane,
+            count_x=1,
+            count_y=rows,
+            count_z=blocks,
+        )
+        return grant, [load]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,13 @@ class Cut:
     results: tuple[Chain, ...]
 
 
-def cut_graph(graph: Graph) -> Cut | Refusal:
+def cut_graph(graph: Graph, lanes: int = 1) -> Cut | Refusal:
     """The cut of a graph that ``prepare_graph`` made, or why the accelerator does not run it.
 
     From each input host nodes lead to tensors that layers read, and from what layers make host
-    nodes lead to each output; there is none between two layers.
+    nodes lead to each output; there is none between two layers.  lanes: as of ``node_refusals``.
     """
-    refused = node_refusals(graph)
+    refused = node_refusals(graph, lanes)
     aliases = {number for number, node in enumerate(graph.nodes) if is_alias(graph, node)}
     own = set(range(len(graph.nodes))) - refused.keys() - aliases
     makers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}

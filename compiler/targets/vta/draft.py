@@ -86,7 +86,9 @@ def make_draft(
     dram = DramMap(config)
     given = [x.name for x in ends.sources]
     addresses = {
-        name: _reserve(dram, activations[name], config)
+        name: dram.add(ends.constants[name])
+        if name in ends.constants
+        else _reserve(dram, activations[name], config)
         for name in dict.fromkeys((*given, *sorted(ends.results), *sorted(plan.streamed)))
     }
     builder = Builder(config, plan, dram, addresses, planner.schedules)

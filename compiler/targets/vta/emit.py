@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
@@ -84,7 +87,11 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     sources = tuple(activations[chain.last] for chain in partition.sources)
-    planner = Planner(layers, Ends(sources, partition.result_roots), config, overlap, look)
+    weights = {layer.stored.name for layer in layers if layer.stored is not None}
+    known = _constant_inputs(graph, layers)
+    sources += tuple(activations[name] for name in known)
+    ends = Ends(sources, partition.result_roots | weights, known)
+    planner = Planner(layers, ends, config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:
         plan = recorded_plan(planner, plans[key])
@@ -123,6 +130,18 @@ def compile_partition(
         record(graph, partition, activations, layers, addresses, layer_of, holds),
         planner.roof,
     )
+
+
+def _constant_inputs(graph: Graph, layers: Iterable[LoweredLayer]) -> dict[str, NDArray[np.int8]]:
+    """The activations that are constants, int8[blocks, H, W, lanes]."""
+    found = {}
+    for x in (x for layer in layers for x in layer.inputs if x.name in graph.constants):
+        pixels = graph.constants[x.name].astype(np.int8).reshape(x.height, x.width, x.channels)
+        whole = np.zeros((x.height, x.width, x.blocks * x.lanes), np.int8)
+        whole[..., : x.channels] = pixels
+        blocks = whole.reshape(x.height, x.width, x.blocks, x.lanes).transpose(2, 0, 1, 3)
+        found[x.name] = np.ascontiguousarray(blocks)
+    return found
 
 
 def _verify_all(functions: Iterable[Function]) -> None:

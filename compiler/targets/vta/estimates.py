@@ -8,7 +8,7 @@ launch: all others run on the accelerator if it has them.
 from dovetail.isa.config import HardwareConfig
 
 from ...graph.ir import Graph, Node
-from ...graph.operators.integer.products import Conv2d
+from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.movement import Reshape
 from ...graph.partition import Costs
 
@@ -32,7 +32,7 @@ def costs_of(config: HardwareConfig) -> Costs:
         return 0 if isinstance(node.operator, Reshape) else words / config.clock_hz
 
     def host(graph: Graph, node: Node) -> float | None:
-        if isinstance(node.operator, Conv2d):
+        if isinstance(node.operator, Conv2d | RowProducts):
             return None
         elements = graph.types[node.output].elements
         return 0 if isinstance(node.operator, Reshape) else elements / HOST_ELEMENTS

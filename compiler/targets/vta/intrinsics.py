@@ -113,7 +113,7 @@ def _vector_program(name: str, value: Expr, *inputs: Buffer) -> Declaration:
 
 
 def _tile_program(lanes: int) -> Declaration:
-    """``acc[l] += sum over i of act[i] * wgt[l, i]``; an offset of the weights is a field."""
+    """``acc[l] += sum over i of act[i] * wgt[l, i]``; offsets of both are fields."""
     act = Buffer("act", (lanes,), DType.INT8, Scope.ACT)
     wgt = Buffer("wgt", (lanes, lanes), DType.INT8, Scope.WGT)
     acc = Buffer("acc", (lanes,), DType.INT32, Scope.ACC)
@@ -141,12 +141,18 @@ def _emit_gemm(tile: Tile) -> Gemm:
         reduction=tile.folded,
         accumulate=tile.again,
         weight_offset=_offset(tile.nest.value),
+        act_zero_point=-_left_offset(tile.nest.value),
     )
 
 
 def _offset(value: Value) -> int:
     """What is added to the weights or taps of a product."""
     return value.offset if isinstance(value, Product) else 0
+
+
+def _left_offset(value: Value) -> int:
+    """What is added to the inputs of a product."""
+    return value.left_offset if isinstance(value, Product) else 0
 
 
 def _emit_vector(tile: Tile) -> Vector:

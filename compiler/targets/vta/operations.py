@@ -283,7 +283,11 @@ class Builder:
     def _load(
         self, number: int, layer: LoweredLayer, array: NDArray[np.generic], part: Part
     ) -> Grant:
-        grant, loads = self._loader.load(part.constant, array, layer)
+        if part.constant == "weights" and layer.stored is not None:
+            address = self.dram_places[layer.stored.name]
+            grant, loads = self._loader.load_rows(layer.stored, address, part, array.shape, layer)
+        else:
+            grant, loads = self._loader.load(part.constant, array, layer)
         for load in loads:
             self._add(load, number, holds=part)
         return grant

@@ -1,8 +1,11 @@
 """Which activations stay in DRAM, how each layer is tiled, and where in ACT everything lies."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -33,11 +36,14 @@ SMALL = 32
 class Ends:
     """What a program begins and ends with.
 
-    sources: activations that are in DRAM before it.  results: names of those that are after it.
+    sources: activations that are in DRAM before it.  results: names of those that are after it:
+    outputs, and what layers read as weights.
+    constants: bytes of those sources that are known, in blocks.
     """
 
     sources: tuple[Activation, ...]
     results: frozenset[str]
+    constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

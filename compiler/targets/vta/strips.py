@@ -67,8 +67,10 @@ class Stripes:
 
 
 def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
-    """``layer`` by rows; None when it cannot be cut so."""
+    """``layer`` by rows; None when it cannot be cut so, or waits for all of another activation."""
     kernel = layer.kernel
+    if layer.stored is not None:
+        return None
     if any(x.whole_channels is not None for x in (*layer.inputs, layer.output)):
         return None
     names = {activation.name for activation in layer.inputs}

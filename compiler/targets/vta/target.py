@@ -47,7 +47,7 @@ class Vta:
         """Pieces of integer layers that the accelerator has, and those between them."""
         found = recognise(model.graph, model.kinds)
         graph = shaped_graph(found.graph, self.config.block)
-        refusals = dict(node_refusals(graph))
+        refusals = dict(node_refusals(graph, self.config.block))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))

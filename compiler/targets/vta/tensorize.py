@@ -107,7 +107,7 @@ def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
     meaning = intrinsic.nest
     lanes = _lanes(nest, meaning)
     operands = {meaning.target.buffer.name: nest.target}
-    operands |= _values(nest.value, meaning.value)
+    operands |= _values(nest.value, meaning.value, raises=intrinsic.unit is Unit.GEMM)
     formal = {ref.buffer.name: ref for ref in meaning.refs}
     for name, ref in operands.items():
         allowed = intrinsic.scopes.get(name, (formal[name].buffer.scope,))
@@ -161,13 +161,16 @@ def _lanes(nest: Nest, meaning: Nest) -> dict[str, str]:
     return {loop.name: formal.name for loop, formal in zip(lanes, meaning.loops, strict=True)}
 
 
-def _values(value: Value, meaning: Value) -> dict[str, Ref]:
-    """The operands of ``value`` by their names in ``meaning``, which must have the same form."""
+def _values(value: Value, meaning: Value, *, raises: bool = False) -> dict[str, Ref]:
+    """The operands of ``value`` by their names in ``meaning``, which must have the same form.
+
+    raises: whether the instruction adds a number to the left operand of a product, as a field.
+    """
     match value, meaning:
         case Ref(), Ref():
             return {meaning.buffer.name: value}
         case Product(left=a, right=b), Product(left=c, right=d):
-            if value.left_offset and not meaning.left_offset:
+            if value.left_offset and not (meaning.left_offset or raises):
                 raise _MismatchError(f"it adds {value.left_offset} to {a}")
             return _values(a, c) | _values(b, d)
         case Scaled(ref=a), Scaled(ref=c):

@@ -117,7 +117,10 @@ def test_what_cannot_be_measured_is_refused(
     digits_model: Path, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = digits_model, "--data", images
-    refused(invoke("benchmark", *data, "--devices", "gpu"), "there are: sim, rtl, board, cpu, ort")
+    refused(
+        invoke("benchmark", *data, "--devices", "gpu"),
+        "there are: sim, rtl, board, cpu, opencl, cuda, ort",
+    )
     other = scaled(1, tmp_path / "double.onnx")
     double = onnx.load(other)
     double.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE

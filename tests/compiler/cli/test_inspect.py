@@ -64,8 +64,7 @@ def test_a_float_model_is_told_to_be_quantised(float_model: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("x.tflite", "python -m tf2onnx.convert --tflite FILE --output FILE.onnx; a float model"),
-        ("x.pt", "write it as ONNX with torch.onnx.export; a float model then wants dovetail"),
+        ("x.pt", "pickled models are never loaded; write it with torch.export.save(torch.export"),
         ("x.dvt", "it is a compiled module: dovetail run or dovetail inspect takes it"),
     ],
 )

@@ -76,7 +76,7 @@ def _broken(it: Instruction, config: dict[str, int]) -> str | None:
         case _:
             if 0 in it.levels("extent"):
                 return "an extent is 0"
-            return _broken_vector(it) if it.unit == "VECTOR" else None
+            return _broken_vector(it, config) if it.unit == "VECTOR" else None
 
 
 def _broken_load(it: Instruction, config: dict[str, int]) -> str | None:
@@ -103,11 +103,11 @@ def _unaligned(it: Instruction, size: int, with_address: bool) -> str | None:
     return f"{odd[0]} is no multiple of {size}" if odd else None
 
 
-def _broken_vector(it: Instruction) -> str | None:
+def _broken_vector(it: Instruction, config: dict[str, int]) -> str | None:
     broken = {
         "fold": it["fold"] > 4,
         "finish": it["finish"] > 2,
-        "rounding": it["rounding"] != 0,
+        "rounding": it["rounding"] > config["fixed_rounding"],
         "reduction_levels": not 1 <= it["reduction_levels"] <= 5,
         "lookup to ACC": it["lookup"] == 1 and it["destination"] == 1,
         "tab_address": it["tab_address"] % 256 != 0,

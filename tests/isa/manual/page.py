@@ -60,7 +60,7 @@ def fields(unit: str) -> tuple[Field, ...]:
 
 @cache
 def configuration(name: str) -> dict[str, int]:
-    """The sizes of the configuration ``name``, by field."""
+    """The numbers of the configuration ``name``, by field; True is 1."""
     table = rows(section("Configurations"))
     heads = [index for index, cells in enumerate(table) if cells[0] == ""]
     column = table[heads[0]].index(name)
@@ -70,6 +70,8 @@ def configuration(name: str) -> dict[str, int]:
             return sizes
         if cells[column].isdigit():
             sizes[cells[0]] = int(cells[column])
+        elif cells[column] in ("True", "False"):
+            sizes[cells[0]] = int(cells[column] == "True")
     raise AssertionError("the table of configurations ends with their fingerprints")
 
 

@@ -27,6 +27,27 @@ def requantize(
     return np.clip(np.where(total < 0, -rounded, rounded) + zero_point, low, high)
 
 
+def requantize_fixed(
+    values: NDArray[np.int64],
+    word: NDArray[np.int64],
+    multiplier: NDArray[np.uint32],
+    zero_point: int,
+    low: int,
+    high: int,
+) -> NDArray[np.int64]:
+    """With the rounding FIXED: ``word`` int32, the bits of bias and shift."""
+    bias = word % (1 << 27)
+    bias = np.where(bias >= 1 << 26, bias - (1 << 27), bias)
+    power = 7 - (word % (1 << 32) >> 27)
+    total = (values + bias + (1 << 31)) % (1 << 32) - (1 << 31)
+    a = np.minimum(np.abs(total) * 2 ** np.maximum(power, 0), (1 << 24) - 1)
+    product = a * (multiplier.astype(np.int64) % (1 << 31))
+    x = (product + (1 << 30) - np.where(total < 0, 1, 0)) // (1 << 31)
+    divisor = 2 ** np.maximum(-power, 0)
+    y = (x + divisor // 2) // divisor
+    return np.clip(np.where(total < 0, -y, y) + zero_point, low, high)
+
+
 def _to_24_bits(value: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(m, e) with m * 2^e the value rounded to 24 significant bits, half to even; e >= 0."""
     bits = np.frexp(value.astype(np.float64))[1].astype(np.int64)

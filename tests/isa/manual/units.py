@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .decode import Instruction, word_bytes
 from .memories import Memories
-from .requantize import requantize
+from .requantize import requantize, requantize_fixed
 
 Lanes = NDArray[np.int64]
 
@@ -68,7 +68,8 @@ def gemm(it: Instruction, memories: Memories) -> None:
     for start in range(0, len(at), 4096):
         part = slice(start, start + 4096)
         weights = wgt[w[part]].astype(np.int64) + it["weight_offset"]
-        sums = np.einsum("nlk,nk->nl", weights, act[a[part]].astype(np.int64))
+        inputs = act[a[part]].astype(np.int64) - it["act_zero_point"]
+        sums = np.einsum("nlk,nk->nl", weights, inputs)
         for place, fresh, each in zip(o[part], first[part], sums, strict=True):
             acc[place] = signed(each + (0 if fresh else acc[place]), 32)
 
@@ -173,7 +174,8 @@ def _finish(it: Instruction, memories: Memories, v: Lanes, par_address: Lanes) -
         case 1:
             par = par_address % len(memories.raw[3])
             bias = memories.bias[par].astype(np.int64)
-            v = requantize(v, bias, memories.scale[par], it["zero_point"], low, high)
+            meaning = requantize_fixed if it["rounding"] else requantize
+            v = meaning(v, bias, memories.scale[par], it["zero_point"], low, high)
         case 2:
             v = (v + (1 << it["shift"] >> 1)) >> it["shift"]
         case _:

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from ....graph.ir import Array
-from .data import Sample
+from ....quantize.signature import Sample
 from .emit import DEQUANTIZED
 from .evaluate import Evaluator
 from .model import read_any_model, read_model

@@ -14,7 +14,8 @@ from ....graph.ir import Array
 from ..node import OnnxNode
 from .model import IR_VERSION, FloatModel, to_node_proto
 from .plan import Plan, Role
-from .scales import Quantization, quantize_weights
+from .scales import Quantization, Weights
+from .weights import channel_axis
 
 __all__ = ["DEQUANTIZED", "emit"]
 
@@ -28,6 +29,7 @@ def emit(
     model: FloatModel,
     decided: Plan,
     scales: Mapping[str, Quantization],
+    weights: Mapping[str, Weights],
     shapes: Mapping[str, tuple[int, ...]],
     *,
     unsigned: bool,
@@ -35,9 +37,10 @@ def emit(
 ) -> onnx.ModelProto:
     """The model in QDQ form.
 
-    scales: of every quantised tensor.  shapes: of every tensor.
+    scales: of every quantised tensor.  weights: of every contraction, by output.  shapes: of every
+    tensor.
     """
-    writer = _Writer(model, decided, scales, unsigned, per_channel)
+    writer = _Writer(model, decided, scales, weights, unsigned, per_channel)
     for signature in model.inputs:
         writer.quantize(signature.name, signature.name)
     for node in model.nodes:
@@ -68,6 +71,7 @@ class _Writer:
     model: FloatModel
     plan: Plan
     scales: Mapping[str, Quantization]
+    weights: Mapping[str, Weights]
     unsigned: bool
     per_channel: bool
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -141,16 +145,9 @@ class _Writer:
 
     def _weights(self, node: OnnxNode) -> list[str]:
         """The dequantised weights and bias of a contraction."""
-        weights = self.model.constants[node.inputs[1]]
-        axis = 1 if node.kind in ("ConvTranspose", "MatMul") else 0
-        bias = None
-        if node.has(2):
-            given = self.model.constants[node.inputs[2]].reshape(-1)
-            bias = np.broadcast_to(given, (weights.shape[axis],))
-        x_scale = self.scales[node.inputs[0]].scale
-        integers, scales, added = quantize_weights(weights, bias, x_scale, axis, self.per_channel)
-        stem = node.outputs[0]
-        results = [self._constant(f"{stem}/w", integers, scales, axis)]
+        stem, x_scale = node.outputs[0], self.scales[node.inputs[0]].scale
+        integers, scales, added = self.weights[stem]
+        results = [self._constant(f"{stem}/w", integers, scales, channel_axis(node))]
         if added is not None:
             results.append(self._constant(f"{stem}/b", added, scales * x_scale, 0))
         for name in node.inputs[1:]:

@@ -45,6 +45,21 @@ class Evaluator:
                 if self._last[name] == place:
                     values.pop(name, None)
 
+    def again(self, values: Mapping[str, Array], changed: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of the model with other values for some tensors.
+
+        values: every tensor without the change.  Only what follows from it is computed.
+        """
+        now = dict(changed)
+        for node in self._model.nodes:
+            if node.outputs[0] not in changed and not now.keys().isdisjoint(node.inputs):
+                now.update(zip(node.outputs, self.node(node, {**values, **now}), strict=False))
+        return {name: now.get(name, values[name]) for name in self._model.outputs}
+
+    def node(self, node: OnnxNode, values: Mapping[str, Array]) -> list[Array]:
+        """What a node computes from ``values``, which has the constants too."""
+        return self._outputs(node, [values[name] if name else None for name in node.inputs])
+
     def _outputs(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
         try:
             if _has_kernel(node, arguments):

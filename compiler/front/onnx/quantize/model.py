@@ -11,22 +11,15 @@ from onnx import TensorProto, helper, numpy_helper, version_converter
 
 from ....errors import ModelError
 from ....graph.ir import Array
+from ....quantize.signature import Signature
 from ..element_types import type_name
 from ..node import OnnxNode, is_quantized_kind
 
-__all__ = ["FloatModel", "Signature", "read_any_model", "read_model", "signatures", "to_node_proto"]
+__all__ = ["FloatModel", "read_any_model", "read_model", "signatures", "to_node_proto"]
 
 OLDEST_OPSET = 13
 """The first with a scale for each channel in DequantizeLinear."""
 IR_VERSION = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A float32 input or output of the model; a batch that is not fixed counts as 1."""
-
-    name: str
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)

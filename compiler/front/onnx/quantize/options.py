@@ -32,6 +32,7 @@ class QuantizeOptions:
     unsigned: bool = False
     per_channel: bool = True
     samples: int | None = None
+    keep: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not 50 < self.percentile <= 100:

@@ -12,7 +12,7 @@ from ..node import OnnxNode
 from .functions import PAIRS, functions_of_one, is_elementwise, operands
 from .model import FloatModel
 
-__all__ = ["Plan", "Role", "plan"]
+__all__ = ["CONTRACTIONS", "Plan", "Role", "activations", "plan"]
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -71,14 +71,20 @@ class Plan:
         return tuple(name for name in self.group if name not in passed)
 
 
-def plan(model: FloatModel, shapes: Shapes, floats: Set[str]) -> Plan:
-    """Decide for every node; ``shapes``: of every tensor; ``floats``: those of float32."""
+def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = frozenset()) -> Plan:
+    """Decide for every node.
+
+    shapes: of every tensor.  floats: those of float32.  keep: first outputs of nodes that are to
+    stay float.
+    """
     roles: dict[str, Role] = {}
     reasons: dict[str, str] = {}
     for node in model.nodes:
         role, reason = _role(model, shapes, node)
         if role is not None and not {node.inputs[0], node.outputs[0]} <= floats:
             role, reason = None, "it computes with other elements than float32"
+        if role is not None and node.outputs[0] in keep:
+            role, reason = None, "it is kept float"
         if role in (Role.FUNCTION, Role.PAIR):
             for name in operands(model, node):
                 before = model.producers.get(name)

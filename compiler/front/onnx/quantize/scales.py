@@ -1,6 +1,7 @@
 """Scales and zero points of activations, weights and biases."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from ....graph.ir import Array
 from .observe import Range
 
-__all__ = ["Quantization", "activation_scale", "quantize_weights"]
+__all__ = ["Quantization", "Weights", "activation_scale", "quantize_weights"]
 
 SMALLEST_SCALE = 1e-12
 BIAS_LIMIT = 1 << 30
@@ -28,6 +29,21 @@ class Quantization:
         low, high = (float(self.scale) * (q - self.zero_point) for q in (-128, 127))
         return low, high
 
+    def rounded(self, values: Array) -> Array:
+        """float32: what is left of ``values``."""
+        low, high = -128 - self.zero_point, 127 - self.zero_point
+        return np.clip(np.rint(values / self.scale), low, high) * self.scale
+
+
+class Weights(NamedTuple):
+    """int8 weights, a scale for each output channel, and the bias in units of input scale times
+    those, if there is one.
+    """
+
+    integers: NDArray[np.int8]
+    scales: NDArray[np.float32]
+    bias: NDArray[np.int32] | None
+
 
 def activation_scale(limits: Range) -> Quantization:
     """256 values over ``limits``, which hold 0; one of the values is exactly 0."""
@@ -40,7 +56,7 @@ def activation_scale(limits: Range) -> Quantization:
 
 def quantize_weights(
     weights: Array, bias: Array | None, x_scale: np.float32, axis: int, per_channel: bool
-) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32] | None]:
+) -> Weights:
     """Symmetric int8 weights from -127 to 127, float32 scales, and the bias in units of ``x_scale``
     times those.
 
@@ -62,6 +78,6 @@ def quantize_weights(
     shape[axis] = -1
     integers = np.clip(np.rint(weights / scales.reshape(shape)), -127, 127).astype(np.int8)
     if bias is None:
-        return integers, scales, None
+        return Weights(integers, scales, None)
     units = scales.astype(np.float64) * float(x_scale)
-    return integers, scales, np.rint(bias.astype(np.float64) / units).astype(np.int32)
+    return Weights(integers, scales, np.rint(bias.astype(np.float64) / units).astype(np.int32))

@@ -1,4 +1,6 @@
-"""Integer sums of products: convolution, transposed convolution and dense layers."""
+"""Integer sums of products: convolution, transposed convolution, dense layers, and the products of
+two activations.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,10 @@ from .rules import (
     window_counts,
 )
 
-__all__ = ["Conv2d", "ConvTranspose2d", "Dense"]
+__all__ = ["Conv2d", "ConvTranspose2d", "Dense", "RowProducts"]
+
+MOST_TERMS = ((1 << 31) - 1) // 255**2
+"""Products of two bytes, each less its zero point, that int32 holds the sum of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,41 @@ class Dense:
         shifted = x.astype(np.float64) - self.zero_point
         factors = weights.astype(np.float64) - self.weight_zero_point
         return ((shifted @ factors.T + bias).astype(np.int32),)
+
+
+@dataclass(frozen=True, slots=True)
+class RowProducts:
+    """Each row of ``x`` with each row of ``y``: ``(x - x_zero_point) @ (y - y_zero_point).T``.
+
+    x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what lies before rows is the same.
+    """
+
+    x_zero_point: int
+    y_zero_point: int
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        check(self, is_int8(self.x_zero_point), "a zero point in -128..127")
+        check(self, is_int8(self.y_zero_point), "a zero point in -128..127")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError when the rows do not fit each other, or int32 could overflow."""
+        require_inputs(self, inputs, 2)
+        x, y = inputs
+        require(self, x.dtype == DType.INT8 and x.rank >= 2, x, "int8[..., M, K]")
+        *outer, rows, size = x.shape
+        fits = y.dtype == DType.INT8 and y.rank == x.rank and y.shape[:-2] == x.shape[:-2]
+        shape = ", ".join(map(str, (*outer, "N", size)))
+        require(self, fits and y.shape[-1] == size, y, f"int8[{shape}]")
+        require(self, size <= MOST_TERMS, x, f"K of at most {MOST_TERMS}")
+        return (TensorType((*outer, rows, y.shape[-2]), DType.INT32),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Sums in float64, which holds every int32 exactly."""
+        x, y = (each.astype(np.float64) for each in inputs)
+        turned = np.swapaxes(y - self.y_zero_point, -1, -2)
+        return (((x - self.x_zero_point) @ turned).astype(np.int32),)
 
 
 def _kernel(operator: object, groups: int, inputs: tuple[TensorType, ...]) -> Pair:

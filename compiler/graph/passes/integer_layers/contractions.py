@@ -1,4 +1,6 @@
-"""Convolutions and matrix products of a dequantised tensor and constant weights, and their bias."""
+"""Convolutions and matrix products of a dequantised tensor and constant weights, and their bias;
+matrix products of two dequantised tensors.
+"""
 
 from dataclasses import replace
 
@@ -9,7 +11,7 @@ from ....errors import ModelError
 from ...bounds import check_accumulator
 from ...ir import Node
 from ...operators.contractions import Contract, Convolution
-from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
 from ...operators.integer.rules import Pads
 from ...operators.movement import Reshape
 from ...operators.transposed import TransposedConvolution
@@ -20,6 +22,7 @@ from .values import (
     NCHW_TO_NHWC,
     Accumulated,
     Array,
+    Products,
     Real,
     RealConstant,
     Value,
@@ -101,6 +104,8 @@ def recognise_contract(state: State, node: Node) -> Value:
     assert isinstance(operator, Contract)
     if len(node.inputs) != 2:
         raise UnrecognisedError(f"a product of {len(node.inputs)} tensors; required two")
+    if all(isinstance(state.values.get(name), Real) for name in node.inputs):
+        return _row_products(state, node, operator)
     x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
     if w.values.ndim != 2:
         raise UnrecognisedError(f"weights with {w.values.ndim} dimensions; required 2")
@@ -120,6 +125,36 @@ def recognise_contract(state: State, node: Node) -> Value:
     return _accumulated(
         state, node, Dense(x.zero_point, zero), x, name, w, weights, identity_order(rank), rank - 1
     )
+
+
+def _row_products(state: State, node: Node, operator: Contract) -> Products:
+    """The products of two tensors' rows; the second one's may be columns in the model."""
+    x, y = (state.real(name) for name in node.inputs)
+    left, right = operator.operands
+    rank = len(left)
+    batch = left[:-2]
+    transposed = right[-1:] == left[-1:]
+    column = right[-2 if transposed else -1]
+    plain = (
+        rank >= 2
+        and len(right) == rank
+        and right[:-2] == batch
+        and right[-1 if transposed else -2] == left[-1]
+        and operator.output == (*batch, left[-2], column)
+        and len({*left, column}) == rank + 1
+    )
+    single = all(len(axis) == 1 and axis[0][1] == 1 for axis in (*left, *right))
+    if not plain or not single or operator.dtype != DType.FLOAT32:
+        raise UnrecognisedError(
+            "multiplies two tensors in another way than matrix by matrix; required that, in float32"
+        )
+    order = identity_order(rank)
+    rows = to_model_order(state.builder, x.tensor, node.origin)
+    last = order if transposed else (*order[:-2], order[-1], order[-2])
+    others = permuted(state.builder, y.tensor, last, node.origin)
+    products = RowProducts(x.zero_point, y.zero_point)
+    products.result((state.builder.types[rows], state.builder.types[others]))
+    return Products(products, rows, others, x.scale * y.scale, node.output, node.origin)
 
 
 def with_bias(

@@ -22,6 +22,7 @@ from .state import State, UnrecognisedError
 from .values import (
     F32,
     Accumulated,
+    Array,
     Averaged,
     Floating,
     Function,
@@ -29,6 +30,7 @@ from .values import (
     Joined,
     Moved,
     Multiplied,
+    Products,
     Real,
     Resampled,
     Softmaxed,
@@ -59,6 +61,8 @@ def quantize(
             return Integer(graph.node(operator, (name,), stem, origin), permutation)
         case Accumulated():
             return _requantize(state, value, scale, zero_point, stem, origin)
+        case Products():
+            return _requantize_products(state, value, scale, zero_point, stem, origin)
         case Sum():
             return _add(graph, value, scale, zero_point, stem, origin)
         case Multiplied():
@@ -117,18 +121,48 @@ def _requantize(
 ) -> Integer:
     total, graph = _sum(state, value), state.builder
     low, high = int8_limits(value.low, value.high, scale, zero_point)
-    channels = graph.types[total].shape[-1]
-    with np.errstate(over="ignore"):
-        ratio = ((value.x_scale * value.w_scales) / scale).astype(F32)
-    if not np.isfinite(ratio).all():
-        raise UnrecognisedError(f"a result's scale of {scale}: a step of the sum is too many of it")
-    scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
     operator = Requantize(zero_point, low, high)
-    name = graph.node(operator, (total, scales), stem, origin)
+    steps = value.x_scale * value.w_scales
+    name = _requantized(graph, total, operator, steps, scale, stem, origin)
     count, *size = graph.types[name].shape
     if len(size) == len(value.permutation):
         name = graph.node(Reshape((count, *size[1:])), (name,), stem, origin)
     return Integer(name, value.permutation)
+
+
+def _requantize_products(
+    state: State, value: Products, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    graph = state.builder
+    key = (value.operator, value.x, value.y)
+    if key not in state.sums:
+        inputs = (value.x, value.y)
+        state.sums[key] = graph.node(value.operator, inputs, f"{value.stem}/sum", value.origin)
+    operator = Requantize(zero_point, -128, 127)
+    steps = np.asarray(value.scale)
+    name = _requantized(graph, state.sums[key], operator, steps, scale, stem, origin)
+    return Integer(name, identity_order(graph.types[name].rank))
+
+
+def _requantized(
+    graph: GraphBuilder,
+    total: str,
+    operator: Requantize,
+    steps: Array,
+    scale: np.float32,
+    stem: str,
+    origin: str,
+) -> str:
+    """The sums ``total``, one step of which is ``steps``, one or one a channel, in steps of
+    ``scale``.
+    """
+    with np.errstate(over="ignore"):
+        ratio = (steps / scale).astype(F32)
+    if not np.isfinite(ratio).all():
+        raise UnrecognisedError(f"a result's scale of {scale}: a step of the sum is too many of it")
+    channels = graph.types[total].shape[-1]
+    scales = graph.constant(f"{stem}/scale", np.broadcast_to(ratio, (channels,)).copy())
+    return graph.node(operator, (total, scales), stem, origin)
 
 
 def _sum(state: State, value: Accumulated) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...ir import Node
 from ...operators.elementwise import BinaryFunction
-from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
 from ...operators.integer.rules import Pads, Pair
 from ...operators.windows import WindowReduce
 
@@ -33,6 +33,7 @@ __all__ = [
     "Moved",
     "Multiplied",
     "Pending",
+    "Products",
     "Real",
     "RealConstant",
     "Resampled",
@@ -132,6 +133,21 @@ class Accumulated:
     origin: str
     low: float = -np.inf
     high: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Products of each row of ``x`` with each row of ``y``, tensors of the new graph.
+
+    operator: RowProducts.  scale: of one step of a sum.  stem, origin: as of ``Accumulated``.
+    """
+
+    operator: RowProducts
+    x: str
+    y: str
+    scale: np.float32
+    stem: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +279,7 @@ class Function:
     combination: Combination | None = None
 
 
-Pending = Accumulated | Sum | Multiplied | Averaged | Resampled | Joined | Softmaxed
+Pending = Accumulated | Products | Sum | Multiplied | Averaged | Resampled | Joined | Softmaxed
 """What is computed when it is quantised."""
 
 
@@ -282,6 +298,7 @@ Value = (
     | Real
     | RealConstant
     | Accumulated
+    | Products
     | Sum
     | Multiplied
     | WindowSums

@@ -28,13 +28,21 @@ from ....graph.operators.elementwise import (
 )
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.conversions import Dequantize, Quantize, Shift128
-from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.fixed_point import (
+    AddFixed,
+    AverageFixed,
+    MultiplyFixed,
+    RequantizeFixed,
+    RequantizeReal,
+)
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
 from ....graph.operators.table import INTEGER
-from .integer_products import conv2d, dense, largest_sum
+from .fixed_point import average, pair, requantize, requantize_real
+from .integer_products import conv2d, dense, largest_sum, row_products
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
 
@@ -126,8 +134,15 @@ class _Expanding:
             case MaxPool2d() | AveragePool2d() | Pad() | Upsample2d():
                 x, count = self.image(node.inputs[0]), self.graph.types[node.output].shape[1:3]
                 self.images[node.output] = window(self.new, x, operator, count)
+            case AverageFixed():
+                x = self.image(node.inputs[0])
+                self.images[node.output] = average(self.new, x, operator)
             case (
                 Requantize()
+                | RequantizeFixed()
+                | RequantizeReal()
+                | AddFixed()
+                | MultiplyFixed()
                 | Add()
                 | Multiply()
                 | Lookup()
@@ -140,17 +155,20 @@ class _Expanding:
                 weights, bias = self.weights_of(node)
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = dense(self.new, x, operator, weights, bias)
+            case RowProducts():
+                x, y = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
-            case Gather(axis=axis) if node.inputs[0] in self.images:
+            case Gather(axis=axis) if node.inputs[0] in self.images and self.is_placed(node):
                 places = self.new.constant(self.graph.constants[node.inputs[1]])
                 own = Gather(TO_NHWC[axis])
                 self.images[node.output] = self.new.emit(own, self.image(node.inputs[0]), places)
-            case Gather():
+            case Gather() if self.is_placed(node):
                 places = self.new.constant(self.graph.constants[node.inputs[1]])
                 x = self.tensor(node.inputs[0])
                 self.plain[node.output] = self.new.emit(node.operator, x, places)
@@ -165,6 +183,11 @@ class _Expanding:
                 self.plain[node.output] = self.new.emit(operator, x)
             case _:
                 self.general(node)
+
+    def is_placed(self, node: Node) -> bool:
+        """Whether a ``Gather`` takes bytes from known places."""
+        x, places = node.inputs
+        return self.graph.types[x].dtype == DType.INT8 and places in self.graph.constants
 
     def general(self, node: Node) -> None:
         """A node that is general already takes and gives tensors as they are."""
@@ -193,7 +216,17 @@ class _Expanding:
     def elementwise(
         self,
         node: Node,
-        operator: Requantize | Add | Multiply | Lookup | Shift128 | Quantize | Dequantize,
+        operator: Requantize
+        | RequantizeFixed
+        | RequantizeReal
+        | AddFixed
+        | MultiplyFixed
+        | Add
+        | Multiply
+        | Lookup
+        | Shift128
+        | Quantize
+        | Dequantize,
     ) -> None:
         """An operator that takes its operands in either order."""
         x, is_image = self.any_order(node.inputs[0])
@@ -204,6 +237,14 @@ class _Expanding:
                 result = self.add(x, self.beside(node, is_image), operator)
             case Multiply():
                 result = self.multiply(x, self.beside(node, is_image), operator)
+            case RequantizeFixed():
+                factors = (self.aligned(name, is_image) for name in node.inputs[1:])
+                result = requantize(self.new, x, operator, *factors)
+            case RequantizeReal():
+                scale = self.aligned(node.inputs[1], is_image)
+                result = requantize_real(self.new, x, operator, scale)
+            case AddFixed() | MultiplyFixed():
+                result = pair(self.new, x, self.beside(node, is_image), operator)
             case Lookup():
                 result = self.lookup(x, node.inputs[1], is_image)
             case Shift128():
@@ -232,10 +273,15 @@ class _Expanding:
             place = self.new.emit(Binary(BinaryFunction.ADD), place, first)
         return self.new.emit(Gather(0), values, place)
 
+    def aligned(self, name: str, is_image: bool) -> Array:
+        """A constant with an element for each channel."""
+        array = self.graph.constants[name]
+        return array.reshape(-1, 1, 1) if is_image else array
+
     def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
         """Scales belong to the channels.  What is only added to is not made bytes before."""
-        factors = self.graph.constants[node.inputs[1]]
-        aligned = self.new.constant(factors.reshape(-1, 1, 1) if is_image else factors)
+        factors = self.aligned(node.inputs[1], is_image)
+        aligned = self.new.constant(factors)
         if self.new.builder.types[x].dtype != DType.FLOAT32:
             x = self.new.cast(x, DType.FLOAT32)
         product = self.new.binary(BinaryFunction.MUL, x, aligned)

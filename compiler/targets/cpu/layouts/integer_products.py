@@ -1,4 +1,4 @@
-"""Convolutions and dense layers of raised bytes."""
+"""Convolutions, dense layers and products of rows of raised bytes."""
 
 from math import inf
 
@@ -7,13 +7,13 @@ import numpy as np
 from ....dtypes import DType
 from ....graph.bounds import accumulator_bound
 from ....graph.ir import Array, Graph
-from ....graph.operators.contractions import Convolution
+from ....graph.operators.contractions import Convolution, contract
 from ....graph.operators.elementwise import BinaryFunction
-from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.movement import PadTensor
 from .raised_bytes import RAISE, RaisedBytes
 
-__all__ = ["conv2d", "dense", "largest_sum"]
+__all__ = ["conv2d", "dense", "largest_sum", "row_products"]
 
 EXACT_IN_FLOAT32 = 1 << 24
 FEWEST_CHANNELS = 8
@@ -99,6 +99,21 @@ def dense(new: RaisedBytes, x: str, operator: Dense, weights: Array, bias: Array
     total = new.product(x, weights.astype(dtype.numpy), dtype)
     b = new.constant(bias.astype(dtype.numpy))
     return new.binary(BinaryFunction.ADD, total, b)
+
+
+def row_products(new: RaisedBytes, x: str, y: str, operator: RowProducts) -> str:
+    """Both tensors less their zero points, summed in the dtype that holds all sums."""
+    kinds = new.builder.types
+    *outer, _, size = kinds[x].shape
+    exact = size * 255**2 < EXACT_IN_FLOAT32
+    dtype = DType.FLOAT32 if exact else DType.INT32
+    left = new.centred(x, operator.x_zero_point, dtype)
+    right = new.centred(y, operator.y_zero_point, dtype)
+    batch = tuple(range(len(outer)))
+    rows, columns, summed = (len(outer) + k for k in range(3))
+    labels = ((*batch, rows, summed), (*batch, columns, summed))
+    product = contract((kinds[left], kinds[right]), labels, (*batch, rows, columns), dtype)
+    return new.emit(product, left, right)
 
 
 def _exact(weights: Array, bias: Array, zero_point: int) -> DType:

@@ -22,7 +22,7 @@ from .definition import Array, Definition, Fold, Place, Sums, constant_buffer, n
 from .image import Image
 from .windows import channel_finish, window_of
 
-__all__ = ["define_conv", "define_depthwise"]
+__all__ = ["define_conv", "define_depthwise", "sums_of_products"]
 
 
 def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
@@ -44,7 +44,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
     finish, constants = channel_finish(graph, layer, _folded_bias(weights, bias, operator), output)
-    sums = _sums(operator, x, output, constant_buffer("weights", tiles))
+    sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles))
 
     def total(place: Place) -> Expr:
         return Load(sums.buffer, place.indices)
@@ -53,8 +53,10 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
 
 
-def _sums(operator: Conv2d, x: Activation, output: Activation, tiles: Buffer) -> Sums:
-    """The sums of products, in ACC."""
+def sums_of_products(
+    operator: Conv2d, x: Activation, output: Activation, tiles: Buffer, raised: int = 0
+) -> Sums:
+    """The sums of products, in ACC; ``raised``: what is added to the inputs."""
     lanes = output.lanes
     _, blocks, kernel_h, kernel_w, _, _ = tiles.shape
     shape = (output.blocks, output.height, output.width, lanes)
@@ -69,7 +71,7 @@ def _sums(operator: Conv2d, x: Activation, output: Activation, tiles: Buffer) ->
         row, column = (column, place.y) if x.image.transposed else (row, place.x)
     tile = Load(tiles, (place.c, k, ky, kx, place.l, i))
     block_ = k if operator.groups == 1 else place.c * blocks + k
-    value = _product(x.at(block_, row, column, i), tile, -operator.weight_zero_point)
+    value = _product(x.at(block_, row, column, i), tile, -operator.weight_zero_point, raised)
     loop_sizes = (
         *(("acc.c", output.blocks), ("acc.y", output.height), ("acc.x", output.width)),
         *(("k", blocks), ("ky", kernel_h), ("kx", kernel_w), ("acc.l", lanes), ("i", lanes)),
@@ -108,10 +110,11 @@ def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activati
     return Definition(value, finish, fold, None, constants, macs)
 
 
-def _product(source: Load, weight: Load, offset: int) -> Expr:
-    """``source * (weight + offset)``, exact in int32."""
+def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:
+    """``(source + raised) * (weight + offset)``, exact in int32."""
+    left: Expr = Cast(DType.INT32, source)
     factor: Expr = Cast(DType.INT32, weight)
-    return Cast(DType.INT32, source) * (factor + offset if offset else factor)
+    return (left + raised if raised else left) * (factor + offset if offset else factor)
 
 
 def _folded_bias(weights: Array, bias: Array, operator: Conv2d) -> Array:

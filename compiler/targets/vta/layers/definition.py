@@ -112,6 +112,8 @@ class LoweredLayer:
     macs: useful multiply-accumulates, padding lanes not counted.
     inexact_pairs: of a residual add, or a product of tensors: operand pairs (of 65,536) whose
     result differs from the float formula.
+    stored: the activation whose rows in DRAM its weights are; then the constant ``weights`` has
+    their shape only.
     kernel: the nests of the program.
     """
 
@@ -121,6 +123,7 @@ class LoweredLayer:
     output: Activation
     macs: int = 0
     inexact_pairs: int = 0
+    stored: Activation | None = None
     kernel: Kernel = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

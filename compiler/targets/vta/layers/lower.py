@@ -8,7 +8,7 @@ import numpy as np
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
@@ -30,6 +30,7 @@ from .definition import (
 )
 from .fixed_point_add import find_fixed_point
 from .product import define_product
+from .row_products import define_row_products
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -44,6 +45,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     Raises UnsupportedOperatorError when the accelerator cannot run its operator.
     """
     inputs = tuple(activations[name] for name in layer.inputs)
+    stored: Activation | None = None
     x, output = inputs[0], activations[layer.output]
     pairs = 0
     operator = layer.nodes[0].operator
@@ -52,6 +54,9 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
             definition = define_depthwise(graph, layer, x, output)
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
+        case RowProducts():
+            inputs, stored = inputs[:1], inputs[1]
+            definition = define_row_products(graph, layer, x, stored, output)
         case Add():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
@@ -99,6 +104,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         output,
         (before or definition).macs,
         pairs,
+        stored,
     )
 
 

@@ -2,6 +2,7 @@
 
 Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
+RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Reshape, Slice
@@ -133,7 +134,9 @@ def fuse(graph: Graph) -> Partition:
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         activations = tuple(
-            aliases.get(name, name) for name in node.inputs if name not in graph.constants
+            aliases.get(name, name)
+            for name in node.inputs
+            if name not in graph.constants or isinstance(node.operator, RowProducts)
         )
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
@@ -142,7 +145,7 @@ def fuse(graph: Graph) -> Partition:
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     nodes = [node]
-    if isinstance(node.operator, Conv2d):
+    if isinstance(node.operator, Conv2d | RowProducts):
         nodes.append(_only_consumer(graph, node))
     consumers = graph.consumers(nodes[-1].output)
     if (

@@ -21,7 +21,7 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
@@ -32,7 +32,7 @@ __all__ = ["MovePixels"]
 
 MOVES = (Transpose, Reshape, Slice, Gather)
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-LAYERS = (Conv2d, Add, Multiply, *POOLS, Lookup, Concatenate, Assemble)
+LAYERS = (Conv2d, RowProducts, Add, Multiply, *POOLS, Lookup, Concatenate, Assemble)
 MADE = (*LAYERS, Requantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 LONGEST = 8

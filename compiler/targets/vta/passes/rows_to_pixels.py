@@ -1,9 +1,10 @@
 """Products of rows as convolutions of pixels, and what follows as layers of images.
 
-    Dense(x[1, N, C])             ->  Reshape(Conv2d(Reshape(x))), each row a pixel
+    Dense(x[..., N, C])           ->  Reshape(Conv2d(Reshape(x))), each row a pixel
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply
+                                      Multiply; of what is added or multiplied, one operand may
+                                      be no image yet
 
 Every step takes away a Dense of several rows or moves a Reshape one node nearer to the outputs, so
 the pass ends.
@@ -56,12 +57,12 @@ def _merge(rewriter: Rewriter, node: Node) -> str | None:
 def _convolve(rewriter: Rewriter, node: Node) -> str | None:
     operator, builder, types = node.operator, rewriter.builder, rewriter.graph.types
     x, shape = node.inputs[0], types[node.inputs[0]].shape
-    if not isinstance(operator, Dense) or shape[0] != 1 or prod(shape[:-1]) == 1:
+    if not isinstance(operator, Dense) or prod(shape[:-1]) == 1:
         return None
     before = _shaped(rewriter, x)
     if before is not None:
         x = before.inputs[0]
-    elif len(shape) != 4:
+    elif len(shape) != 4 or shape[0] != 1:
         pixels = Reshape((1, 1, prod(shape[:-1]), shape[-1]))
         x = builder.node(pixels, (x,), f"{node.output}/x", node.origin)
     weights = rewriter.graph.constants[node.inputs[1]]
@@ -82,9 +83,17 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
-    if len(found) < count or len({types[name].shape for name in found}) > 1:
+    shapes = {types[name].shape for name in found}
+    if len(shapes) != 1 or len({types[name].shape for name in node.inputs[:count]}) > 1:
         return None
-    inputs = (*found, *node.inputs[count:])
+    (shape,) = shapes
+    images = [
+        rewriter.builder.node(Reshape(shape), (name,), f"{name}/image", node.origin)
+        if each is None
+        else each.inputs[0]
+        for each, name in zip(before, node.inputs, strict=False)
+    ]
+    inputs = (*images, *node.inputs[count:])
     inner = rewriter.builder.node(operator, inputs, f"{node.output}/image", node.origin)
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin

@@ -106,3 +106,35 @@ def test_mistakes_are_one_message(folder: Path, tmp_path: Path) -> None:
         assert isinstance(done.exception, SystemExit), "a traceback"
         assert message in " ".join(done.stderr.split())
         assert not output.exists()
+
+
+def test_accuracy_on_labelled_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL", reason="no Pillow")
+    from PIL import Image
+
+    for place in range(6):
+        shown = np.zeros((4, 4, 3), np.uint8)
+        shown[..., place % 3] = 100 + 20 * place
+        folder = tmp_path / "data" / ("red", "green", "blue")[place % 3]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(shown).save(folder / f"{place}.png")
+    (tmp_path / "classes.txt").write_text("red\ngreen\nblue\n")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")]
+    weights = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1).repeat(4, 2).repeat(4, 3)
+    onnx.save(small_model(nodes, [1, 3, 4, 4], {"w": weights}), tmp_path / "m.onnx")
+    (tmp_path / "own.py").write_text("def share(outputs, labels):\n    return 0.5\n")
+    arguments = ("quantize", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--json")
+    data = ("--data", tmp_path / "data", "--classes", tmp_path / "classes.txt")
+    done = invoke(*arguments, *data, "--losses", "--target", "vta:tiny", "--max-drop", "1%")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert figures["accuracy"]["float"] == figures["accuracy"]["int8"] == {"top-1": 1.0}
+    assert {each["name"] for each in figures["losses"]} == {"x", "conv", "y"}
+    assert figures["cost"]["cycles"] > 0
+    assert figures["cost"]["cpu"] == 0
+    for metric, message in (("math:nothing", "no such function"), ("nothing", "No module")):
+        refused = invoke(*arguments, *data, "--metric", metric)
+        assert message in refused.stderr
+    monkeypatch.chdir(tmp_path)
+    done = invoke(*arguments, *data, "--metric", "own:share")
+    assert json.loads(done.stdout)["accuracy"]["int8"] == {"share": 0.5}

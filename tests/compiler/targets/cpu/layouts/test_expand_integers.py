@@ -11,6 +11,13 @@ from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from dovetail.compiler.graph.operators.integer.fixed_point import (
+    AddFixed,
+    AverageFixed,
+    MultiplyFixed,
+    RequantizeFixed,
+    RequantizeReal,
+)
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import (
     Add,
@@ -67,6 +74,12 @@ def check(graph: Graph, level: str = "native") -> None:
     [
         (Add(0.7, 1.3, 3, -9, 5, -128, 127), ("int8", "int8")),
         (Add(0.031, 0.9, 3, -9, 5, -20, 100, unsigned=True), ("int8", "int8")),
+        (AddFixed(3, 2**30, 0, -9, 2**31 - 9, -3, 2**30 + 7, -18, 5, -100, 127), ("int8",) * 2),
+        (AddFixed(3, 2**30, 0, -9, -(2**30), 0, 2**30 + 7, -17, 5, -128, 9), ("int8",) * 2),
+        (MultiplyFixed(3, -128, 2**30 + 99, -5, 7, -128, 127), ("int8",) * 2),
+        (MultiplyFixed(3, -128, 2**30 + 99, 2, 7, -128, 127), ("int8",) * 2),
+        (AverageFixed((3, 2), (2, 1), (1, 0, 2, 1), -100, 100), ("int8",)),
+        (AverageFixed((2, 2), (2, 2), (0, 0, 0, 0), -128, 127, unsigned=True), ("int8",)),
         (MaxPool2d((3, 2), (2, 1), (1, 0, 1, 1)), ("int8",)),
         (AveragePool2d((2, 3), (2, 1), 7, -3, 0.21), ("int8",)),
         (Pad((1, 0, 2, 1), -7), ("int8",)),
@@ -114,6 +127,32 @@ def test_convolutions_keep_their_bytes(groups: int, weight_zero_point: int) -> N
     operator = Conv2d((2, 1), (1, 0, 1, 1), groups, 11, weight_zero_point)
     total = builder.node(operator, ("x", w, b), "sum", "conv")
     check(builder.build((builder.node(Requantize(-4, -100, 127), (total, s), "y", "conv"),)))
+
+
+@pytest.mark.parametrize("outputs", [3, 16])
+@pytest.mark.parametrize("shifts", [(-8, -3), (0, 3), (-2, 2), (-5, -5)])
+def test_sums_scaled_by_multipliers_and_shifts_keep_their_bytes(
+    outputs: int, shifts: tuple[int, int]
+) -> None:
+    builder = image_builder(IMAGE)
+    w = builder.constant("w", RNG.integers(-128, 128, (outputs, 3, 2, 3)).astype(np.int8))
+    b = builder.constant("b", RNG.integers(-5000, 5000, outputs).astype(np.int32))
+    m = builder.constant("m", RNG.integers(1 << 30, 1 << 31, outputs).astype(np.int32))
+    s = builder.constant("s", RNG.integers(*shifts, outputs, np.int32, endpoint=True))
+    total = builder.node(Conv2d((2, 1), (1, 0, 1, 1), 1, 11), ("x", w, b), "sum", "conv")
+    y = builder.node(RequantizeFixed(-4, -100, 127), (total, m, s), "y", "conv")
+    check(builder.build((y,)))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.25])
+def test_sums_rounded_once_keep_their_bytes(scale: float) -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((4, 40), "int8"))
+    w = builder.constant("w", RNG.integers(-127, 128, (7, 40)).astype(np.int8))
+    b = builder.constant("b", RNG.integers(-100, 100, 7).astype(np.int32))
+    s = builder.constant("s", scale * RNG.integers(1, 3, 7).astype(np.float64))
+    total = builder.node(Dense(-128), (x, w, b), "sum", "dense")
+    check(builder.build((builder.node(RequantizeReal(-4, -128, 100), (total, s), "y", "dense"),)))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

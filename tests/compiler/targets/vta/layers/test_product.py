@@ -9,7 +9,7 @@ from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.integer.values import Lookup, Multiply
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.layers.fixed_point_product import FoundScale, find_scale
-from dovetail.isa.semantics import requantize
+from dovetail.isa.requantize import requantize
 
 from .layers import Array, lower_graph, run_function, to_blocked
 

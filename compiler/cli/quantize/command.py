@@ -1,0 +1,185 @@
+"""The command ``dovetail quantize``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..output import clear_errors, human, print_json, progress, require_folder
+from .data import Given, data_options
+
+if TYPE_CHECKING:
+    from ...front.onnx.quantize import QuantizedModel
+
+__all__ = ["quantize"]
+
+FEW = 4
+"""Samples by which losses are measured, unless --loss-samples says otherwise."""
+
+
+class _Share(click.ParamType):
+    """``1%`` or ``0.01``."""
+
+    name = "share"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        text = str(value)
+        try:
+            found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            found = -1
+        if not 0 <= found <= 1:
+            self.fail(f"{value!r}; required a share from 0 to 1, or in %", param, ctx)
+        return found
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.onnx")
+@data_options
+@click.option(
+    "--method",
+    type=click.Choice(["minmax", "percentile", "entropy", "mse"]),
+    default="minmax",
+    show_default=True,
+    help="How ranges follow from the data.",
+)
+@click.option(
+    "--percentile", default=99.99, show_default=True, help="Values inside the range, in %."
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="At most this many decide the ranges, evenly spread.",
+)
+@click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
+@click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
+@click.option("--keep", multiple=True, metavar="NODE", help="A node that stays float.")
+@click.option(
+    "--max-drop",
+    type=_Share(),
+    help="Keep layers float until no more accuracy (without labels: agreement) is lost.",
+)
+@click.option("--metric", help="package.module:function of outputs and labels, for accuracy.")
+@click.option("--judge-samples", type=click.IntRange(1), help="At most this many for accuracy.")
+@click.option("--compare", "compares", is_flag=True, help="Say how much of each tensor is lost.")
+@click.option("--losses", "shows_losses", is_flag=True, help="Say what each layer alone loses.")
+@click.option(
+    "--loss-samples",
+    type=click.IntRange(1),
+    default=FEW,
+    show_default=True,
+    help="At most this many for the loss of each layer.",
+)
+@click.option("--target", help="vta or vta:CONFIG: say how many cycles the model takes there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def quantize(
+    model: Path,
+    output: Path,
+    given: Given,
+    method: str,
+    percentile: float,
+    samples: int,
+    unsigned: bool,
+    per_tensor: bool,
+    keep: tuple[str, ...],
+    max_drop: float | None,
+    metric: str | None,
+    judge_samples: int | None,
+    compares: bool,
+    shows_losses: bool,
+    loss_samples: int,
+    target: str | None,
+    as_json: bool,
+) -> None:
+    """Quantise MODEL, a float ONNX file, to int8 in QDQ form.
+
+    The data is a folder of pictures, of WAV files or of arrays, or one file of arrays.  A folder
+    may have a folder for each class.  An archive has one array for each input, under its name; for
+    a model with one input any name will do.  An array is one sample, or has samples along its first
+    dimension.
+
+    With labels, or a metric, the accuracy of both models is told.
+    """
+    from dataclasses import asdict
+
+    from dovetail.runtime.files import write_whole
+
+    from ...front.onnx.quantize import Method, QuantizeOptions, compare
+    from ...front.onnx.source import SourceModel
+    from .report import accuracy_json, accuracy_table, comparison_table, loss_json, loss_table
+    from .runners import load_metric
+    from .work import Work
+
+    if not 50 < percentile <= 100:
+        raise click.UsageError(f"--percentile {percentile}; required above 50, at most 100")
+    require_folder(output)
+    rated = load_metric(metric) if metric else None
+    options = QuantizeOptions(
+        Method(method), percentile, unsigned, not per_tensor, keep=frozenset(keep)
+    )
+    figures: dict[str, Any] = {"output": str(output), "method": method}
+    with progress(f"quantising {model.name}"):
+        work = Work(SourceModel.load(model).proto, given, options, samples, loss_samples)
+        quantized, whole = work.plain(), None
+        if rated is not None or work.data.labels is not None or max_drop is not None:
+            bound = 1e9 if max_drop is None else max_drop
+            int8 = quantized
+            quantized, judged, first, bounded = work.judged(bound, rated, judge_samples)
+            figures["accuracy"] = accuracy_json(judged)
+            if bounded.keep:
+                whole = int8
+                figures["accuracy_int8"] = accuracy_json(first)
+                figures["kept_for_accuracy"] = sorted(bounded.keep)
+    write_whole(output, quantized.model.SerializeToString())
+    figures |= {
+        "samples": quantized.samples,
+        "integer": quantized.integer,
+        "float": dict(quantized.kept),
+        "bytes": output.stat().st_size,
+    }
+    if "accuracy" in figures:
+        human.print(accuracy_table(judged, first))
+    if shows_losses:
+        with progress("measuring what each layer loses"):
+            figures["losses"] = loss_json(work.losses)
+        human.print(loss_table(work.losses))
+    if compares:
+        with progress(f"comparing with {model.name}"):
+            found = compare(work.model, quantized.model, work.calibration)
+        figures["comparison"] = asdict(found)
+        human.print(comparison_table(found))
+    if target:
+        with progress(f"compiling for {target}"):
+            figures["cost"] = _costs(target, quantized, whole)
+    for node, reason in quantized.kept:
+        human.print(f"note: {node} stays float: {reason}")
+    if as_json:
+        print_json(figures)
+    else:
+        human.print(
+            f"{output}: {sum(quantized.integer.values())} integer operators, "
+            f"{len(quantized.kept)} float, {quantized.samples} samples, "
+            f"{output.stat().st_size:,} bytes"
+        )
+
+
+def _costs(
+    target: str, quantized: "QuantizedModel", whole: "QuantizedModel | None"
+) -> dict[str, Any]:
+    """What the model takes on ``target``, and what ``whole``, all of it in int8, would."""
+    from .cost import cost_of
+
+    cost = cost_of(quantized.model, target)
+    human.print(f"{target}: {cost}")
+    found = {"target": target, **cost.as_json()}
+    if whole is not None:
+        alone = cost_of(whole.model, target)
+        human.print(f"{target}, all in int8: {alone}")
+        found["int8"] = alone.as_json()
+    return found

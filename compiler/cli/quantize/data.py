@@ -1,0 +1,142 @@
+"""The options that say how files become samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ...quantize.data import Dataset
+    from ...quantize.signature import Signature
+
+__all__ = ["Given", "data_options"]
+
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Where samples and labels lie, and what is done to pictures and sounds."""
+
+    data: Path
+    labels: Path | None
+    classes: Path | None
+    resize: tuple[int, ...] | None
+    crop: bool
+    scale: float
+    mean: Values
+    std: Values
+    bgr: bool
+
+    def read(self, inputs: Sequence["Signature"]) -> "Dataset":
+        """The samples.  Raises CalibrationError when they do not fit ``inputs``."""
+        from ...quantize.data import Preparation, read_data
+
+        how = Preparation(self.resize, self.crop, self.scale, self.mean, self.std, self.bgr)
+        return read_data(self.data, inputs, how, labels=self.labels, classes=self.classes)
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options; the command gets them as ``given``."""
+
+    @wraps(command)
+    def wrapped(**values: Any) -> Any:
+        own = {name: values.pop(name) for name in Given.__dataclass_fields__}
+        return command(given=Given(**own), **values)
+
+    for option in reversed(OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+class _Sizes(click.ParamType):
+    """``256``, the shorter side, or ``224x320``, height and width."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        parts = str(value).split("x")
+        if len(parts) > 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r}; required SIZE or HEIGHTxWIDTH", param, ctx)
+        return tuple(map(int, parts))
+
+
+class _Values(click.ParamType):
+    """``0.5``, ``1/255``, or one value a channel with commas between."""
+
+    name = "values"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Values:
+        try:
+            found = tuple(_number(part) for part in str(value).split(","))
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{value!r}; required numbers with commas between", param, ctx)
+        return found
+
+
+class _Factor(_Values):
+    """One number that is not 0."""
+
+    name = "number"
+
+    def convert(  # type: ignore[override]
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = super().convert(value, param, ctx)
+        if len(found) != 1 or not found[0]:
+            self.fail(f"{value!r}; required one number that is not 0", param, ctx)
+        return found[0]
+
+
+class _Deviations(_Values):
+    """Values that are not 0."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Values:
+        found = super().convert(value, param, ctx)
+        if not all(found):
+            self.fail(f"{value!r}; required numbers that are not 0", param, ctx)
+        return found
+
+
+def _number(text: str) -> float:
+    above, _, below = text.partition("/")
+    found = float(above) / float(below) if below else float(above)
+    if found != found or abs(found) == float("inf"):
+        raise ValueError(text)
+    return found
+
+
+PATH = click.Path(path_type=Path)
+OPTIONS = (
+    click.option(
+        "--data",
+        type=PATH,
+        required=True,
+        help="Real inputs: FILE.npz, FILE.npy, or a folder of them, of pictures or of .wav.",
+    ),
+    click.option(
+        "--labels", type=PATH, help="FILE.npy, .csv (file,label) or one label a line; or folders."
+    ),
+    click.option("--classes", type=PATH, help="Names of the classes, one a line, for labels."),
+    click.option("--resize", type=_Sizes(), help="Pictures: shorter side, or HEIGHTxWIDTH."),
+    click.option("--crop", is_flag=True, help="Take the middle of the input's size."),
+    click.option(
+        "--scale", type=_Factor(), default="1/255", show_default=True, help="Factor of pixels."
+    ),
+    click.option(
+        "--mean", type=_Values(), default="0", show_default=True, help="Taken off, by channel."
+    ),
+    click.option(
+        "--std", type=_Deviations(), default="1", show_default=True, help="Divided by, by channel."
+    ),
+    click.option("--bgr", is_flag=True, help="Blue before red."),
+)

@@ -1,0 +1,1 @@
+"""Models that are compiled as they run."""

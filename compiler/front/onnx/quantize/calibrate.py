@@ -1,0 +1,152 @@
+"""A float model made ready, and the range of each of its tensors."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from ....errors import CalibrationError, ModelError
+from ....quantize.signature import Sample
+from .evaluate import Evaluator
+from .model import FloatModel
+from .observe import Observer, Range
+from .options import QuantizeOptions
+from .plan import Plan, Role, plan
+from .scales import Quantization, activation_scale
+from .simplify import simplify
+
+__all__ = ["Calibrated", "Decision", "calibrate", "tensors_of"]
+
+SCALE_256 = 255 / 256
+FIXED_RANGES = {"Sigmoid": (0.0, SCALE_256), "Softmax": (0.0, SCALE_256), "Tanh": (-1.0, 127 / 128)}
+"""Ranges that the operator decides, not the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which operators become integers, and the scale of every quantised tensor."""
+
+    plan: Plan
+    scales: Mapping[str, Quantization]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A simplified float model, and what was seen of it.
+
+    shapes: of every tensor.  floats: the tensors of float32.  ranges: of the tensors that decide
+    them.  whole: with nothing kept float.  samples: how many were seen.
+    """
+
+    model: FloatModel
+    shapes: Mapping[str, tuple[int, ...]]
+    floats: frozenset[str]
+    ranges: Mapping[str, Range]
+    whole: Plan
+    samples: int
+
+    def decide(self, keep: frozenset[str] = frozenset()) -> Decision:
+        """Quantise all but the nodes named ``keep``.
+
+        Raises ModelError when there is no such node, or nothing to quantise.
+        """
+        decided = self.whole if not keep else self._without(keep)
+        _require_contraction(decided)
+        ranges: dict[str, Range] = {}
+        for name in decided.calibrated(self.model):
+            group = decided.group[name]
+            low, high = self._range(name)
+            before = ranges.get(group, (0.0, 0.0))
+            ranges[group] = (min(before[0], low), max(before[1], high))
+        chosen = {group: activation_scale(limits) for group, limits in ranges.items()}
+        return Decision(decided, {name: chosen[group] for name, group in decided.group.items()})
+
+    def _without(self, keep: frozenset[str]) -> Plan:
+        names = {node.name: node.outputs[0] for node in self.model.nodes}
+        unknown = sorted(keep - names.keys())
+        if unknown:
+            known = ", ".join(n.name for n in self.model.nodes if n.outputs[0] in self.whole.roles)
+            raise ModelError(f"no node {unknown[0]!r} to keep float; there are {known}")
+        outputs = {names[name] for name in keep}
+        return plan(self.model, dict(self.shapes), self.floats, outputs)
+
+    def _range(self, name: str) -> Range:
+        """The range that was seen, by one of its group for what was only passed on."""
+        if name in self.ranges:
+            return self.ranges[name]
+        group = self.whole.group[name]
+        found = [self.ranges[each] for each in self.ranges if self.whole.group[each] == group]
+        return min(low for low, _ in found), max(high for _, high in found)
+
+
+def calibrate(
+    read: FloatModel,
+    samples: Iterable[Sample],
+    options: QuantizeOptions,
+    progress: Callable[[int], None] | None = None,
+) -> Calibrated:
+    """Simplify a model and run it on samples; ``progress``: called with the number of those done.
+
+    Raises ModelError for a model with nothing to quantise, CalibrationError for samples that do
+    not fit it.
+    """
+    chosen = islice(samples, options.samples)
+    first = next(chosen, None)
+    if first is None:
+        raise CalibrationError("no calibration data; required at least one sample")
+    shapes, _ = tensors_of(read, first)
+    simple = simplify(read, shapes)
+    more, floats = tensors_of(simple, first)
+    shapes |= more
+    whole = plan(simple, shapes, floats)
+    _require_contraction(whole)
+    observers = {name: Observer() for name in whole.calibrated(simple)}
+    evaluator, count = Evaluator(simple), 0
+    for sample in _chained(first, chosen):
+        _observe(evaluator, sample, count, observers)
+        count += 1
+        if progress:
+            progress(count)
+    ranges = {}
+    for name, observer in observers.items():
+        producer = simple.producers.get(name)
+        fixed = FIXED_RANGES.get(producer.kind) if producer else None
+        ranges[name] = fixed or observer.range(options)
+    return Calibrated(simple, shapes, floats, ranges, whole, count)
+
+
+def tensors_of(
+    model: FloatModel, sample: Sample
+) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    """The shape of every tensor, and the names of those of float32."""
+    shapes, floats = {}, set()
+    for name, array in (*model.constants.items(), *Evaluator(model).run(sample)):
+        shapes[name] = np.shape(array)
+        if np.asarray(array).dtype == np.float32:
+            floats.add(name)
+    return shapes, frozenset(floats)
+
+
+def _require_contraction(decided: Plan) -> None:
+    if not any(role is Role.CONTRACTION for role in decided.roles.values()):
+        reasons = "; ".join(f"{node}: {reason}" for node, reason in decided.kept[:3])
+        raise ModelError(f"no convolution or matrix product can be quantised: {reasons}")
+
+
+def _chained(first: Sample, others: Iterator[Sample]) -> Iterator[Sample]:
+    yield first
+    yield from others
+
+
+def _observe(
+    evaluator: Evaluator, sample: Sample, number: int, observers: dict[str, Observer]
+) -> None:
+    for name, array in evaluator.run(sample):
+        if name not in observers:
+            continue
+        if not np.isfinite(array).all():
+            raise CalibrationError(
+                f"tensor {name!r} has a NaN or infinity for sample {number}; required finite values"
+            )
+        observers[name].see(array)

@@ -1,0 +1,52 @@
+"""A mixture of int8 and float whose loss stays within a bound."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import onnx
+
+from ....quantize.bound import Bounded, keep_within
+from ....quantize.loss import Loss, worst_first
+from ....quantize.signature import Sample
+from .calibrate import Calibrated
+from .driver import QuantizedModel, quantize_calibrated, settle
+from .losses import measure_losses
+from .options import QuantizeOptions
+
+__all__ = ["losses_of", "quantize_within"]
+
+
+def losses_of(
+    calibrated: Calibrated, options: QuantizeOptions, samples: Iterable[Sample]
+) -> tuple[Loss, ...]:
+    """What each tensor and each layer's weights lose alone, quantised as ``options`` say."""
+    decision, weights = settle(calibrated, options)
+    return measure_losses(calibrated, decision, weights, samples)
+
+
+def quantize_within(
+    calibrated: Calibrated,
+    options: QuantizeOptions,
+    bound: float,
+    drop_of: Callable[[onnx.ModelProto], float],
+    losses: Callable[[], tuple[Loss, ...]],
+) -> tuple[QuantizedModel, Bounded]:
+    """Keep the layers float that lose most, as few as ``drop_of`` the model asks for.
+
+    losses: measured only if int8 alone is not good enough.
+    Raises CalibrationError when no mixture is.
+    """
+    found: dict[frozenset[str], QuantizedModel] = {}
+
+    def drop(keep: frozenset[str]) -> float:
+        kept = replace(options, keep=options.keep | keep)
+        found[keep] = quantize_calibrated(calibrated, kept)
+        return drop_of(found[keep].model)
+
+    whole = drop(frozenset())
+    if whole <= bound:
+        return found[frozenset()], Bounded(frozenset(), whole, 1)
+    # With all of them in float, there is nothing left to quantise.
+    order = worst_first(losses())[:-1]
+    bounded = keep_within(bound, order, lambda keep: drop(keep) if keep else whole)
+    return found[bounded.keep], bounded

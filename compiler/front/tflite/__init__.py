@@ -1,0 +1,1 @@
+"""TensorFlow Lite's files to graph IR."""

@@ -1,0 +1,1 @@
+"""Programs of ``torch.export`` (``.pt2``) as graph IR, read without torch."""

@@ -1,0 +1,187 @@
+"""Threads of a block between barriers: what runs at once, and must not meet.
+
+Loops over threads that follow each other have no order between different threads, unless a barrier
+stands between them.  A barrier is right where all threads of the block come to it: outside of their
+loops, and under no condition that depends on data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import GraphError
+from .accesses import Access, accesses
+from .bounds import Bounds
+from .dependence import Order, may_meet
+from .expressions import Constant, Variable
+from .intrinsic import BARRIER, Intrinsic
+from .ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, While
+from .rewrite import substitute
+from .traverse import loads, walk
+
+__all__ = ["barrier_conflict"]
+
+Intrinsics = Mapping[str, Intrinsic]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A nest over threads, and the loops around it inside of the block."""
+
+    nest: For
+    around: tuple[For, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phases:
+    """first: nests before any barrier.  last: after the last one.  divided: there is a barrier."""
+
+    first: tuple[_Phase, ...] = ()
+    last: tuple[_Phase, ...] = ()
+    divided: bool = False
+
+
+class _ConflictError(GraphError):
+    """Two nests over threads that touch one element."""
+
+
+def barrier_conflict(body: Stmt, intrinsics: Intrinsics | None = None) -> str | None:
+    """What the threads of one block may do to an element in no order; None if they do not.
+
+    body: what a block runs.  Raises GraphError for a barrier where threads of a block may part.
+    """
+    try:
+        _visit(body, (), intrinsics or {})
+    except _ConflictError as found:
+        return str(found)
+    return None
+
+
+def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phases:
+    match stmt:
+        case For(kind=LoopKind.THREAD):
+            _require_none(stmt, f"inside of the thread loop {stmt.variable}")
+            phase = _Phase(stmt, around)
+            return _Phases((phase,), (phase,))
+        case For(kind=LoopKind.BLOCK, body=body):
+            return _visit(body, (*around, stmt), intrinsics)
+        case For(body=body):
+            found = _visit(body, (*around, stmt), intrinsics)
+            _compare(found.last, found.first, {stmt.variable: Order.LATER}, intrinsics)
+            return found
+        case Invoke(intrinsic=name) if name == BARRIER:
+            return _Phases(divided=True)
+        case Block(statements=statements):
+            whole = _Phases()
+            for each in statements:
+                whole = _after(whole, _visit(each, around, intrinsics), intrinsics)
+            return whole
+        case Allocate(body=body) | Let(body=body):
+            return _visit(body, around, intrinsics)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            if any(loads(condition)):
+                _require_none(stmt, "under a condition that depends on data")
+            one = _visit(then, around, intrinsics)
+            other = _Phases() if otherwise is None else _visit(otherwise, around, intrinsics)
+            divided = one.divided and other.divided
+            return _Phases(one.first + other.first, one.last + other.last, divided)
+        case While(body=body):
+            _require_none(stmt, "in a loop whose end depends on data")
+            return _visit(body, around, intrinsics)
+        case _:
+            return _Phases()
+
+
+def _require_none(stmt: Stmt, where: str) -> None:
+    if any(isinstance(each, Invoke) and each.intrinsic == BARRIER for each in walk(stmt)):
+        raise GraphError(f"a barrier {where}: some threads of the block may not come to it")
+
+
+def _after(one: _Phases, other: _Phases, intrinsics: Intrinsics) -> _Phases:
+    _compare(one.last, other.first, {}, intrinsics)
+    return _Phases(
+        one.first if one.divided else one.first + other.first,
+        other.last if other.divided else one.last + other.last,
+        one.divided or other.divided,
+    )
+
+
+def _compare(
+    earlier: Sequence[_Phase],
+    later: Sequence[_Phase],
+    orders: Mapping[str, Order],
+    intrinsics: Intrinsics,
+) -> None:
+    """Raise _ConflictError where different threads may touch one element; orders: of loops around.
+
+    Other loops around both are in the same iteration.
+    """
+    for one in earlier:
+        for other in later:
+            problem = _meeting(one, other, orders, intrinsics)
+            if problem is not None:
+                first, second = problem
+                verb = "writes" if first.writes else "reads"
+                raise _ConflictError(
+                    f"{first.buffer.name}: a thread of {one.nest.variable} {verb} an element that "
+                    f"another of {other.nest.variable} may {'write' if second.writes else 'read'} "
+                    "at the same time; put a barrier between them"
+                )
+
+
+def _meeting(
+    one: _Phase, other: _Phase, orders: Mapping[str, Order], intrinsics: Intrinsics
+) -> tuple[Access, Access] | None:
+    shared = []
+    for mine, theirs in zip(one.around, other.around, strict=False):
+        if mine is not theirs:
+            break
+        shared.append(mine)
+        if mine.variable in orders:
+            break
+    given: dict[str, Order] = {loop.variable: Order.SAME for loop in shared} | dict(orders)
+    chains = _chain(one.nest), _chain(other.nest)
+    alike = [_extents(each) for each in chains]
+    threads = chains[0] if alike[0] == alike[1] and None not in alike[0] else []
+    bodies = [one.nest, other.nest] if not threads else [chains[0][-1].body, chains[1][-1].body]
+    found = []
+    for phase, body, chain in zip((one, other), bodies, chains, strict=True):
+        inner = phase.around[len(shared) :]
+        # Iterations of loops around this nest alone are any, whatever those of the other are.
+        names = {loop.variable: Variable(f"{loop.variable}.{id(phase)}") for loop in inner}
+        own = tuple(
+            For(names[loop.variable].name, loop.extent, loop.kind, loop.body) for loop in inner
+        )
+        if threads:
+            pairs = zip(chain, threads, strict=True)
+            names |= {each.variable: Variable(mine.variable) for each, mine in pairs}
+        loops = (*shared, *threads, *own)
+        found.append(accesses(substitute(body, dict(names)), Bounds(), intrinsics, loops))
+    apart: list[dict[str, Order]] = [{}]
+    if threads:
+        names_ = [loop.variable for loop in threads]
+        apart = [
+            {**dict.fromkeys(names_[:place], Order.SAME), name: order}
+            for place, name in enumerate(names_)
+            for order in (Order.LATER, Order.EARLIER)
+        ]
+    for first in found[0]:
+        for second in found[1]:
+            same = first.buffer.name == second.buffer.name
+            kept = first.private is not None or second.private is not None
+            if not same or kept or not (first.writes or second.writes):
+                continue
+            if any(may_meet(first, second, {**given, **each}) for each in apart):
+                return first, second
+    return None
+
+
+def _chain(nest: For) -> list[For]:
+    """The thread loop and those directly in it, one in the other."""
+    found = [nest]
+    while isinstance(found[-1].body, For) and found[-1].body.kind is LoopKind.THREAD:
+        found.append(found[-1].body)
+    return found
+
+
+def _extents(chain: Sequence[For]) -> list[object]:
+    return [each.extent.value if isinstance(each.extent, Constant) else None for each in chain]

@@ -1,0 +1,97 @@
+"""Which samples a path holds: a file of arrays, or a folder of arrays, pictures or sounds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...errors import CalibrationError
+from ..signature import Signature
+from .arrays import array_source
+from .dataset import Dataset, Source
+from .labels import number_labels, read_classes, read_labels
+from .pictures import PICTURES, Preparation, picture_source
+from .sounds import SOUNDS, sound_source
+
+__all__ = ["read_data"]
+
+ARRAYS = (".npy", ".npz")
+KINDS = {
+    **dict.fromkeys(ARRAYS, "arrays"),
+    **dict.fromkeys(PICTURES, "pictures"),
+    **dict.fromkeys(SOUNDS, "sounds"),
+}
+"""What a file holds, by the end of its name."""
+
+
+def read_data(
+    path: Path,
+    inputs: Sequence[Signature],
+    options: Preparation | None = None,
+    *,
+    labels: Path | None = None,
+    classes: Path | None = None,
+) -> Dataset:
+    """The samples of a file ``.npz`` or ``.npy``, or of all files of a folder, by name.
+
+    A folder has arrays, pictures or sounds; or a folder of them for each class, whose names are
+    numbers, names in ``classes``, or count in their order.  ``labels``: a file, instead.
+    Raises CalibrationError when there is no data, or it does not fit the inputs.
+    """
+    options = options or Preparation()
+    named = read_classes(classes) if classes else ()
+    if path.is_file():
+        data = Dataset((array_source(path.name, path, inputs),))
+    elif path.is_dir():
+        data, named = _folder(path, inputs, options, named)
+    else:
+        raise CalibrationError(f"no calibration data {path}; required a folder, .npz or .npy")
+    if labels is None:
+        return data
+    names = [source.name for source in data.sources for _ in range(source.count)]
+    return data.labelled(read_labels(labels, names, named), named)
+
+
+def _folder(
+    path: Path, inputs: Sequence[Signature], options: Preparation, classes: tuple[str, ...]
+) -> tuple[Dataset, tuple[str, ...]]:
+    """Its samples, labelled when it has folders of classes; the names of the classes."""
+    files, folders = _files(path), sorted(each for each in path.iterdir() if each.is_dir())
+    within = [_files(folder) for folder in folders]
+    if files and any(within):
+        raise CalibrationError(f"folder {path} has samples beside folders of samples")
+    if not files and not any(within):
+        raise CalibrationError(
+            f"folder {path} has no .npy or .npz files, pictures ({', '.join(PICTURES)}) or .wav"
+        )
+    every = files or [file for group in within for file in group]
+    kinds = sorted({KINDS[file.suffix.lower()] for file in every})
+    if len(kinds) > 1:
+        raise CalibrationError(f"folder {path} has {' and '.join(kinds)}; required one of them")
+    sources = tuple(
+        _source(file.relative_to(path).as_posix(), file, kinds[0], inputs, options)
+        for file in every
+    )
+    if files:
+        return Dataset(sources), classes
+    names = [folder.name for folder, group in zip(folders, within, strict=True) if group]
+    if not classes and not all(name.isascii() and name.isdigit() for name in names):
+        classes = tuple(names)
+    found = [
+        file.parent.name
+        for file, source in zip(every, sources, strict=True)
+        for _ in range(source.count)
+    ]
+    return Dataset(sources).labelled(number_labels(found, classes, str(path)), classes), classes
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() in KINDS)
+
+
+def _source(
+    name: str, file: Path, kind: str, inputs: Sequence[Signature], options: Preparation
+) -> Source:
+    if kind == "arrays":
+        return array_source(name, file, inputs)
+    if kind == "sounds":
+        return sound_source(name, file, inputs, options.crop)
+    return picture_source(name, file, inputs, options)

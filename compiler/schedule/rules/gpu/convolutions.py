@@ -1,0 +1,82 @@
+"""Convolutions: several channels of the result for each element of the image that is read.
+
+    for c: for y: for x: alloc acc: acc = 0; for taps: acc add= image[y, x] * w[c]; out = acc
+    ->   for c.block: for y: for x: alloc acc[4]: ...; for taps: for c.item in 4: ...; ...
+
+A thread then reads, and finds inside its border, each element once for four products.
+"""
+
+from contextlib import suppress
+
+from ....errors import ScheduleError
+from ....loops.expressions import Constant, Expr
+from ....loops.ir import Allocate, Block, For, Stmt, Update
+from ....loops.simplify import Simplifier
+from ....loops.traverse import loads, variables, walk
+from ...steps.schedule import Schedule
+from ...steps.site import find_loop
+from .bind import bind_nests
+
+__all__ = ["schedule_convolution"]
+
+ITEMS = (4, 2)
+"""Channels of a thread, the first number that divides all."""
+
+
+def schedule_convolution(schedule: Schedule) -> Schedule:
+    """In tiles of channels where only the weights depend on them; then blocks and threads."""
+    with suppress(ScheduleError):
+        schedule = _tiled(schedule)
+    return bind_nests(schedule)
+
+
+def _tiled(schedule: Schedule) -> Schedule:
+    loops, allocation = _nest(schedule.function.body)
+    if allocation is None or not isinstance(allocation.body, Block):
+        raise ScheduleError("convolution: required a nest around a sum")
+    parts = allocation.body.statements
+    if len(parts) != 3:
+        raise ScheduleError("convolution: required a start, a sum and a result")
+    update = next((each for each in walk(parts[1]) if isinstance(each, Update)), None)
+    taps = [each.variable for each in walk(parts[1]) if isinstance(each, For)]
+    read = [] if update is None else list(loads(update.value))
+    if not taps:
+        raise ScheduleError("convolution: no taps")
+    simplifier = Simplifier(find_loop(schedule.function, taps[-1])[0].body.bounds)
+    used = [_used(tuple(map(simplifier.expr, load.indices))) for load in read]
+    channel = _channel(loops, used)
+    if channel is None:
+        raise ScheduleError("convolution: no channels that the image does not depend on")
+    name, extent = channel
+    size = next((each for each in ITEMS if extent % each == 0), 1)
+    item, names = f"{name}.item", [loop for loop, _ in loops]
+    schedule = schedule.split(name, size, "exact", f"{name}.block", item)
+    order = [f"{name}.block" if each == name else each for each in names]
+    schedule = schedule.reorder(*order, item).lift(allocation.buffer.name, item)
+    schedule = schedule.fission(item, 1, f"{item}.sum").fission(f"{item}.sum", 1, f"{item}.end")
+    schedule = schedule.reorder(*taps, f"{item}.sum")
+    for end in ("", ".sum", ".end"):
+        schedule = schedule.unroll(f"{item}{end}")
+    return schedule
+
+
+def _nest(stmt: Stmt) -> tuple[list[tuple[str, int]], Allocate | None]:
+    """Loops of constant extents, one in the other, and what is allocated in them."""
+    loops = []
+    while isinstance(stmt, For) and isinstance(stmt.extent, Constant):
+        loops.append((stmt.variable, int(stmt.extent.value)))
+        stmt = stmt.body
+    return loops, stmt if isinstance(stmt, Allocate) else None
+
+
+def _channel(loops: list[tuple[str, int]], used: list[set[str]]) -> tuple[str, int] | None:
+    """The loop that the weights depend on, and the image does not; used: by the loads of each."""
+    for name, extent in loops:
+        readers = [each for each in used if name in each]
+        if extent > 1 and len(readers) == 1 and len(used) == 2:
+            return name, extent
+    return None
+
+
+def _used(indices: tuple[Expr, ...]) -> set[str]:
+    return {name for each in indices for name in variables(each)}

@@ -1,0 +1,1 @@
+"""The targets of GPUs: loop programs whose iterations are blocks and threads."""

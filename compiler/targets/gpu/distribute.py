@@ -1,0 +1,72 @@
+"""Buffers of a block of which every thread has a part: they become the threads' own.
+
+alloc acc[T, 4] register: for t in T thread: acc[t, i] = ...;  for u in T thread: ... acc[u, i]
+->   alloc acc[4] register: for t in T thread: acc[i] = ...;  for u in T thread: ... acc[i]
+"""
+
+from dataclasses import replace
+
+from ...loops.expressions import Buffer, Expr, Load, Scope, Variable
+from ...loops.ir import Allocate, For, LoopKind, Stmt, Store, Update
+from ...loops.rewrite import map_expr, map_statement, with_bodies
+from ...loops.traverse import bodies, loads, own_expressions
+
+__all__ = ["distributed"]
+
+
+def distributed(stmt: Stmt) -> Stmt:
+    """The statement with such buffers, in registers, as arrays of each thread."""
+    if isinstance(stmt, For) and stmt.kind is LoopKind.THREAD:
+        return stmt
+    below = tuple(distributed(each) for each in bodies(stmt))
+    stmt = with_bodies(stmt, below) if below else stmt
+    if not isinstance(stmt, Allocate) or stmt.buffer.scope is not Scope.REGISTER:
+        return stmt
+    count = _threads(stmt.body, stmt.buffer, ())
+    if not count:
+        return stmt
+    old = stmt.buffer
+    new = replace(old, shape=old.shape[count:])
+
+    def own(node: Expr) -> Expr:
+        if isinstance(node, Load) and node.buffer == old:
+            return Load(new, node.indices[count:])
+        return node
+
+    def change(each: Stmt) -> Stmt:
+        if isinstance(each, Store | Update) and each.buffer == old:
+            return replace(each, buffer=new, indices=each.indices[count:])
+        return each
+
+    memo: dict[int, tuple[Expr, Expr]] = {}
+    return Allocate(new, map_statement(stmt.body, lambda e: map_expr(e, own, memo), change))
+
+
+def _threads(stmt: Stmt, buffer: Buffer, around: tuple[tuple[str, Expr], ...]) -> int | None:
+    """How many leading indices are the threads' in every access, of loops of equal extents.
+
+    None where they are not; 0 where there is no access.
+    """
+    if isinstance(stmt, For) and stmt.kind is LoopKind.THREAD:
+        around = (*around, (stmt.variable, stmt.extent))
+    found = {_threads(each, buffer, around) for each in bodies(stmt)} - {0}
+    places = [
+        load.indices
+        for expr in own_expressions(stmt)
+        for load in loads(expr)
+        if load.buffer == buffer
+    ]
+    if isinstance(stmt, Store | Update) and stmt.buffer == buffer:
+        places.append(stmt.indices)
+    for indices in places:
+        leading = indices[: len(around)]
+        sizes = buffer.shape[: len(around)]
+        same = leading == tuple(Variable(name) for name, _ in around)
+        whole = all(
+            getattr(extent, "value", None) == size
+            for (_, extent), size in zip(around, sizes, strict=False)
+        )
+        found.add(len(around) if same and whole else None)
+    if not found:
+        return 0
+    return found.pop() if len(found) == 1 else None

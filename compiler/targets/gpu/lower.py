@@ -1,0 +1,173 @@
+"""A graph as launches of kernels: groups of nodes → loop programs → calls → kernels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dovetail.runtime.gpu.part import KernelEntry, Launch, Repeat, Space, Stride
+from dovetail.runtime.gpu.part import Place as DevicePlace
+
+from ...define.definition import Definition
+from ...define.group import define_group
+from ...graph.ir import Graph, Node
+from ...graph.passes.eliminate_dead import EliminateDead
+from ...graph.passes.exact_products import ExactProducts
+from ...graph.passes.expand_quantization import ExpandQuantization
+from ...graph.passes.fold_constants import FoldConstants
+from ...graph.passes.fold_scales import FoldScales
+from ...graph.passes.in_bodies import InBodies
+from ...graph.passes.merge_common import MergeCommon
+from ...loops.ir import Function
+from ...loops.text import to_text
+from ...pipeline.passes import Pass, Pipeline
+from ...program.build import build_program
+from ...program.functions import Lowering
+from ...program.ir import Call, Item, Loop, Operand, Origin, Program
+from ...program.memory import aligned
+from ...schedule.rules.gpu.group import schedule_group
+from .kernels import Kernel, kernels_of, workspace_bytes
+
+__all__ = ["GPU_PASSES", "Launches", "launches_of", "lower_graph"]
+
+GENERAL: tuple[Pass[Graph], ...] = (
+    FoldConstants(),
+    ExactProducts(),
+    FoldConstants(),
+    ExpandQuantization(),
+    EliminateDead(),
+    MergeCommon(),
+    FoldScales(),
+)
+
+GPU_PASSES: Pipeline[Graph] = Pipeline((*GENERAL, InBodies(GENERAL)))
+"""What a graph goes through before it becomes groups."""
+
+MOST_WORKSPACE = 1 << 28
+"""Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The loop program of a group, as ``program`` wants it."""
+
+    function: Function
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Kernels by name, their entries, the steps that launch them, and the memory they need."""
+
+    kernels: Mapping[str, Kernel]
+    entries: tuple[KernelEntry, ...]
+    steps: tuple[Launch | Repeat, ...]
+    memory_bytes: int
+
+
+def lower_graph(graph: Graph, most_work: int, check: Callable[[str], None]) -> Program:
+    """The program that computes a graph, its loops bound to blocks and threads.
+
+    check: called before each group, by what it is.
+    Raises UnsupportedOperatorError for an operator that has no definition, WorkLimitError for loops
+    that come to more than ``most_work``.
+    """
+    known: dict[str, Function] = {}
+
+    def lower(graph: Graph, nodes: Sequence[Node]) -> _Group:
+        check(f"lower, node {nodes[-1].origin!r}")
+        definition = define_group(graph, nodes)
+        text = to_text(definition.function)
+        if text not in known:
+            known[text] = _scheduled(definition)
+        return _Group(known[text], definition.inputs, definition.outputs)
+
+    return build_program(graph, Lowering(lower, most_work=most_work))
+
+
+def _scheduled(definition: Definition) -> Function:
+    function = schedule_group(definition).function
+    large = workspace_bytes(kernels_of(function)) > MOST_WORKSPACE
+    return definition.function if large else function
+
+
+def launches_of(program: Program) -> Launches:
+    """The kernels of a program's functions, and the order in which its calls launch them."""
+    builder = _Builder(program)
+    steps = builder.steps(program.calls)
+    return Launches(builder.kernels, tuple(builder.entries), tuple(steps), builder.memory_bytes)
+
+
+@dataclass(slots=True)
+class _Builder:
+    program: Program
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    entries: list[KernelEntry] = field(default_factory=list)
+    workspace: int = 0
+    _first: dict[str, tuple[int, tuple[Kernel, ...]]] = field(default_factory=dict)
+    """The number of each function's first kernel, and its kernels."""
+
+    def __post_init__(self) -> None:
+        for function in self.program.functions:
+            kernels = kernels_of(function)
+            self._first[function.name] = len(self.entries), kernels
+            for number, kernel in enumerate(kernels):
+                name = f"{function.name}_{number}"
+                shape = kernel.geometry
+                self.kernels[name] = kernel
+                self.entries.append(KernelEntry(name, shape.blocks, shape.threads))
+            self.workspace = max(self.workspace, workspace_bytes(kernels))
+
+    @property
+    def memory_bytes(self) -> int:
+        """What calls leave for each other, and behind it the workspace of one call."""
+        return aligned(self.program.memory_bytes) + self.workspace
+
+    def steps(self, items: Sequence[Item]) -> list[Launch | Repeat]:
+        """Calls and loops in order."""
+        found: list[Launch | Repeat] = []
+        for each in items:
+            found += self._call(each) if isinstance(each, Call) else self._loop(each)
+        return found
+
+    def _call(self, call: Call) -> list[Launch | Repeat]:
+        first, kernels = self._first[call.function]
+        function = next(each for each in self.program.functions if each.name == call.function)
+        names = [buffer.name for buffer in (*function.inputs, *function.outputs)]
+        given = dict(zip(names, call.arguments, strict=True))
+        base = aligned(self.program.memory_bytes)
+        found: list[Launch | Repeat] = []
+        for number, kernel in enumerate(kernels, first):
+            places = [
+                _place(given[each.buffer.name])
+                if each.offset is None
+                else DevicePlace(Space.MEMORY, 0, base + each.offset, ())
+                for each in kernel.parameters
+            ]
+            found.append(Launch(number, tuple(places)))
+        return found
+
+    def _loop(self, loop: Loop) -> list[Launch | Repeat]:
+        body, last = self.steps(loop.calls), self.steps(loop.last)
+        counter, condition, done, guard = (
+            None if each is None else _place(each)
+            for each in (loop.counter, loop.condition, loop.done, loop.guard)
+        )
+        count = min(loop.count, 2**62)
+        head = Repeat(
+            count, len(body), len(last), counter, condition, done, guard, loop.work, loop.origin
+        )
+        return [head, *body, *last]
+
+
+SPACES = {
+    Origin.INPUT: Space.INPUT,
+    Origin.OUTPUT: Space.OUTPUT,
+    Origin.CONSTANT: Space.CONSTANT,
+    Origin.MEMORY: Space.MEMORY,
+}
+
+
+def _place(operand: Operand) -> DevicePlace:
+    place = operand.place
+    strides = tuple(Stride(each.depth, each.bytes, each.alternating) for each in place.strides)
+    return DevicePlace(SPACES[place.origin], place.number, place.offset, strides)

@@ -1,0 +1,1 @@
+"""Kernels as source text of languages that look like C."""

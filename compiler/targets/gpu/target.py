@@ -1,0 +1,82 @@
+"""The targets of GPUs: kernels for all of a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dovetail.runtime.parts import Part
+
+from ...errors import ModelError, TargetError
+from ...front.source import Imported, NeedsValueError, Source
+from ...graph.partition import Piece, Plan
+from ...options import CompileOptions
+from ...pipeline.trace import Trace
+from ..table import HOST, find_target
+from .compile import Backend, compile_graph
+from .lower import Launches
+from .source.dialect import OPENCL
+from .source.module import source_of
+
+__all__ = ["Gpu", "find_cuda", "find_opencl", "opencl_source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """See ``Target``.  An open batch is 1; other open sizes must be bound.  A model whose shapes
+    depend on data is compiled as it runs, for the host.
+    """
+
+    name: str
+    backend: Backend
+
+    def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
+        """As ``Target``."""
+        bound = model.bind(dims)
+        for each in bound.open_sizes():
+            if None in each.shape[1:]:
+                raise ModelError(
+                    f"input {each.name!r} has the open shape {list(each.shape)}; {self.name} "
+                    "compiles for fixed sizes: bind them (--dim)"
+                )
+        try:
+            return bound.to_graph(batch=1) if bound.open_sizes() else bound.to_graph()
+        except NeedsValueError:
+            return None
+
+    def plan(self, model: Imported) -> Plan:
+        """All of it."""
+        return Plan((Piece(model.graph),), ())
+
+    def compile(
+        self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
+    ) -> Part:
+        """As ``Target``."""
+        return compile_graph(piece.graph, self.name, self.backend, options, trace)
+
+    def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
+        """As ``Target``."""
+        return find_target(HOST).compile_open(model, dims, options)
+
+
+def opencl_source(launches: Launches) -> str:
+    """The kernels in OpenCL C."""
+    return source_of(launches.kernels, OPENCL)
+
+
+def find_cuda(rest: str) -> Gpu:
+    """The target ``cuda``, whose PTX all GPUs from sm_80 on take, or ``cuda:sm_90a`` for one kind.
+
+    Raises TargetError for an architecture that there is not.
+    """
+    from .ptx.module import check_architecture, ptx_of
+
+    architecture = rest or "sm_80"
+    check_architecture(architecture)
+    name = f"cuda:{architecture}" if rest else "cuda"
+    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture))
+
+
+def find_opencl(rest: str) -> Gpu:
+    """The target.  Raises TargetError when something follows its name."""
+    if rest:
+        raise TargetError(f"no target is called 'opencl:{rest}'; required opencl")
+    return Gpu("opencl", opencl_source)

@@ -1,0 +1,49 @@
+"""Products of the rows of two activations: the second one's rows are weights of the matrix core.
+
+``B`` consecutive pixels of one channel block, as they lie in DRAM, are one word of WGT: ``B``
+output lanes of ``B`` input lanes.  So nothing is transposed, and results have a channel for each
+pixel of the second activation.
+"""
+
+import numpy as np
+
+from ....graph.ir import Graph
+from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.values import Requantize
+from ....loops.expressions import Expr, Load
+from ..passes.fuse import Layer
+from .activation import Activation
+from .contraction import sums_of_products
+from .definition import Array, Definition, Place, constant_buffer
+from .windows import finish_of
+
+__all__ = ["define_row_products"]
+
+
+def define_row_products(
+    graph: Graph, layer: Layer, x: Activation, y: Activation, output: Activation
+) -> Definition:
+    """Rows of ``x`` go through the matrix core; those of ``y`` stay in it."""
+    operator = layer.nodes[0].operator
+    assert isinstance(operator, RowProducts)
+    lanes, pixels = x.lanes, y.height * y.width
+    assert x.channels % lanes == pixels % lanes == 0, "whole words of weights"
+    tiles = np.broadcast_to(np.int8(0), (output.blocks, x.blocks, 1, 1, lanes, lanes))
+    plain = Conv2d((1, 1), (0, 0, 0, 0), 1, 0, operator.y_zero_point)
+    buffer = constant_buffer("weights", tiles)
+    sums = sums_of_products(plain, x, output, buffer, -operator.x_zero_point)
+
+    def total(place: Place) -> Expr:
+        return Load(sums.buffer, place.indices)
+
+    node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
+    requantize = node.operator
+    assert isinstance(requantize, Requantize)
+    constants: dict[str, Array] = {
+        "bias": np.zeros((1, lanes), np.int32),
+        "scale": np.full((1, lanes), graph.constants[node.inputs[1]][0], np.float32),
+    }
+    limits = requantize.zero_point, requantize.low, requantize.high
+    finish = finish_of(constants, "", *limits)
+    macs = x.height * x.width * x.channels * pixels
+    return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)

@@ -1,0 +1,183 @@
+"""Products of two tensors' rows as layers of images, one for each matrix of a batch.
+
+    RowProducts(x[1, H, M, K], y[1, H, N, K])
+        ->  Concatenate of RowProducts(x[1, 1, M, K], y[1, 1, N, K]), one for each head
+    f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
+    Reshape(Transpose(Concatenate(x, ...)))
+        ->  Concatenate along channels, where heads become channels again
+
+The rows of ``y`` are weights of the matrix core as they lie in DRAM.  Where they are columns of
+what a layer made, as the values of an attention are, that is transposed by a product with unit
+vectors: ``Requantize(RowProducts(1, y))``.
+
+Each node is visited once, so the pass ends.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from ....dtypes import DType
+from ....graph.ir import Graph, GraphBuilder, Node
+from ....graph.operators.integer.products import RowProducts
+from ....graph.operators.integer.values import Lookup, Requantize, Softmax
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.passes.eliminate_dead import EliminateDead
+
+__all__ = ["SplitProducts"]
+
+MOVES = (Reshape, Slice, Transpose)
+HEADS_LAST = Transpose((0, 2, 1, 3))
+"""From [1, heads, rows, channels] to [1, rows, heads, channels]."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProducts:
+    """lanes: of a block."""
+
+    lanes: int
+    name: str = "split_products"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when it has no products of two tensors."""
+        if not any(isinstance(node.operator, RowProducts) for node in graph.nodes):
+            return graph
+        splitting = _Splitting(graph, self.lanes)
+        for node in graph.nodes:
+            splitting.visit(node)
+        for name in graph.outputs:
+            splitting.join(name)
+        return EliminateDead().run(splitting.builder.build(graph.outputs))
+
+
+@dataclass(slots=True)
+class _Splitting:
+    graph: Graph
+    lanes: int
+    builder: GraphBuilder = field(init=False)
+    parts: dict[str, list[str]] = field(default_factory=dict)
+    """Images that a tensor consists of, one for each matrix."""
+    joined: set[str] = field(default_factory=set)
+    """Tensors with parts that are there as wholes too."""
+    turned: dict[str, str] = field(default_factory=dict)
+    """Tensors that are such a tensor with its heads last."""
+
+    def __post_init__(self) -> None:
+        graph = self.graph
+        self.builder = GraphBuilder(
+            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
+        )
+
+    def visit(self, node: Node) -> None:
+        """Add a node, or what stands for it."""
+        operator, x = node.operator, node.inputs[0] if node.inputs else ""
+        if isinstance(operator, RowProducts) and self.suits(node):
+            left, right = (self.rows(name, node) for name in node.inputs)
+            if self.graph.types[node.output].shape[:-2] == (1, 1):
+                self.builder.nodes.append(replace(node, inputs=(*left, *right)))
+                return
+            self.parts[node.output] = [
+                self.builder.node(operator, pair, node.output, node.origin)
+                for pair in zip(left, right, strict=True)
+            ]
+        elif x in self.parts and self.is_by_rows(node):
+            self.parts[node.output] = [
+                self.builder.node(operator, (part, *node.inputs[1:]), node.output, node.origin)
+                for part in self.parts[x]
+            ]
+        elif x in self.parts and operator == HEADS_LAST and len(self.parts[x]) > 1:
+            self.turned[node.output] = x
+            self.add(node)
+        elif x in self.turned and self.flattens_heads(node):
+            parts = tuple(self.parts[self.turned[x]])
+            whole = self.builder.node(Concatenate(3), parts, node.output, node.origin)
+            self.builder.nodes.append(replace(node, inputs=(whole,)))
+        else:
+            self.add(node)
+
+    def add(self, node: Node) -> None:
+        """Add a node as it is."""
+        for name in node.inputs:
+            self.join(name)
+        self.builder.nodes.append(node)
+
+    def join(self, name: str) -> None:
+        """Put the parts of a tensor together, if it has some."""
+        if name not in self.parts or name in self.joined:
+            return
+        self.joined.add(name)
+        parts, origin = self.parts[name], name
+        whole = parts[0]
+        if len(parts) > 1:
+            whole = self.builder.node(Concatenate(1), tuple(parts), name, origin)
+        reshape = Reshape(self.graph.types[name].shape)
+        self.builder.nodes.append(Node(reshape, (whole,), name, origin))
+
+    def suits(self, node: Node) -> bool:
+        """Whether words of weights hold rows of the second tensor."""
+        shape = self.graph.types[node.inputs[1]].shape
+        return shape[-1] % self.lanes == 0 and shape[-2] % self.lanes == 0
+
+    def is_by_rows(self, node: Node) -> bool:
+        """Whether it makes each row of a row alone, in the same way for all."""
+        if isinstance(node.operator, Lookup):
+            return self.graph.types[node.inputs[1]].rank == 1
+        return isinstance(node.operator, Requantize | Softmax)
+
+    def flattens_heads(self, node: Node) -> bool:
+        """Whether the channels of all heads become those of one tensor."""
+        before, after = (self.graph.types[name].shape for name in (node.inputs[0], node.output))
+        return isinstance(node.operator, Reshape) and after[-1] == before[-1] * before[-2]
+
+    def rows(self, name: str, node: Node) -> list[str]:
+        """The matrices of a tensor as images [1, 1, rows, channels]."""
+        if name in self.parts:
+            return self.parts[name]
+        *outer, rows, channels = self.graph.types[name].shape
+        count = prod(outer)
+        columns = self.are_columns(name)
+        whole = self.shaped(name, (1, count, rows, channels), node)
+        found = []
+        for place in range(count):
+            part = whole
+            if count > 1:
+                cut = Slice((0, place, 0, 0), (1, 1, 1, 1), (1, 1, rows, channels))
+                part = self.builder.node(cut, (part,), f"{name}/head", node.origin)
+            if columns:
+                part = self.transposed(part, node)
+            found.append(part)
+        return found
+
+    def shaped(self, name: str, shape: tuple[int, ...], node: Node) -> str:
+        """A tensor in another shape."""
+        if self.graph.types[name].shape == shape:
+            return name
+        return self.builder.node(Reshape(shape), (name,), f"{name}/rows", node.origin)
+
+    def are_columns(self, name: str) -> bool:
+        """Whether the rows of a tensor are columns of what movements make it of."""
+        moves, source = [], name
+        while (node := self.graph.producer(source)) and isinstance(node.operator, MOVES):
+            moves.append(node.operator)
+            source = node.inputs[0]
+        shape = self.graph.types[source].shape
+        numbers = np.arange(prod(shape)).reshape(shape)
+        for move in reversed(moves):
+            (numbers,) = move.evaluate([numbers])
+        matrix = numbers.reshape(-1, *numbers.shape[-2:])[0]
+        return bool(min(matrix.shape) > 1 and matrix[0, 1] != matrix[0, 0] + 1)
+
+    def transposed(self, part: str, node: Node) -> str:
+        """An image [1, 1, N, K] made by the matrix core of what has its columns as rows."""
+        builder = self.builder
+        origin, channels = node.origin, builder.types[part].shape[2]
+        back = builder.node(Transpose((0, 1, 3, 2)), (part,), f"{part}/rows", origin)
+        ones = np.eye(channels, dtype=np.int8)[None, None]
+        unit = builder.constant(f"{part}/unit", ones)
+        total = builder.node(RowProducts(0, 0), (unit, back), f"{part}/sum", origin)
+        count = builder.types[total].shape[-1]
+        scale = builder.constant(f"{part}/scale", np.ones(count, np.float32))
+        same = Requantize(0, -128, 127)
+        assert builder.types[part].dtype is DType.INT8
+        return builder.node(same, (total, scale), f"{part}/columns", origin)

@@ -1,0 +1,1 @@
+"""Devices that run kernels: GPUs, and CPUs by OpenCL."""

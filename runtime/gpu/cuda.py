@@ -1,0 +1,139 @@
+"""The ``cuda`` device: PTX on an NVIDIA GPU, by its driver alone.
+
+Source: CUDA Driver API (NVIDIA); the functions are those of libcuda.so.1.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..errors import DeviceError
+from ..parts import Part, target_kind
+from .part import GpuPart, KernelEntry
+from .run import ReadyPart
+
+__all__ = ["CudaDevice"]
+
+LIBRARY = "libcuda.so.1"
+Pointer = ctypes.c_void_p
+Address = ctypes.c_uint64
+
+
+class CudaDevice:
+    """Runs parts compiled for ``cuda``."""
+
+    target_kind = "cuda"
+
+    def __init__(self, which: str | None = None) -> None:
+        """which: the GPU's number; by default 0.
+
+        Raises DeviceError when there is no driver, or no such GPU.
+        """
+        self.name = f"cuda:{which}" if which else "cuda"
+        if which and not which.isdecimal():
+            raise DeviceError(f"no device is called {self.name!r}; required a number: cuda:0")
+        self._machine = _CudaMachine(int(which or 0))
+
+    def prepare(self, part: Part) -> ReadyPart:
+        """The part with its kernels compiled for the GPU.
+
+        Raises DeviceError for a part of another target, and when the driver refuses the PTX.
+        """
+        if not isinstance(part, GpuPart) or target_kind(part.target) != "cuda":
+            raise DeviceError(f"{self.name!r} cannot run what was compiled for {part.target!r}")
+        return ReadyPart(self.name, self._machine, part)
+
+    def close(self) -> None:
+        """There is nothing that others could not use at the same time."""
+
+
+class _CudaMachine:
+    """See ``Machine``: the GPU's primary context, and its default stream."""
+
+    def __init__(self, number: int) -> None:
+        try:
+            self._library = ctypes.CDLL(LIBRARY)
+        except OSError:
+            raise DeviceError(
+                f"no NVIDIA driver: {LIBRARY} is not there; run on a machine with a GPU, or "
+                "compile for opencl or cpu"
+            ) from None
+        self._call("cuInit", 0)
+        count = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        if number >= count.value:
+            raise DeviceError(f"no GPU has the number {number}; there are {count.value}")
+        device = ctypes.c_int()
+        self._call("cuDeviceGet", ctypes.byref(device), number)
+        self._context = Pointer()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        self._modules: list[Pointer] = []
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        """Call the driver.  Raises DeviceError, with its words, for anything but success."""
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(status, ctypes.byref(text))
+            said = (text.value or b"unknown error").decode()
+            raise DeviceError(f"{function}: {said} (CUDA error {status})")
+
+    def _enter(self) -> None:
+        """Contexts belong to threads; whichever calls now gets this one."""
+        self._call("cuCtxSetCurrent", self._context)
+
+    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Pointer]:
+        self._enter()
+        module = Pointer()
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(source))
+        self._modules.append(module)
+        found = []
+        for each in kernels:
+            function = Pointer()
+            name = ctypes.c_char_p(each.name.encode())
+            self._call("cuModuleGetFunction", ctypes.byref(function), module, name)
+            found.append(function)
+        return found
+
+    def allocate(self, size: int) -> "_Memory":
+        self._enter()
+        address = Address()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return _Memory(self, address.value)
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._enter()
+        self._call("cuMemFree_v2", Address(address))
+
+    def write(self, memory: "_Memory", offset: int, array: NDArray[Any]) -> None:
+        self._enter()
+        place, size = Address(memory.address + offset), ctypes.c_size_t(array.nbytes)
+        self._call("cuMemcpyHtoD_v2", place, Pointer(array.ctypes.data), size)
+
+    def read(self, memory: "_Memory", offset: int, array: NDArray[Any]) -> None:
+        self._enter()
+        place, size = Address(memory.address + offset), ctypes.c_size_t(array.nbytes)
+        self._call("cuMemcpyDtoH_v2", Pointer(array.ctypes.data), place, size)
+
+    def launch(
+        self, kernel: Pointer, entry: KernelEntry, places: Sequence[tuple["_Memory", int]]
+    ) -> None:
+        self._enter()
+        addresses = [Address(memory.address + offset) for memory, offset in places]
+        pointers = [ctypes.cast(ctypes.byref(each), Pointer) for each in addresses]
+        given = (Pointer * max(len(pointers), 1))(*pointers)
+        shape = (entry.blocks, 1, 1, entry.threads, 1, 1)
+        self._call("cuLaunchKernel", kernel, *shape, 0, None, given, None)
+
+
+class _Memory:
+    """Memory of the GPU, given back when nothing refers to it."""
+
+    def __init__(self, machine: _CudaMachine, address: int) -> None:
+        self._machine, self.address = machine, address
+
+    def __del__(self) -> None:
+        self._machine.free(self.address)

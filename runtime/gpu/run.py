@@ -1,0 +1,148 @@
+"""A part of kernels on a machine that launches them."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import WorkLimitError
+from ..native.content import array_type
+from ..result import RunResult
+from .part import GpuPart, KernelEntry, Launch, Place, Repeat, Space
+
+__all__ = ["Machine", "ReadyPart"]
+
+Array = NDArray[Any]
+
+
+class Machine(Protocol):
+    """What a kind of GPU does for all parts; steps run in the order in which they are asked for."""
+
+    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> Sequence[Any]:
+        """The kernels of a source, in order.  Raises DeviceError when it cannot be compiled."""
+        ...
+
+    def allocate(self, size: int) -> Any:
+        """A memory of ``size`` bytes.  Raises DeviceError when there is not so much."""
+        ...
+
+    def write(self, memory: Any, offset: int, array: Array) -> None:
+        """Copy a contiguous array to the device."""
+        ...
+
+    def read(self, memory: Any, offset: int, array: Array) -> None:
+        """Copy from the device, after all that was launched, into a contiguous array."""
+        ...
+
+    def launch(self, kernel: Any, entry: KernelEntry, places: Sequence[tuple[Any, int]]) -> None:
+        """Run a kernel; places: memories and offsets in bytes, one for each parameter."""
+        ...
+
+
+class ReadyPart:
+    """A part whose kernels are compiled and whose constants are on the device."""
+
+    def __init__(self, name: str, machine: Machine, part: GpuPart) -> None:
+        """name: of the device, for results."""
+        self._name, self._machine, self._part = name, machine, part
+        self._kernels = machine.compile(bytes(part.source), part.kernels)
+        data = np.frombuffer(part.data, np.uint8)
+        self._data = machine.allocate(max(data.size, 1))
+        if data.size:
+            machine.write(self._data, 0, data)
+        self._memory = machine.allocate(max(part.memory_bytes, 1))
+        self._inputs = [machine.allocate(max(_size(each), 1)) for each in part.inputs]
+        self._outputs = [machine.allocate(max(_size(each), 1)) for each in part.outputs]
+        self._rest = 0
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Mapping[str, Array]) -> RunResult:
+        """One run.  Raises WorkLimitError when a loop does not end."""
+        with self._lock:
+            return self._run(inputs)
+
+    def _run(self, inputs: Mapping[str, Array]) -> RunResult:
+        begin = time.perf_counter()
+        machine, part = self._machine, self._part
+        for signature, memory in zip(part.inputs, self._inputs, strict=True):
+            given = np.ascontiguousarray(inputs[signature.name])
+            if given.nbytes:
+                machine.write(memory, 0, given.reshape(-1).view(np.uint8))
+        self._rest = part.most_work
+        self._steps(0, len(part.steps), ())
+        results = {}
+        for signature, memory in zip(part.outputs, self._outputs, strict=True):
+            found = np.empty(signature.shape, array_type(signature.dtype))
+            if found.nbytes:
+                machine.read(memory, 0, found.reshape(-1).view(np.uint8))
+            results[signature.name] = found
+        seconds = time.perf_counter() - begin
+        return RunResult(results, self._name, seconds, 0.0, seconds)
+
+    def _steps(self, start: int, end: int, indices: tuple[int, ...]) -> None:
+        """The steps from ``start`` to before ``end``; indices: the iterations of loops around."""
+        while start < end:
+            step = self._part.steps[start]
+            start += 1
+            if isinstance(step, Launch):
+                self._machine.launch(
+                    self._kernels[step.kernel],
+                    self._part.kernels[step.kernel],
+                    [self._where(place, indices) for place in step.places],
+                )
+            else:
+                self._loop(step, start, indices)
+                start += step.body + step.last
+
+    def _loop(self, loop: Repeat, start: int, indices: tuple[int, ...]) -> None:
+        done = 0
+        again = loop.count > 0 and (loop.guard is None or self._holds(loop.guard, indices))
+        while again:
+            if loop.counter is not None:
+                self._set(loop.counter, done, indices)
+            self._steps(start, start + loop.body, (*indices, done))
+            done += 1
+            again = done < loop.count
+            if loop.condition is not None:
+                again = self._holds(loop.condition, indices) and again
+                self._rest -= max(loop.work, 1)
+                if again and self._rest < 0:
+                    raise WorkLimitError(
+                        f"node {loop.origin!r}: its loop has not ended after "
+                        f"{self._part.most_work:.2g} reads and writes of elements, as many as are "
+                        "allowed; allow more (--most-work, DOVETAIL_MOST_WORK) or check its "
+                        "condition"
+                    )
+        if loop.done is not None:
+            self._set(loop.done, done, indices)
+        self._steps(start + loop.body, start + loop.body + loop.last, (*indices, done))
+
+    def _where(self, place: Place, indices: tuple[int, ...]) -> tuple[Any, int]:
+        offset = place.offset
+        for depth, size, alternating in place.strides:
+            offset += size * (indices[depth] % 2 if alternating else indices[depth])
+        match place.space:
+            case Space.INPUT:
+                return self._inputs[place.number], offset
+            case Space.OUTPUT:
+                return self._outputs[place.number], offset
+            case Space.CONSTANT:
+                return self._data, self._part.constants[place.number].offset + offset
+            case Space.MEMORY:
+                return self._memory, offset
+
+    def _holds(self, place: Place, indices: tuple[int, ...]) -> bool:
+        found = np.empty(1, np.uint8)
+        self._machine.read(*self._where(place, indices), found)
+        return bool(found[0])
+
+    def _set(self, place: Place, value: int, indices: tuple[int, ...]) -> None:
+        number = np.array([value], np.int64).view(np.uint8)
+        self._machine.write(*self._where(place, indices), number)
+
+
+def _size(signature: Any) -> int:
+    return int(np.prod(signature.shape)) * array_type(signature.dtype).itemsize

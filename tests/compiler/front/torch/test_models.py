@@ -1,0 +1,76 @@
+"""Programs of ``torch.export`` in files, compiled where there is no torch, against its results.
+
+``make.py`` writes the files and torch's results beside them.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.table import open_model
+from dovetail.compiler.front.torch.source import TorchModel
+from dovetail.runtime.session import run
+
+FOLDER = Path(__file__).parent / "models"
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
+    with np.load(FOLDER / f"{name}.npz") as archive:
+        return [archive[each] for each in sorted(archive) if each.startswith(kind)]
+
+
+def results(model: TorchModel, **given: np.ndarray[Any, Any]) -> dict[str, Any]:
+    return dict(run(compile(model, "cpu"), given).outputs)
+
+
+@pytest.mark.parametrize("name", ["pictures", "pictures_core", "words", "words_core"])
+def test_a_program_gives_the_results_of_torch(name: str) -> None:
+    model = TorchModel.of(FOLDER / f"{name}.pt2")
+    given = {each.name: x for each, x in zip(model.inputs, arrays(name, "input"), strict=True)}
+    found = list(results(model, **given).values())
+    for own, torchs in zip(found, arrays(name, "output"), strict=True):
+        assert own.dtype == torchs.dtype
+        np.testing.assert_allclose(own, torchs, **CLOSE)
+    assert "torch" not in sys.modules
+
+
+def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:
+    model = TorchModel.of(FOLDER / "counter.pt2").bind({"s77": 3})
+    (x,), (scaled, seen) = arrays("counter", "input"), arrays("counter", "output")
+    assert [each.name for each in model.inputs] == ["x", "count"]
+    found = results(model, x=x, **model.state())
+    assert list(found) == ["mul", "mul_1", "count.updated"]
+    np.testing.assert_allclose(found["mul"], scaled, **CLOSE)
+    np.testing.assert_allclose(found["mul_1"], seen, **CLOSE)
+    again = results(model, x=x, count=found["count.updated"])
+    np.testing.assert_array_equal(again["count.updated"], [2])
+    np.testing.assert_allclose(again["mul_1"], 2 * seen, **CLOSE)
+
+
+def test_an_open_size_is_bound_by_its_name_within_its_range() -> None:
+    model = TorchModel.of(FOLDER / "counter.pt2")
+    assert [each.shape for each in model.open_sizes()] == [(None, 6)]
+    with pytest.raises(ModelError, match=r"input 'x' has shape \[\?, 6\]; .*--dim.*names: s77"):
+        compile(model, "cpu")
+    with pytest.raises(ModelError, match=r"no input has a dimension 'n'; .* 's77'"):
+        model.bind({"n": 2})
+    with pytest.raises(ModelError, match="'s77' is 65; the model takes 1 to 64"):
+        model.bind({"s77": 65})
+    (x,), (scaled, _) = arrays("counter", "input"), arrays("counter", "output")
+    bound = model.bind({"s77": 1})
+    found = results(bound, x=x[:1], **bound.state())
+    np.testing.assert_allclose(found["mul"], scaled[:1], **CLOSE)
+
+
+def test_a_file_is_opened_by_its_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "MODEL.PT2"
+    path.write_bytes((FOLDER / "words.pt2").read_bytes())
+    assert isinstance(open_model(str(path)), TorchModel)
+    with pytest.raises(ModelError, match="no model file"):
+        open_model(tmp_path / "none.pt2")

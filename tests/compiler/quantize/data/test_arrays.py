@@ -1,0 +1,94 @@
+"""Calibration data from files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.errors import CalibrationError
+from dovetail.compiler.graph.ir import Array
+from dovetail.compiler.quantize.data import read_data
+from dovetail.compiler.quantize.signature import Signature
+
+IMAGE = (Signature("image", (1, 3, 4, 4)),)
+TWO = (Signature("a", (1, 2)), Signature("b", (1, 3)))
+
+
+def random(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+IMAGES = random((5, 3, 4, 4))
+
+
+def samples(path: Path, inputs: tuple[Signature, ...] = IMAGE) -> list[dict[str, Array]]:
+    return [dict(each) for each in read_data(path, inputs)]
+
+
+@pytest.mark.parametrize("array", [IMAGES, IMAGES[:, None], IMAGES.astype(np.float64)])
+def test_samples_lie_along_the_first_dimension(tmp_path: Path, array: Array) -> None:
+    np.savez(tmp_path / "data.npz", anything=array)
+    found = samples(tmp_path / "data.npz")
+    assert [list(each) for each in found] == [["image"]] * 5
+    np.testing.assert_array_equal(np.concatenate([each["image"] for each in found]), IMAGES)
+    assert all(each["image"].dtype == np.float32 for each in found)
+
+
+def test_a_folder_gives_its_files_in_order(tmp_path: Path) -> None:
+    for number in (2, 0, 1):
+        np.save(tmp_path / f"{number}.npy", IMAGES[number : number + 1])
+    (tmp_path / "notes.txt").write_text("no array")
+    found = np.concatenate([each["image"] for each in samples(tmp_path)])
+    np.testing.assert_array_equal(found, IMAGES[:3])
+
+
+def test_an_archive_has_each_input_by_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", a=random((4, 2)), b=random((4, 3)), more=random((1,)))
+    found = samples(tmp_path / "data.npz", TWO)
+    assert len(found) == 4
+    assert {name: array.shape for name, array in found[0].items()} == {"a": (1, 2), "b": (1, 3)}
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    def refused(message: str, inputs: tuple[Signature, ...] = IMAGE) -> None:
+        with pytest.raises(CalibrationError, match=message):
+            samples(tmp_path / "data.npz", inputs)
+
+    refused("no calibration data .*data.npz; required a folder, .npz or .npy")
+    (tmp_path / "data.npz").write_bytes(b"PK damaged")
+    refused("cannot read .*data.npz")
+    np.savez(tmp_path / "data.npz", image=random((5, 3, 4)))
+    refused(r"array \[5, 3, 4\] for input 'image'; required \[1, 3, 4, 4\]")
+    np.savez(tmp_path / "data.npz", image=np.array(["text"]))
+    refused("required numbers")
+    np.savez(tmp_path / "data.npz", image=IMAGES[:0])
+    refused("no samples for input 'image'")
+    np.savez(tmp_path / "data.npz", image=np.where(IMAGES > 0, np.nan, IMAGES))
+    refused("NaN or infinity for input 'image'")
+    np.savez(tmp_path / "data.npz", a=random((4, 2)))
+    refused("no array 'b'; found 'a'; required one for each input", TWO)
+    np.savez(tmp_path / "data.npz", a=random((4, 2)), b=random((3, 3)))
+    refused("different numbers of samples", TWO)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match="has no"):
+        samples(tmp_path)
+
+
+def test_objects_are_never_loaded(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(CalibrationError, match="cannot read"):
+        samples(tmp_path / "data.npy")
+
+
+def test_samples_are_spread_over_files_and_read_again(tmp_path: Path) -> None:
+    for number in range(4):
+        np.save(tmp_path / f"{number}.npy", np.full((3, 3, 4, 4), number, np.float32))
+    data = read_data(tmp_path, IMAGE)
+    assert len(data) == 12
+    few = data.spread(4)
+    for _ in range(2):
+        assert [each["image"].max() for each in few] == [0, 1, 2, 3]
+    assert len(few.spread(2)) == 2
+    assert data.spread(50) is data

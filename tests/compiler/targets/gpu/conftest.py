@@ -1,0 +1,17 @@
+"""What runs kernels in tests."""
+
+import pytest
+
+from dovetail.runtime.device import Device
+from dovetail.runtime.devices import open_device
+
+
+@pytest.fixture(scope="session")
+def opencl() -> Device:
+    """An OpenCL device of any kind; skips when there is none."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    try:
+        cl.get_platforms()
+    except cl.LogicError:
+        pytest.skip("no OpenCL runtime: pip install pocl-binary-distribution")
+    return open_device("opencl")

@@ -1,0 +1,53 @@
+"""One loop program as a part for a device."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.compiler.loops.ir import Function
+from dovetail.compiler.program.ir import Call, Operand, Origin, Place, Program
+from dovetail.compiler.targets.gpu.lower import launches_of
+from dovetail.compiler.targets.gpu.target import opencl_source
+from dovetail.runtime.device import Device
+from dovetail.runtime.gpu.part import GpuPart
+from dovetail.runtime.tensors import TensorSignature
+
+__all__ = ["program_of", "run_function"]
+
+
+def program_of(function: Function) -> Program:
+    """A program that calls ``function`` once."""
+    arguments = [
+        Operand(buffer.name, Place(origin, number))
+        for origin, buffers in ((Origin.INPUT, function.inputs), (Origin.OUTPUT, function.outputs))
+        for number, buffer in enumerate(buffers)
+    ]
+    call = Call(function.name, tuple(arguments))
+    return Program((function,), (call,), function.inputs, function.outputs, {}, 0)
+
+
+def run_function(
+    device: Device, function: Function, inputs: Mapping[str, NDArray[Any]]
+) -> Mapping[str, NDArray[Any]]:
+    """The outputs of ``function`` by OpenCL."""
+    launches = launches_of(program_of(function))
+    given, found = (
+        tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
+        for buffers in (function.inputs, function.outputs)
+    )
+    part = GpuPart(
+        "opencl",
+        given,
+        found,
+        opencl_source(launches).encode(),
+        launches.entries,
+        launches.steps,
+        (),
+        np.zeros(0, np.uint8).data,
+        launches.memory_bytes,
+        0,
+        (),
+    )
+    return device.prepare(part).run(inputs).outputs

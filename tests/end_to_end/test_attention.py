@@ -1,0 +1,82 @@
+"""Products of two activations on the accelerator, as in attention, against ONNX Runtime."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.runtime import run
+
+from ..compiler.graph.passes.integer_layers.models import (
+    F32,
+    Array,
+    ModelBuilder,
+    reference,
+)
+
+ROWS, WIDTH = 16, 16
+
+
+class Rows(ModelBuilder):
+    """Networks of quantised rows ``[1, N, C]``, with random weights and zero points."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rng = np.random.default_rng(7)
+
+    def again(self, y: str, scale: float) -> str:
+        """Quantised and dequantised."""
+        parameters = F32(scale), np.int8(self.rng.integers(-20, 21))
+        return self.dequantize(self.quantize(y, *parameters), *parameters)
+
+    def linear(self, x: str, inputs: int, outputs: int) -> str:
+        """A product with weights, quantised."""
+        weights = self.rng.integers(-127, 128, (inputs, outputs)).astype(np.int8)
+        w = self.dequantize(self.constant(weights), F32(0.01), np.int8(0))
+        return self.again(self.node("MatMul", [x, w]), 0.05)
+
+    def heads(self, x: str, count: int, order: tuple[int, ...]) -> str:
+        """The channels of ``count`` heads apart."""
+        shape = self.constant(np.array([1, ROWS, count, -1], np.int64))
+        return self.node("Transpose", [self.node("Reshape", [x, shape])], perm=list(order))
+
+
+def scores(net: Rows, x: str) -> str:
+    q, k = (net.linear(x, WIDTH, WIDTH) for _ in range(2))
+    return net.node("MatMul", [q, net.node("Transpose", [k], perm=[0, 2, 1])])
+
+
+def gated_heads(net: Rows, x: str) -> str:
+    """Attention of two heads with a table in place of Softmax, and what follows it."""
+    q, k, v = (net.linear(x, WIDTH, 2 * WIDTH) for _ in range(3))
+    product = net.node("MatMul", [net.heads(q, 2, (0, 2, 1, 3)), net.heads(k, 2, (0, 2, 3, 1))])
+    weights = net.again(net.node("Sigmoid", [net.again(product, 0.4)]), 1 / 256)
+    mixed = net.again(net.node("MatMul", [weights, net.heads(v, 2, (0, 2, 1, 3))]), 0.03)
+    flat = net.node("Transpose", [mixed], perm=[0, 2, 1, 3])
+    shape = net.constant(np.array([1, ROWS, 2 * WIDTH], np.int64))
+    return net.linear(net.node("Reshape", [flat, shape]), 2 * WIDTH, WIDTH)
+
+
+NETWORKS: dict[str, Callable[[Rows, str], str]] = {"scores": scores, "gated_heads": gated_heads}
+
+
+@pytest.mark.parametrize("target", ["vta:tiny", "vta:zynq7020"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
+    name: str, target: str
+) -> None:
+    net = Rows()
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.quantize(NETWORKS[name](net, x), F32(0.2), np.int8(-9))
+    model = net.build({"x": ("int8", (1, ROWS, WIDTH))}, y)
+    module = compile(model, target)
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    values: Array = np.random.default_rng(1).integers(-128, 128, (1, ROWS, WIDTH)).astype(np.int8)
+    result = run(module, {"x": values}, "sim")
+    np.testing.assert_array_equal(result.outputs[y], reference(model, {"x": values}))
+    assert result.cycles == module.parts[0].expected_cycles
+    if target == "vta:tiny":
+        other = run(module, {"x": values}, "rtl")
+        np.testing.assert_array_equal(other.outputs[y], result.outputs[y])
+        assert other.counters == result.counters

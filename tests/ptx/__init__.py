@@ -1,0 +1,1 @@
+"""Every kernel of the benchmark networks through NVIDIA's assembler."""

@@ -1,0 +1,69 @@
+"""Command line: emit and assemble the kernels of the benchmark networks, on small images."""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import onnx
+
+from dovetail.compiler.front.table import open_model
+from dovetail.compiler.targets.gpu.lower import GPU_PASSES, launches_of, lower_graph
+from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
+
+from .assembler import PACKAGE, assemble, find_ptxas
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORKS = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "vgg16", "bert")
+"""The networks of ``benchmarks/cpu_models.py``."""
+SIZE, LAYERS, TOKENS = 64, 1, 32
+
+
+def main() -> None:
+    """Print, for each network and architecture, kernels, registers and what spills."""
+    parser = argparse.ArgumentParser(prog="ptx")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
+    arguments = parser.parse_args()
+    ptxas = find_ptxas()
+    if ptxas is None:
+        sys.exit(f"no ptxas: pip install {PACKAGE} (47 MB)")
+    failed = False
+    for name in arguments.networks:
+        begin = time.monotonic()
+        graph = GPU_PASSES.run(open_model(_model(name)).to_graph(batch=1).graph)
+        kernels = launches_of(lower_graph(graph, 10**15, lambda where: None)).kernels
+        print(f"{name}: {len(kernels)} kernels, lowered in {time.monotonic() - begin:.1f} s")
+        for architecture in ARCHITECTURES:
+            begin = time.monotonic()
+            text = ptx_of(kernels, architecture)
+            seconds = time.monotonic() - begin
+            try:
+                found = assemble(ptxas, text, architecture)
+            except subprocess.CalledProcessError as error:
+                failed = True
+                print(f"  {architecture}: refused: {error.stderr.strip()[:400]}")
+                continue
+            most = max(registers for registers, _ in found.values())
+            spilled = sum(bytes_ > 0 for _, bytes_ in found.values())
+            print(
+                f"  {architecture}: {len(found)} of {len(kernels)} assembled, at most {most} "
+                f"registers, {spilled} spill; PTX in {seconds:.1f} s",
+                flush=True,
+            )
+            failed = failed or found.keys() != kernels.keys()
+    sys.exit(failed)
+
+
+def _model(name: str) -> onnx.ModelProto:
+    sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]
+    if name == "bert":
+        from transformer import bert
+
+        return bert(LAYERS, TOKENS)
+    from networks import Options, build
+
+    return build(name, Options(size=SIZE))
+
+
+main()
