@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.instructions import Rounding
+from dovetail.isa.requantize import fixed_parameters
 
 from ..dtypes import DType
 from ..errors import TranslationError
@@ -12,6 +16,7 @@ from ..graph.ir import Graph, Node
 from ..graph.operators.assembly import Assemble
 from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense
 from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
@@ -26,6 +31,7 @@ from ..graph.operators.movement import (
 from .symbols import (
     BYTES,
     Array,
+    Parameters,
     Symbols,
     apply_table,
     balanced,
@@ -40,6 +46,9 @@ from .symbols import (
     of_pairs,
     requantized,
 )
+
+NONE = np.zeros(1, np.int32)
+"""No bias."""
 
 Rule = Callable[[Array, Array], Array]
 
@@ -82,8 +91,12 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             return (_contracted(operator, x, weights, constant(2)),)
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
-            return (requantized(x, 0, constant(1), *limits),)
-        case Add() | Multiply():
+            return (requantized(x, Parameters(NONE, constant(1)), *limits),)
+        case RequantizeFixed():
+            limits = operator.zero_point, operator.low, operator.high
+            packed = fixed_parameters(np.zeros_like(constant(1)), constant(1), constant(2))
+            return (requantized(x, Parameters(*packed, Rounding.FIXED), *limits),)
+        case Add() | Multiply() | AddFixed() | MultiplyFixed():
             (table,) = operator.evaluate(
                 tuple(each.astype(np.int8) for each in np.meshgrid(BYTES, BYTES, indexing="ij"))
             )
@@ -248,7 +261,7 @@ def _pool(pool: Any, x: Symbols) -> Symbols:
             slice(rows.start + row, rows.stop + row, sy),
             slice(columns.start + column, columns.stop + column, sx),
         )
-        parts.append(x.moved(lambda each, at=pixels: each[at]))
+        parts.append(x.moved(itemgetter(pixels)))
     if isinstance(pool, MaxPool2d):
         return largest(parts)
     stacked = Symbols(
@@ -258,4 +271,5 @@ def _pool(pool: Any, x: Symbols) -> Symbols:
     total = linear(
         stacked, ones, lambda each, by: (each * by).sum(axis=0), -len(parts) * pool.x_zero_point
     )
-    return requantized(total, 0, np.float32(pool.scale), pool.zero_point, -128, 127)
+    parameters = Parameters(NONE, np.array([pool.scale], np.float32))
+    return requantized(total, parameters, pool.zero_point, -128, 127)

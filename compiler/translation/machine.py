@@ -6,6 +6,7 @@ checker shows.
 """
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -31,13 +32,14 @@ from dovetail.isa.instructions import (
     Vector,
 )
 from dovetail.isa.memories import Memory
-from dovetail.isa.semantics import low_bits, requantize
+from dovetail.isa.requantize import low_bits
 
 from ..errors import TranslationError
 from .symbols import (
     BYTES,
     NOT_A_BYTE,
     Array,
+    Parameters,
     Symbols,
     apply_table,
     balanced,
@@ -216,9 +218,9 @@ class Machine:
         else:
             shape = (results, -1, config.block)
             elements = found.moved(lambda x: x.reshape(shape))
-            result = self._of_pairs(elements, vector, outer)
-            if result is None:
-                result = self._finished(self._folded(elements, vector), vector, outer)
+            result = self._of_pairs(elements, vector, outer) or self._finished(
+                self._folded(elements, vector), vector, outer
+            )
         if vector.lookup:
             first = vector.tab_address % config.tab_depth
             result = apply_table(result, self._tables[first : first + 256].T)
@@ -243,34 +245,37 @@ class Machine:
             return None
         if vector.finish is not Finish.REQUANTIZE or (x.tables == NOT_A_BYTE).any():
             return None
-        bias, scale = self._parameter_words(vector, outer)
-        keys = np.stack([bias.reshape(-1), scale.view(np.int32).reshape(-1)])
+        parameters = self._parameters_of(vector, outer)
+        bias, bits = parameters.bias, parameters.scale.view(np.int32)
+        keys = np.stack([bias.reshape(-1), bits.reshape(-1)])
         cases, numbers = np.unique(keys, axis=1, return_inverse=True)
         numbers = numbers.reshape(bias.shape)
         pairs = np.stack(np.meshgrid(BYTES, BYTES, indexing="ij")).reshape(1, 2, -1)
         sums = self._folded(constants(pairs), vector).values[0].astype(np.int32)
         limits = vector.zero_point, vector.low, vector.high
         found: Symbols | None = None
-        for number, (one, bits) in enumerate(cases.T):
-            table = requantize(sums, one, bits.view(np.float32), *limits).reshape(256, 256)
+        for number, case in enumerate(cases.T):
+            first, second = case[:1], case[1:].view(np.float32)
+            table = parameters.meaning(sums, first, second, *limits).reshape(256, 256)
             made = of_pairs(table, x.values[:, 0], x.values[:, 1])
             found = made if found is None else chosen(numbers == number, made, found)
         return found
 
-    def _parameter_words(self, vector: Vector, outer: tuple[int, ...]) -> tuple[Array, Array]:
-        """Biases int32 and scales float32 of every result: [results, lanes]."""
+    def _parameters_of(self, vector: Vector, outer: tuple[int, ...]) -> Parameters:
+        """Of every result: [results, lanes]."""
         places = nest(vector.par_address, outer, vector.par_stride, self.config.par_depth)
         words = self._parameters[places]
         half = words.shape[1] // 2
-        return (
+        return Parameters(
             np.ascontiguousarray(words[:, :half]).view(np.int32),
             np.ascontiguousarray(words[:, half:]).view(np.float32),
+            vector.rounding,
         )
 
     def _finished(self, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols:
         if vector.finish is Finish.REQUANTIZE:
-            bias, scale = self._parameter_words(vector, outer)
-            return requantized(x, bias, scale, vector.zero_point, vector.low, vector.high)
+            parameters = self._parameters_of(vector, outer)
+            return requantized(x, parameters, vector.zero_point, vector.low, vector.high)
         if vector.finish is Finish.SHIFT:
             x = integers(function(digest("shift", vector.shift), x.values))
         if vector.destination is Memory.ACC:
@@ -284,7 +289,7 @@ class Machine:
         m0, m1 = vector.m0, vector.m1
         match vector.fold:
             case Fold.MAX:
-                return largest(x.moved(lambda each, n=n: each[:, n]) for n in range(count))
+                return largest(x.moved(itemgetter((slice(None), n))) for n in range(count))
             case Fold.MIN:
                 raise TranslationError(f"no rule for the fold MIN: {vector}")
             case Fold.ADD | Fold.SUB if count == 1:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.semantics import requantize
+from dovetail.isa.instructions import Rounding
+from dovetail.isa.requantize import FIXED_BIAS_BITS, low_bits, requantize, requantize_fixed
 
 __all__ = [
-    *("BYTES", "NOT_A_BYTE", "Array", "Symbols", "apply_table", "balanced", "chosen"),
-    *("constants", "digest", "fresh", "function", "integers", "joined", "largest", "linear"),
-    *("multiplied", "of_pairs", "requantized", "saturated"),
+    *("BYTES", "NOT_A_BYTE", "Array", "Parameters", "Symbols", "apply_table", "balanced"),
+    *("chosen", "constants", "digest", "fresh", "function", "integers", "joined", "largest"),
+    *("linear", "multiplied", "of_pairs", "requantized", "saturated"),
 ]
 
 Array = NDArray[Any]
@@ -53,6 +54,20 @@ class Symbols:
     def moved(self, move: Callable[[Array], Array]) -> "Symbols":
         """With all arrays moved alike."""
         return Symbols(move(self.values), move(self.roots), move(self.tables))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What PAR holds for results, whichever way they are rounded: int32 and float32."""
+
+    bias: Array
+    scale: Array
+    rounding: Rounding = Rounding.FLOAT
+
+    @property
+    def meaning(self) -> Callable[..., Array]:
+        """What the finish does with known integers."""
+        return requantize_fixed if self.rounding is Rounding.FIXED else requantize
 
 
 def balanced(x: Array) -> Array:
@@ -219,27 +234,37 @@ def saturated(x: Symbols, low: int, high: int) -> Symbols:
 
 
 def requantized(
-    x: Symbols, bias: Array | int, scale: Array, zero_point: int, low: int, high: int
+    x: Symbols, parameters: Parameters, zero_point: int, low: int, high: int
 ) -> Symbols:
-    """The bytes of ``isa.semantics.requantize``; bias: int32 and scale: float32, for the last axis
-    or all elements.
-    """
+    """The bytes of VECTOR's finish REQUANTIZE.  parameters: for the last axis or all elements."""
     shape = x.values.shape
-    biases = np.broadcast_to(np.asarray(bias, np.int64), shape)
-    bits = np.ascontiguousarray(np.broadcast_to(np.asarray(scale, np.float32), shape))
-    bits = bits.view(np.int32).astype(np.int64)
-    name = digest("requantize", zero_point)
-    whole = fresh(function(name, balanced(x.values + biases), bits))
-    made = apply_table(whole, np.clip(BYTES, low, high))
+    bias, bits = (
+        np.ascontiguousarray(np.broadcast_to(each, shape)).view(np.int32).astype(np.int64)
+        for each in (parameters.bias, parameters.scale)
+    )
+    if parameters.rounding is Rounding.FIXED:
+        added, power = low_bits(bias, FIXED_BIAS_BITS), bias >> FIXED_BIAS_BITS & 31
+        sums = balanced(x.values + added), bits & 0x7FFFFFFF, power
+    else:
+        sums = balanced(x.values + bias), bits, np.zeros_like(bits)
+    name = digest(parameters.rounding.name, zero_point)
+    made = apply_table(fresh(function(name, *sums)), np.clip(BYTES, low, high))
     alone = x.tables != NOT_A_BYTE
     if alone.any():
-        keys = np.stack([x.tables[alone], biases[alone], bits[alone]])
-        cases, places = np.unique(keys, axis=1, return_inverse=True)
-        found = []
-        for table, added, one in cases.T:
-            sums, factor = _TABLES.rows[table].astype(np.int32), np.int32(one).view(np.float32)
-            made_row = requantize(sums, np.int32(added), factor, zero_point, low, high)
-            found.append(_TABLES.number(made_row))
+        cases, places = np.unique(
+            np.stack([x.tables[alone], bias[alone], bits[alone]]), axis=1, return_inverse=True
+        )
+        found = [
+            _TABLES.number(
+                parameters.meaning(
+                    _TABLES.rows[table].astype(np.int32),
+                    np.array([first], np.int32),
+                    np.array([second], np.int32).view(np.float32),
+                    *(zero_point, low, high),
+                )
+            )
+            for table, first, second in cases.T
+        ]
         bytes_ = mapped(x.roots[alone], np.array(found)[places.reshape(-1)])
         made.values[alone] = bytes_.values
         made.roots[alone] = bytes_.roots
