@@ -17,7 +17,7 @@ from ..graph.operators.assembly import Assemble
 from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
-from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
 from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ..graph.operators.movement import (
@@ -89,6 +89,9 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
         case Conv2d() | ConvTranspose2d() | Dense():
             weights = constant(1).astype(np.int64) - operator.weight_zero_point
             return (_contracted(operator, x, weights, constant(2)),)
+        case RowProducts():
+            other = tensor(node.inputs[1]).values - operator.y_zero_point
+            return (integers(_row_products(x.values - operator.x_zero_point, other)),)
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
             return (requantized(x, Parameters(NONE, constant(1)), *limits),)
@@ -205,6 +208,13 @@ def _contracted(operator: Any, x: Symbols, weights: Array, bias: Array) -> Symbo
         return _sums(x, weights, partial(_conv_transposed, operator), zero, bias)
     x = _padded(x, operator.pads, zero)
     return _sums(x, weights, partial(_conv, operator), zero, bias)
+
+
+def _row_products(x: Array, y: Array) -> Array:
+    """Each row of [..., M, K] with each row of [..., N, K]: [..., M, N]."""
+    if x.ndim == 2:
+        return multiplied(x, y.T)
+    return np.stack([_row_products(*each) for each in zip(x, y, strict=True)])
 
 
 def _sums(x: Symbols, weights: Array, rule: Rule, zero: int, bias: Array) -> Symbols:

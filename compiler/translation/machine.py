@@ -48,6 +48,7 @@ from .symbols import (
     digest,
     function,
     integers,
+    is_constant,
     joined,
     largest,
     linear,
@@ -188,7 +189,7 @@ class Machine:
         order = np.argsort(wgt, kind="stable")
         tiles, begins = np.unique(wgt[order], return_index=True)
         groups = np.split(order, begins[1:])
-        weights = self._words[Memory.WGT].values[tiles].reshape(-1, lanes, lanes)
+        weights = self._words[Memory.WGT].moved(lambda x: x[tiles].reshape(-1, lanes, lanes))
         first = np.zeros(len(acc), bool)
         if not gemm.accumulate:
             steps = [gemm.reduction >> level & 1 for level in range(len(extent))]
@@ -196,17 +197,34 @@ class Machine:
         sums = _Sums.of(acc, first)
         held = self._words[Memory.ACC]
         kept = ~sums.whole[:, None]
+        inputs = self._words[Memory.ACT]
 
         def rule(x: Array, factors: Array) -> Array:
-            """Of all words of ACT, and below them those of ACC that sums go on from."""
+            """x: all words of ACT, and below them those of ACC that sums go on from."""
             products = np.zeros((len(act), lanes), np.int64)
             for tile, group in enumerate(groups):
                 products[group] = multiplied(x[act[group]], factors[tile].T)
             return sums.total(products) + np.where(kept, x[config.act_depth :], 0)
 
-        before = held.moved(lambda x: x[sums.places])
-        both = joined(self._words[Memory.ACT], before)
-        self._write(held, sums.places, linear(both, weights + gemm.weight_offset, rule))
+        words = inputs.moved(lambda x: x[np.unique(act)])
+        if is_constant(words).all() and not kept.any():
+            # Products of known inputs, such as unit vectors, and weights that may not be known.
+            below = np.zeros((len(sums.places), lanes), np.int64)
+            known = np.concatenate([inputs.values - gemm.act_zero_point, below])
+            added = gemm.weight_offset * rule(known, np.ones_like(weights.values))
+            total = linear(weights, known, lambda x, by: rule(by, x), added)
+        else:
+            before = held.moved(lambda x: x[sums.places])
+            factors = weights.values + gemm.weight_offset
+            both = joined(inputs, before)
+            ones = np.zeros_like(both.values)
+            ones[: config.act_depth] = 1
+            added = -gemm.act_zero_point * rule(ones, factors) if gemm.act_zero_point else 0
+            if is_constant(weights).all():
+                total = linear(both, factors, rule, added)
+            else:
+                total = integers(rule(both.values, factors) + added)
+        self._write(held, sums.places, total)
 
     def _vector(self, vector: Vector) -> None:
         config, outer = self.config, outer_extent(vector)

@@ -21,7 +21,17 @@ from dovetail.isa.requantize import FIXED_BIAS_BITS, low_bits, requantize, requa
 
 __all__ = [
     *("BYTES", "NOT_A_BYTE", "Array", "Parameters", "Symbols", "apply_table", "balanced"),
-    *("chosen", "constants", "digest", "fresh", "function", "integers", "joined", "largest"),
+    *(
+        "chosen",
+        "constants",
+        "digest",
+        "fresh",
+        "function",
+        "integers",
+        "is_constant",
+        "joined",
+        "largest",
+    ),
     *("linear", "multiplied", "of_pairs", "requantized", "saturated"),
 ]
 
@@ -194,6 +204,11 @@ def multiplied(x: Array, weights: Array) -> Array:
     return total
 
 
+def is_constant(x: Symbols) -> Array:
+    """Which elements are known bytes."""
+    return (x.tables >= _FIRST) & (x.tables < _FIRST + 256)
+
+
 def linear(
     x: Symbols, factors: Array, rule: Callable[[Array, Array], Array], added: Array | int = 0
 ) -> Symbols:
@@ -204,7 +219,7 @@ def linear(
     rule: linear in both operands, and the same function of them for every element.
     """
     made = integers(rule(x.values, factors) + added)
-    constant = (x.tables >= _FIRST) & (x.tables < _FIRST + 256)
+    constant = is_constant(x)
     used = (factors != 0).astype(np.int64)
     counts = rule(np.where(x.tables == NOT_A_BYTE, 2, np.where(constant, 0, 1)), used)
     alone = counts == 1
