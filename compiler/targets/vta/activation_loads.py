@@ -53,7 +53,7 @@ def input_loads(
             count_y=count,
             count_z=source.blocks,
             dram_stride_y=source.width * size,
-            dram_stride_z=source.height * source.width * size,
+            dram_stride_z=source.plane * size,
             sram_stride_y=source.columns,
             sram_stride_z=source.rows * source.columns,
             pad_x_before=left,
@@ -89,7 +89,7 @@ def result_store(result: Activation, place: int, address: int, config: HardwareC
         count_y=result.height,
         count_z=result.blocks,
         dram_stride_y=result.width * size,
-        dram_stride_z=result.height * result.width * size,
+        dram_stride_z=result.plane * size,
         sram_stride_y=result.columns,
         sram_stride_z=result.rows * result.columns,
     )

@@ -87,7 +87,7 @@ def _reason(
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
     if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
         return problem
-    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, lanes)):
+    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, makers, lanes)):
         return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
@@ -116,7 +116,7 @@ def _factor_problem(graph: Graph, node: Node) -> str | None:
     return None
 
 
-def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
+def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: int) -> str | None:
     """Why the accelerator does not multiply the rows of these tensors; None if it does."""
     sizes = [image_size(graph.types[name].shape) for name in node.inputs]
     if None in sizes:
@@ -124,11 +124,13 @@ def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
             f"node {node.origin!r}: multiplies the rows of {graph.types[node.inputs[0]]} and "
             f"{graph.types[node.inputs[1]]}; required int8[1, H, W, C] for both"
         )
-    *_, rows, channels = graph.types[node.inputs[1]].shape
-    if channels % lanes or rows % lanes:
+    *_, channels = graph.types[node.inputs[1]].shape
+    x, y = (makers.get(name) for name in node.inputs)
+    filled = (x is None and y is None) or (y is not None and _sums(y, makers, RowProducts))
+    if channels % lanes and not filled:
         return (
-            f"node {node.origin!r}: multiplies rows of {channels} elements by {rows} others; "
-            f"required multiples of {lanes}, for words of weights hold as many of both"
+            f"node {node.origin!r}: multiplies rows of {channels} elements; required a multiple of "
+            f"{lanes}: what lies beyond the last in its block is not known"
         )
     return None
 
@@ -159,12 +161,16 @@ def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]])
     return False
 
 
-def _sums(node: Node, makers: Mapping[str, Node]) -> bool:
-    """Whether a convolution makes what ``node`` reads, perhaps with a Reshape between."""
+def _sums(
+    node: Node,
+    makers: Mapping[str, Node],
+    kinds: tuple[type, ...] | type = SUMS,
+) -> bool:
+    """Whether one of ``kinds`` makes what ``node`` reads, perhaps with a Reshape between."""
     maker = makers.get(node.inputs[0])
     if maker is not None and isinstance(maker.operator, Reshape):
         maker = makers.get(maker.inputs[0])
-    return maker is not None and isinstance(maker.operator, SUMS)
+    return maker is not None and isinstance(maker.operator, kinds)
 
 
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:

@@ -83,8 +83,7 @@ class ConstantLoader:
         rows, blocks = shape[:2]
         word, size = (self._config.word_bytes(memory) for memory in (Memory.WGT, Memory.ACT))
         grant = self._rings[Memory.WGT].take(rows * blocks, layer.name)
-        height, width = y.full_size
-        plane = height * width * size
+        plane = y.plane * size
         first, block = piece.place[0] * rows, y.first_block + piece.place[1] * blocks
         load = Load(
             memory=Memory.WGT,

@@ -4,9 +4,12 @@ host nodes to its outputs.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
+from ...graph.operators.integer.products import RowProducts
+from ...graph.operators.movement import Reshape, Slice
 from ...graph.partition import Refusal
 from .capabilities import ON_ACCELERATOR, RUNS_ON_HOST, is_alias, node_refusals
 
@@ -56,6 +59,8 @@ def cut_graph(graph: Graph, lanes: int = 1) -> Cut | Refusal:
                 "on the accelerator; only the first and last nodes of a model run on the host",
                 node.origin,
             )
+    if problem := _rows_problem(graph, own, lanes):
+        return problem
     if not any(isinstance(graph.nodes[n].operator, (*ON_ACCELERATOR, Assemble)) for n in own):
         return Refusal("no node of the model runs on the accelerator")
     on_host = {name: graph.nodes[n] for name, n in makers.items() if n in refused}
@@ -75,6 +80,27 @@ def cut_graph(graph: Graph, lanes: int = 1) -> Cut | Refusal:
             )
     nodes = tuple(graph.nodes[number] for number in sorted(own | aliases))
     return Cut(tuple(sources.values()), nodes, tuple(results))
+
+
+def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
+    """Why rows of a tensor cannot be weights: its blocks are words of weights in DRAM, and the host
+    knows no other form than its own.
+    """
+    for node in (graph.nodes[number] for number in sorted(own)):
+        if not isinstance(node.operator, RowProducts):
+            continue
+        name, seen = node.inputs[1], set[str]()
+        while (maker := graph.producer(name)) and isinstance(maker.operator, Reshape | Slice):
+            seen.add(name)
+            name = maker.inputs[0]
+        rows = prod(graph.types[name].shape[:-1])
+        if rows % lanes and (maker is None or {name, *seen} & set(graph.outputs)):
+            return Refusal(
+                f"node {node.origin!r}: multiplies by {rows} rows of {name!r}, which the host "
+                f"makes or reads; required a multiple of {lanes}",
+                node.origin,
+            )
+    return None
 
 
 def _behind(graph: Graph, makers: Mapping[str, int], own: set[int]) -> set[int]:

@@ -190,8 +190,8 @@ def _ordered(
 def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> int:
     """Address of room for an activation; an image has some bytes to spare on both sides."""
     if activation.image is None:
-        pixels = activation.blocks * activation.height * activation.width
-        return dram.reserve(pixels * config.word_bytes(Memory.ACT))
+        words = activation.blocks * activation.plane
+        return dram.reserve(words * config.word_bytes(Memory.ACT))
     image, margin = activation.image, activation.image.margin(activation.lanes)
     return dram.reserve(2 * margin + image.rows * image.pitch) + margin
 

@@ -104,7 +104,7 @@ def _place(
         fill=x.fill,
         places=x.places or None,
         grid=None if grid is None else GridLayout(*astuple(grid)),
-        address=addresses.get(x.name),
+        address=None if x.spare else addresses.get(x.name),
         image=None
         if image is None
         else ImageLayout(image.step, image.lead, image.row_bytes, image.pitch, image.transposed),

@@ -189,8 +189,7 @@ def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
 
 def _bytes(x: Activation, block: int, row: int, column: int) -> int:
     """Place of a word of ``x`` in DRAM, where it has no halo."""
-    height, width = x.full_size
-    return ((block * height + row) * width + column) * x.lanes
+    return (block * x.plane + row * x.full_size[1] + column) * x.lanes
 
 
 class Slots:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pads, Pair
 from ....graph.operators.integer.values import Add, Multiply
 from ....graph.operators.integer.windows import MaxPool2d
@@ -51,6 +51,7 @@ class Activation:
     places: of each channel, its lane counted over all blocks, where they do not follow each other:
     parts of a concatenation each begin a block.
     grid: of a part with some of the pixels, where they lie.
+    spare: pixels of zeros behind each channel block in DRAM, where its pixels are words of weights.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Activation:
     whole_channels: int | None = None
     places: tuple[int, ...] | None = None
     grid: Grid | None = None
+    spare: int = 0
 
     @property
     def blocks(self) -> int:
@@ -91,6 +93,12 @@ class Activation:
     def full_size(self) -> Pair:
         """Height and width of the tensor that this is part of."""
         return (self.grid.height, self.grid.width) if self.grid else (self.height, self.width)
+
+    @property
+    def plane(self) -> int:
+        """Words from one channel block to the next in DRAM, where there is no halo."""
+        height, width = self.full_size
+        return height * width + self.spare
 
     @property
     def all_channels(self) -> "Activation":
@@ -161,6 +169,11 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
             )
         old = activations[name]
         activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
+    for layer in partition.layers:
+        if isinstance(layer.nodes[0].operator, RowProducts):
+            root = activations[partition.root(layer.inputs[1])]
+            size = root.full_size[0] * root.full_size[1]
+            activations[root.name] = replace(root, spare=-size % lanes)
     _align_operands(partition, activations)
     parts = {
         name: _part(graph, partition, activations, name)

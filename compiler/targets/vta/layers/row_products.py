@@ -26,8 +26,7 @@ def define_row_products(
     """Rows of ``x`` go through the matrix core; those of ``y`` stay in it."""
     operator = layer.nodes[0].operator
     assert isinstance(operator, RowProducts)
-    lanes, pixels = x.lanes, y.height * y.width
-    assert x.channels % lanes == pixels % lanes == 0, "whole words of weights"
+    lanes = x.lanes
     tiles = np.broadcast_to(np.int8(0), (output.blocks, x.blocks, 1, 1, lanes, lanes))
     plain = Conv2d((1, 1), (0, 0, 0, 0), 1, 0, operator.y_zero_point)
     buffer = constant_buffer("weights", tiles)
@@ -39,11 +38,25 @@ def define_row_products(
     node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
     requantize = node.operator
     assert isinstance(requantize, Requantize)
-    constants: dict[str, Array] = {
-        "bias": np.zeros((1, lanes), np.int32),
-        "scale": np.full((1, lanes), graph.constants[node.inputs[1]][0], np.float32),
-    }
+    scale = np.full((output.blocks, lanes), graph.constants[node.inputs[1]][0], np.float32)
+    # Lanes without a channel hold the zero point: they count for nothing in the next product.
+    scale.reshape(-1)[output.channels :] = 0
+    if scale.all():
+        scale = scale[:1]
+    bias = np.full(scale.shape, _correction(graph, layer, x), np.int32)
+    constants: dict[str, Array] = {"bias": bias, "scale": scale}
     limits = requantize.zero_point, requantize.low, requantize.high
     finish = finish_of(constants, "", *limits)
-    macs = x.height * x.width * x.channels * pixels
+    macs = x.height * x.width * x.channels * y.height * y.width
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
+
+
+def _correction(graph: Graph, layer: Layer, x: Activation) -> int:
+    """What puts right the products of lanes without a channel, where the host made both tensors:
+    then these lanes are 0, not their zero points.
+    """
+    operator, y = layer.nodes[0].operator, layer.inputs[1]
+    assert isinstance(operator, RowProducts)
+    if graph.producer(y) is not None:
+        return 0
+    return -operator.x_zero_point * operator.y_zero_point * (-x.channels % x.lanes)

@@ -73,7 +73,9 @@ class _Splitting:
         """Add a node, or what stands for it."""
         operator, x = node.operator, node.inputs[0] if node.inputs else ""
         if isinstance(operator, RowProducts) and self.suits(node):
-            left, right = (self.rows(name, node) for name in node.inputs)
+            zero_points = operator.x_zero_point, operator.y_zero_point
+            pairs = zip(node.inputs, zero_points, strict=True)
+            left, right = (self.rows(name, zero, node) for name, zero in pairs)
             if self.graph.types[node.output].shape[:-2] == (1, 1):
                 self.builder.nodes.append(replace(node, inputs=(*left, *right)))
                 return
@@ -115,9 +117,10 @@ class _Splitting:
         self.builder.nodes.append(Node(reshape, (whole,), name, origin))
 
     def suits(self, node: Node) -> bool:
-        """Whether words of weights hold rows of the second tensor."""
-        shape = self.graph.types[node.inputs[1]].shape
-        return shape[-1] % self.lanes == 0 and shape[-2] % self.lanes == 0
+        """Whether the channels of each matrix fill blocks, as layers make them."""
+        y = node.inputs[1]
+        *_, rows, channels = self.graph.types[y].shape
+        return (rows if self.are_columns(y) else channels) % self.lanes == 0
 
     def is_by_rows(self, node: Node) -> bool:
         """Whether it makes each row of a row alone, in the same way for all."""
@@ -130,7 +133,7 @@ class _Splitting:
         before, after = (self.graph.types[name].shape for name in (node.inputs[0], node.output))
         return isinstance(node.operator, Reshape) and after[-1] == before[-1] * before[-2]
 
-    def rows(self, name: str, node: Node) -> list[str]:
+    def rows(self, name: str, zero_point: int, node: Node) -> list[str]:
         """The matrices of a tensor as images [1, 1, rows, channels]."""
         if name in self.parts:
             return self.parts[name]
@@ -145,7 +148,7 @@ class _Splitting:
                 cut = Slice((0, place, 0, 0), (1, 1, 1, 1), (1, 1, rows, channels))
                 part = self.builder.node(cut, (part,), f"{name}/head", node.origin)
             if columns:
-                part = self.transposed(part, node)
+                part = self.transposed(part, zero_point, node)
             found.append(part)
         return found
 
@@ -168,16 +171,20 @@ class _Splitting:
         matrix = numbers.reshape(-1, *numbers.shape[-2:])[0]
         return bool(min(matrix.shape) > 1 and matrix[0, 1] != matrix[0, 0] + 1)
 
-    def transposed(self, part: str, node: Node) -> str:
-        """An image [1, 1, N, K] made by the matrix core of what has its columns as rows."""
+    def transposed(self, part: str, zero_point: int, node: Node) -> str:
+        """An image [1, 1, N, K] made by the matrix core of what has its columns as rows.
+
+        zero_point: of both.
+        """
         builder = self.builder
         origin, channels = node.origin, builder.types[part].shape[2]
         back = builder.node(Transpose((0, 1, 3, 2)), (part,), f"{part}/rows", origin)
         ones = np.eye(channels, dtype=np.int8)[None, None]
         unit = builder.constant(f"{part}/unit", ones)
-        total = builder.node(RowProducts(0, 0), (unit, back), f"{part}/sum", origin)
+        products = RowProducts(0, zero_point)
+        total = builder.node(products, (unit, back), f"{part}/sum", origin)
         count = builder.types[total].shape[-1]
         scale = builder.constant(f"{part}/scale", np.ones(count, np.float32))
-        same = Requantize(0, -128, 127)
+        same = Requantize(zero_point, -128, 127)
         assert builder.types[part].dtype is DType.INT8
         return builder.node(same, (total, scale), f"{part}/columns", origin)
