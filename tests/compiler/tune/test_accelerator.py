@@ -25,9 +25,7 @@ TARGET = "vta:tiny"
 
 @pytest.fixture(scope="module")
 def subject(small_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(
-        SourceModel.load(small_model), find_config(TARGET.partition(":")[2])
-    )
+    return accelerator_subject(SourceModel.load(small_model), find_config(TARGET.partition(":")[2]))
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:
@@ -81,7 +79,8 @@ def test_the_record_gives_the_cycles_that_were_measured(
     assert len(read_plan_entries((file,))) == len(found.entries)
     image = tmp_path / "image.npy"
     np.save(image, next(iter(inputs.values())))
-    started = ("run", small_model, "--input", f"{next(iter(inputs))}={image}", "--output-dir", tmp_path)
+    named = f"{next(iter(inputs))}={image}"
+    started = ("run", small_model, "--input", named, "--output-dir", tmp_path)
     for command in (started, ("profile", small_model)):
         for given, expected in (((), plain), (("--records", file), cycles)):
             words = [*command, "--target", TARGET, *given, "--json"]
