@@ -219,7 +219,8 @@ class Machine:
             both = joined(inputs, before)
             ones = np.zeros_like(both.values)
             ones[: config.act_depth] = 1
-            added = -gemm.act_zero_point * rule(ones, factors) if gemm.act_zero_point else 0
+            zero = gemm.act_zero_point
+            added = -zero * rule(ones, factors) if zero else np.zeros(1, np.int64)
             if is_constant(weights).all():
                 total = linear(both, factors, rule, added)
             else:
