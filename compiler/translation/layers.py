@@ -223,7 +223,7 @@ def _sums(x: Symbols, weights: Array, rule: Rule, zero: int, bias: Array) -> Sym
 
 
 def _conv(conv: Conv2d, x: Array, weights: Array) -> Array:
-    """Of an image with its padding."""
+    """Sums over an image that has its padding already."""
     kernel = weights.shape[1], weights.shape[2]
     down, across = conv.span(kernel)
     size = (

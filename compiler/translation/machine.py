@@ -281,7 +281,7 @@ class Machine:
         return found
 
     def _parameters_of(self, vector: Vector, outer: tuple[int, ...]) -> Parameters:
-        """Of every result: [results, lanes]."""
+        """The words of every result: [results, lanes]."""
         places = nest(vector.par_address, outer, vector.par_stride, self.config.par_depth)
         words = self._parameters[places]
         half = words.shape[1] // 2
