@@ -13,7 +13,7 @@ __all__ = ["validate"]
 @click.command()
 @click.argument("module", type=click.Path(path_type=Path))
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--seed", default=0, show_default=True, help="Of the symbols that inputs are.")
+@click.option("--seed", default=0, show_default=True, help="Chooses the symbols.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def validate(module: Path, model: Path, seed: int, as_json: bool) -> None:
