@@ -269,13 +269,18 @@ class Machine:
         keys = np.stack([bias.reshape(-1), bits.reshape(-1)])
         cases, numbers = np.unique(keys, axis=1, return_inverse=True)
         numbers = numbers.reshape(bias.shape)
-        pairs = np.stack(np.meshgrid(BYTES, BYTES, indexing="ij")).reshape(1, 2, -1)
-        sums = self._folded(constants(pairs), vector).values[0].astype(np.int32)
+        a, b = BYTES[:, None], BYTES
+        m0, m1 = vector.m0, vector.m1
+        if vector.multiplier is Multiplier.PAIR:
+            first, second = low_bits(np.array((m0, m1)), 9)
+            sums = (a + first) * (b + second)
+        else:
+            sums = a * m0 + b * m1
         limits = vector.zero_point, vector.low, vector.high
         found: Symbols | None = None
         for number, case in enumerate(cases.T):
-            first, second = case[:1], case[1:].view(np.float32)
-            table = parameters.meaning(sums, first, second, *limits).reshape(256, 256)
+            words = case[:1], case[1:].view(np.float32)
+            table = parameters.meaning(sums.astype(np.int32), *words, *limits)
             made = of_pairs(table, x.values[:, 0], x.values[:, 1])
             found = made if found is None else chosen(numbers == number, made, found)
         return found

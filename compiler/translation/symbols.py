@@ -160,7 +160,7 @@ def constants(x: Array) -> Symbols:
 def integers(values: Array) -> Symbols:
     """Elements of the field that stand for sums."""
     values = balanced(values)
-    return Symbols(values, values, np.full(values.shape, NOT_A_BYTE))
+    return Symbols(values, values.copy(), np.full(values.shape, NOT_A_BYTE))
 
 
 @cache
@@ -214,7 +214,7 @@ def linear(
 ) -> Symbols:
     """The sums of products ``rule(x, factors) + added``.
 
-    Where all but one of the operands of a sum are constants or have the factor 0, the sum is a
+    Where all operands of a sum, or all but one, are constants or have the factor 0, the sum is a
     table of that byte.  So one that copies a byte, or scales it, is known as what it is.
     rule: linear in both operands, and the same function of them for every element.
     """
@@ -222,7 +222,7 @@ def linear(
     constant = is_constant(x)
     used = (factors != 0).astype(np.int64)
     counts = rule(np.where(x.tables == NOT_A_BYTE, 2, np.where(constant, 0, 1)), used)
-    alone = counts == 1
+    alone = counts <= 1
     if not alone.any():
         return made
     values, roots, tables = (
