@@ -1,8 +1,9 @@
-"""Operators that are formulas of others: distances, losses, columns of windows, recurrences."""
+"""Operators that are formulas of others."""
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
+import ml_dtypes
 import numpy as np
 
 from ...dtypes import DType
@@ -10,12 +11,11 @@ from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
 from ...graph.operators.elementwise import BinaryFunction as B
 from ...graph.operators.elementwise import UnaryFunction as U
-from .activations import log_softmax
 from .context import Context, Converter, Number
-from .contractions import many, product
-from .indexing import gather
-from .movement import axis_of, diagonal
+from .contractions import product
+from .promotion import as_term
 from .reductions import norm, total
+from .views import axis_of, diagonal
 
 __all__ = ["COMPOSED"]
 
@@ -70,135 +70,6 @@ def pdist(context: Context, x: Term, p: float = 2) -> Term:
     """The distance of each row from each after it."""
     rows, columns = np.triu_indices(x.shape[0], 1)
     return norm(context, x.take(rows, 0) - x.take(columns, 0), p, -1)
-
-
-def _reduced(context: Context, losses: Term, reduction: int) -> Term:
-    if reduction == 0:
-        return losses
-    axes = tuple(range(losses.rank))
-    return losses.mean(*axes) if reduction == 1 else losses.sum(*axes)
-
-
-def mse_loss(context: Context, x: Term, target: Term, reduction: int = 1) -> Term:
-    """The mean square of the difference."""
-    return _reduced(context, (x - target) * (x - target), reduction)
-
-
-def l1_loss(context: Context, x: Term, target: Term, reduction: int = 1) -> Term:
-    """The mean magnitude of the difference."""
-    return _reduced(context, (x - target).abs(), reduction)
-
-
-def nll_loss(
-    context: Context,
-    x: Term,
-    target: Term,
-    weight: Term | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-) -> Term:
-    """``-weight[target] * x[target]``, reduced."""
-    if x.rank == 1:
-        return nll_loss(
-            context, x.unsqueeze(0), target.unsqueeze(0), weight, reduction or 2, ignore_index
-        )
-    kept = ~target.equal(ignore_index)
-    places = kept.where(target, 0, target.dtype)
-    chosen = gather(context, x, 1, places.unsqueeze(1))
-    chosen = chosen.reshape(*target.shape)
-    scale = kept.cast(x.dtype)
-    scale = scale if weight is None else scale * weight.take(places, 0)
-    losses = -chosen * scale
-    axes = tuple(range(losses.rank))
-    if reduction != 1:
-        return losses.sum(*axes) if reduction else losses
-    return losses.sum(*axes) / scale.sum(*axes)
-
-
-def cross_entropy_loss(
-    context: Context,
-    x: Term,
-    target: Term,
-    weight: Term | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Term:
-    """The loss of ``log_softmax(x)``, by classes."""
-    if label_smoothing or target.dtype.is_float:
-        raise UnsupportedOperatorError(f"{context.where}: targets that are probabilities")
-    axis = 1 if x.rank > 1 else 0
-    return nll_loss(context, log_softmax(context, x, axis), target, weight, reduction, ignore_index)
-
-
-def _columns(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    dilation: Sequence[int],
-    stride: Sequence[int],
-) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], tuple[int, ...]]:
-    """Places in a plane of the elements of each window: [elements, windows]; windows by axis."""
-    lines, counts = [], []
-    for size, k, d, s in zip(sizes, kernel, dilation, stride, strict=True):
-        count = (size - (k - 1) * d - 1) // s + 1
-        lines.append((np.arange(k) * d)[:, None] + np.arange(count) * s)
-        counts.append(count)
-    rows, columns = lines
-    places = rows[:, None, :, None] * sizes[1] + columns[None, :, None, :]
-    return places.reshape(prod(kernel), prod(counts)), tuple(counts)
-
-
-def im2col(
-    context: Context,
-    x: Term,
-    kernel_size: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[int],
-    stride: Sequence[int],
-) -> Term:
-    """Each window of a picture as a column."""
-    if x.rank == 3:
-        one = im2col(context, x.unsqueeze(0), kernel_size, dilation, padding, stride)
-        return one.reshape(*one.shape[1:])
-    kernel, dilation, padding, stride = (
-        many(each, 2) for each in (kernel_size, dilation, padding, stride)
-    )
-    x = x.pad([(0, 0), (0, 0), *((n, n) for n in padding)])
-    context.require_room(*kernel, *x.shape[2:])
-    places, _ = _columns(x.shape[2:], kernel, dilation, stride)
-    batch, channels = x.shape[:2]
-    found = x.reshape(batch, channels, -1).take(places, 2)
-    return found.reshape(batch, channels * places.shape[0], places.shape[1])
-
-
-def col2im(
-    context: Context,
-    x: Term,
-    output_size: Sequence[int],
-    kernel_size: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[int],
-    stride: Sequence[int],
-) -> Term:
-    """Windows, a column each, added up to a picture."""
-    if x.rank == 2:
-        one = col2im(context, x.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)
-        return one.reshape(*one.shape[1:])
-    size, kernel, dilation, padding, stride = (
-        many(each, 2) for each in (output_size, kernel_size, dilation, padding, stride)
-    )
-    padded = [n + 2 * pad for n, pad in zip(size, padding, strict=True)]
-    context.require_room(*kernel, *padded)
-    places, _ = _columns(padded, kernel, dilation, stride)
-    planes = x.shape[0] * x.shape[1] // prod(kernel)
-    flat = x.reshape(planes, -1)
-    indices = context.term(places.reshape(1, -1), DType.INT64).expand(*flat.shape)
-    zeros = x.constant(0, x.dtype).expand(planes, prod(padded))
-    summed = zeros.scatter(1, indices, flat, add=True)
-    result = summed.reshape(x.shape[0], -1, *padded)
-    for axis, (pad, n) in enumerate(zip(padding, size, strict=True), 2):
-        result = result.slice(axis, pad, pad + n)
-    return result
 
 
 def embedding_bag(
@@ -307,32 +178,61 @@ def isclose(
     return x.equal(other) | near & ~other.unary(U.ISINF)
 
 
+def addcmul(context: Context, x: Term, tensor1: Term, tensor2: Term, value: Number = 1) -> Term:
+    """``x + value * tensor1 * tensor2``."""
+    a, b, c = (each.cast(context.dtype) for each in (x, tensor1, tensor2))
+    return a + b * c * value
+
+
+def addcdiv(context: Context, x: Term, tensor1: Term, tensor2: Term, value: Number = 1) -> Term:
+    """``x + value * tensor1 / tensor2``."""
+    a, b, c = (each.cast(context.dtype) for each in (x, tensor1, tensor2))
+    return a + b / c * value
+
+
+def lerp(context: Context, x: Term, end: Term, weight: Term | Number) -> Term:
+    """``x + weight * (end - x)``."""
+    return x + as_term(context, weight, x.dtype) * (end - x)
+
+
+def nan_to_num(
+    context: Context,
+    x: Term,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Term:
+    """NaN and infinities replaced; by 0 and the largest numbers unless given."""
+    if not x.dtype.is_float:
+        return x
+    most = float(ml_dtypes.finfo(x.dtype.numpy).max)
+    found = x.unary(U.ISNAN).where(0.0 if nan is None else nan, x, x.dtype)
+    found = x.equal(inf).where(most if posinf is None else posinf, found, x.dtype)
+    return x.equal(-inf).where(-most if neginf is None else neginf, found, x.dtype)
+
+
 COMPOSED: dict[str, Converter] = {
+    "aten.addcdiv": addcdiv,
+    "aten.addcmul": addcmul,
+    "aten.lerp": lerp,
+    "aten.nan_to_num": nan_to_num,
     "aten._cdist_forward": cdist,
     "aten._embedding_bag": embedding_bag,
     "aten._embedding_bag_forward_only": embedding_bag,
     "aten._pdist_forward": pdist,
     "aten._weight_norm": weight_norm,
     "aten.cdist": cdist,
-    "aten.col2im": col2im,
     "aten.cosine_similarity": cosine_similarity,
     "aten.count_nonzero": count_nonzero,
     "aten.cross": cross,
-    "aten.cross_entropy_loss": cross_entropy_loss,
     "aten.diff": difference,
     "aten.embedding_bag": embedding_bag,
     "aten.erfc": erfc,
     "aten.frac": frac,
     "aten.hypot": hypot,
-    "aten.im2col": im2col,
     "aten.isclose": isclose,
-    "aten.l1_loss": l1_loss,
     "aten.linalg_cross": cross,
     "aten.logaddexp": log_add_exp,
-    "aten.mse_loss": mse_loss,
-    "aten.nll_loss": nll_loss,
-    "aten.nll_loss2d": nll_loss,
-    "aten.nll_loss_nd": nll_loss,
     "aten.pairwise_distance": pairwise_distance,
     "aten.pdist": pdist,
     "aten.special_erfc": erfc,

@@ -252,41 +252,6 @@ def square(context: Context, x: Term) -> Term:
     return x * x
 
 
-def addcmul(context: Context, x: Term, tensor1: Term, tensor2: Term, value: Number = 1) -> Term:
-    """``x + value * tensor1 * tensor2``."""
-    a, b, c = (each.cast(context.dtype) for each in (x, tensor1, tensor2))
-    return a + b * c * value
-
-
-def addcdiv(context: Context, x: Term, tensor1: Term, tensor2: Term, value: Number = 1) -> Term:
-    """``x + value * tensor1 / tensor2``."""
-    a, b, c = (each.cast(context.dtype) for each in (x, tensor1, tensor2))
-    return a + b / c * value
-
-
-def lerp(context: Context, x: Term, end: Term, weight: Operand) -> Term:
-    """``x + weight * (end - x)``."""
-    return x + as_term(context, weight, x.dtype) * (end - x)
-
-
-def nan_to_num(
-    context: Context,
-    x: Term,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Term:
-    """NaN and infinities replaced; by 0 and the largest numbers unless given."""
-    if not x.dtype.is_float:
-        return x
-    import ml_dtypes
-
-    most = float(ml_dtypes.finfo(x.dtype.numpy).max)
-    found = x.unary(U.ISNAN).where(0.0 if nan is None else nan, x, x.dtype)
-    found = x.equal(inf).where(most if posinf is None else posinf, found, x.dtype)
-    return x.equal(-inf).where(-most if neginf is None else neginf, found, x.dtype)
-
-
 FLOATS = {
     "acos": U.ACOS, "acosh": U.ACOSH, "asin": U.ASIN, "asinh": U.ASINH, "atan": U.ATAN,
     "atanh": U.ATANH, "cos": U.COS, "cosh": U.COSH, "erf": U.ERF, "exp": U.EXP, "log": U.LOG,
@@ -302,15 +267,15 @@ PAIRS = {
     "__rshift__": B.SHR,
 }  # fmt: skip
 OTHERS: dict[str, Converter] = {
-    "abs": absolute, "add": _sum(B.ADD), "addcdiv": addcdiv, "addcmul": addcmul, "atan2": atan2,
+    "abs": absolute, "add": _sum(B.ADD), "atan2": atan2,
     "bitwise_not": bitwise_not, "clamp": clamp, "clip": clamp, "clamp_min": clamp,
     "clamp_max": clamp, "div": div, "divide": div, "exp2": exp2, "expm1": expm1,
     "floor_divide": floor_divide, "fmod": fmod, "ge": _swapped(B.LE), "greater": _swapped(B.LT),
     "greater_equal": _swapped(B.LE), "gt": _swapped(B.LT),
-    "isfinite": isfinite, "isinf": _test(U.ISINF), "isnan": _test(U.ISNAN), "lerp": lerp,
+    "isfinite": isfinite, "isinf": _test(U.ISINF), "isnan": _test(U.ISNAN),
     "log10": _log_base(10), "log1p": log1p, "log2": _log_base(2), "logical_and": _logical(B.AND),
     "logical_not": logical_not, "logical_or": _logical(B.OR), "logical_xor": _logical(B.XOR),
-    "nan_to_num": nan_to_num, "neg": negative, "pow": power, "reciprocal": reciprocal,
+    "neg": negative, "pow": power, "reciprocal": reciprocal,
     "round": round_decimals, "rsqrt": rsqrt, "rsub": rsub, "sign": sign, "signbit": signbit,
     "square": square, "sub": _sum(B.SUB), "subtract": _sum(B.SUB), "true_divide": div,
     "where": where,

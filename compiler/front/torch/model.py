@@ -14,7 +14,8 @@ from .cells import Cell
 from .context import Context, Value
 from .schema import Argument, Node, Program, Spec, element_type
 from .symbols import evaluate
-from .table import CONVERTERS, IGNORED, VIEWS
+from .table import CONVERTERS, IGNORED
+from .views import VIEWS
 from .weights import Weights
 
 __all__ = ["Result", "convert_program"]
@@ -152,7 +153,10 @@ class _Walker:
             plain, writes = plain[:-1], True
             converter = CONVERTERS.get(plain + overload) or CONVERTERS.get(plain)
         if converter is None:
-            raise UnsupportedOperatorError(f"{node}: operator {target} is not supported")
+            raise UnsupportedOperatorError(
+                f"{node}: operator {target} is not supported; program.run_decompositions(), before "
+                "it is saved, may express it by others"
+            )
         arguments = {
             RENAMED.get(name, name): self.value(argument) for name, argument in node.inputs
         }

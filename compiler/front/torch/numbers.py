@@ -7,7 +7,7 @@ from typing import Any
 
 from ...graph.formulas import Term
 from .context import Context, Converter, Number
-from .movement import axis_of
+from .views import axis_of
 
 __all__ = ["NUMBERS"]
 

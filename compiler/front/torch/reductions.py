@@ -10,8 +10,8 @@ from ...graph.operators.elementwise import UnaryFunction as U
 from ...graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
 from ...graph.operators.sorting import Sort
 from .context import Context, Converter, Number
-from .movement import axis_of
 from .promotion import wide
+from .views import axis_of
 
 __all__ = ["REDUCTIONS"]
 

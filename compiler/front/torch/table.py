@@ -4,31 +4,37 @@ from collections.abc import Mapping
 
 from .activations import ACTIVATIONS
 from .attention import ATTENTION
+from .columns import COLUMNS
 from .composed import COMPOSED
 from .context import Converter
 from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
 from .factories import FACTORIES
 from .indexing import INDEXING
-from .movement import MOVEMENT, MOVEMENT_VIEWS
+from .losses import LOSSES
+from .movement import MOVEMENT
 from .normalisations import NORMALISATIONS
 from .numbers import NUMBERS
 from .quantized import QUANTIZED
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
+from .scattering import SCATTERING
+from .views import VIEWS
 from .windows import WINDOWS
 
-__all__ = ["CONVERTERS", "IGNORED", "VIEWS"]
+__all__ = ["CONVERTERS", "IGNORED"]
 
 CONVERTERS: Mapping[str, Converter] = {
     **ACTIVATIONS,
     **ATTENTION,
+    **COLUMNS,
     **COMPOSED,
     **CONTRACTIONS,
     **ELEMENTWISE,
     **FACTORIES,
     **INDEXING,
+    **LOSSES,
     **MOVEMENT,
     **NORMALISATIONS,
     **NUMBERS,
@@ -36,11 +42,10 @@ CONVERTERS: Mapping[str, Converter] = {
     **REDUCTIONS,
     **RESIZE,
     **SAMPLING,
+    **SCATTERING,
+    **VIEWS,
     **WINDOWS,
 }
-
-VIEWS = frozenset(MOVEMENT_VIEWS)
-"""Operators whose results share the elements of their first argument."""
 
 IGNORED = frozenset(
     {
