@@ -9,7 +9,6 @@ from ...graph.formulas import Term
 from .context import ImportContext
 from .node import Node
 from .schema import Operation, Subgraph, TensorInfo
-from .table import CONVERTERS
 
 __all__ = ["convert_subgraph"]
 
@@ -79,7 +78,7 @@ def _value(
 
 def _convert(node: Node) -> tuple[Term, ...]:
     operation: Operation = node.operation
-    converter = CONVERTERS.get(operation.kind)
+    converter = node.context.converters.get(operation.kind)
     if converter is None:
         raise UnsupportedOperatorError(f"{operation}: operator {operation.kind} is not supported")
     try:

@@ -32,8 +32,9 @@ DTYPES = {
     "BFLOAT16": DType.BFLOAT16, "INT8": DType.INT8, "INT16": DType.INT16, "INT32": DType.INT32,
     "INT64": DType.INT64, "UINT8": DType.UINT8, "UINT16": DType.UINT16, "UINT32": DType.UINT32,
     "UINT64": DType.UINT64, "BOOL": DType.BOOL, "INT4": DType.INT8,
+    "RESOURCE": DType.INT32,
 }  # fmt: skip
-"""Element types that the graph has; four-bit integers become bytes."""
+"""Element types that the graph has: four-bit integers become bytes, handles numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,7 @@ class _Reader:
         members = vars(kind)
         found: dict[str, Any] = {}
         for name in members:
-            if name.startswith(("_", "GetRootAs", "Init")) or name.endswith(NO_FIELDS):
+            if name == "Init" or name.startswith(("_", "GetRootAs")) or name.endswith(NO_FIELDS):
                 continue
             key = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
             length = members.get(f"{name}Length")

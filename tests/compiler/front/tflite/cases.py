@@ -62,6 +62,13 @@ class Const:
 
 
 @dataclass(frozen=True)
+class State:
+    """An operand that LiteRT keeps from one run to the next."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Out:
     """A result; its shape is LiteRT's business where it is left out."""
 
@@ -76,7 +83,7 @@ EMPTY: Mapping[str, Any] = {}
 
 def case(
     kind: str,
-    operands: list[In | Const | None],
+    operands: list[In | Const | State | None],
     outputs: list[Out],
     table: str = "",
     options: Mapping[str, Any] = EMPTY,
@@ -100,6 +107,8 @@ def case(
                 given.append(each.draw())
                 quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
                 tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised))
+            case State():
+                tensors.append(Tensor(name, each.shape, variable=True))
             case Const():
                 tensors.append(
                     Tensor(
@@ -361,6 +370,95 @@ def products() -> Iterator[Case]:
         [F],
         "Conv3DOptions",
         options,
+    )
+
+
+def mixed_products() -> Iterator[Case]:
+    """Weights of bytes beside floats and beside 16 bits."""
+    options = {
+        "StrideH": 2,
+        "StrideW": 2,
+        "DilationHFactor": 1,
+        "DilationWFactor": 1,
+        "FusedActivationFunction": 1,
+    }
+    depth = {**options, "DepthMultiplier": 2}
+    w, _ = weights("int8", (5, 3, 2, 4), 0, 1)
+    deep, _ = weights("int8", (1, 3, 2, 8), 3, 1)
+    rows, _ = weights("int8", (5, 9), -1, 1)
+    by_row, _ = weights("int8", (5, 9), 0, 1)
+    same = Const(w.data, (0.03,), (0,))
+    x, y = In((2, 7, 6, 4)), In((3, 9))
+    for kind in (w, same):
+        yield case("CONV_2D", [x, kind, floats(5)], [F], "Conv2DOptions", options, "hybrid")
+    yield case(
+        "DEPTHWISE_CONV_2D", [x, deep, floats(8)], [F], "DepthwiseConv2DOptions", depth, "hybrid"
+    )
+    for asymmetric in (False, True):
+        for matrix in (rows, by_row):
+            own = {"AsymmetricQuantizeInputs": asymmetric}
+            yield case(
+                "FULLY_CONNECTED",
+                [y, matrix, floats(5)],
+                [F],
+                "FullyConnectedOptions",
+                own,
+                "hybrid",
+            )
+    x, y = In((2, 7, 6, 4), "int16", scale=0.0002), In((3, 9), "int16", scale=0.0002)
+    out = Out("int16", 0.004)
+    for wide, number in ((np.int32, 2), (np.int64, 4)):
+        biases = [
+            Const(RNG.integers(-9000, 9000, size).astype(wide), (1e-5,), (0,)) for size in (5, 8)
+        ]
+        typed = {**options, "QuantizedBiasType": number}
+        yield case("CONV_2D", [x, w, biases[0]], [out], "Conv2DOptions", typed)
+        own = {"QuantizedBiasType": number}
+        yield case("FULLY_CONNECTED", [y, rows, biases[0]], [out], "FullyConnectedOptions", own)
+        yield case("FULLY_CONNECTED", [y, by_row, biases[0]], [out], "FullyConnectedOptions", own)
+    yield case("DEPTHWISE_CONV_2D", [x, deep, biases[1]], [out], "DepthwiseConv2DOptions", depth)
+
+
+def recurrent() -> Iterator[Case]:
+    x, cells, outputs = 3, 5, 5
+    for variant in ("plain", "peephole", "coupled", "projected", "normalised"):
+        outputs = 4 if variant == "projected" else cells
+        entry = [floats(cells, x) for _ in range(4)]
+        back = [floats(cells, outputs) for _ in range(4)]
+        peephole = [floats(cells) if variant == "peephole" else None for _ in range(3)]
+        bias: list[In | Const | State | None] = [floats(cells) for _ in range(4)]
+        projection = [floats(outputs, cells), floats(outputs)]
+        scales = [floats(cells) for _ in range(4)] if variant == "normalised" else []
+        operands: list[In | Const | State | None] = [
+            *(*entry, *back, *peephole, *bias),
+            *(projection if variant == "projected" else [None, None]),
+            *(State((2, outputs)), State((2, cells)), *scales),
+        ]
+        if variant == "coupled":
+            operands[0] = operands[4] = operands[11] = None
+        options = {"FusedActivationFunction": 4, "CellClip": 2.0}
+        yield case(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            [In((2, 6, x)), *operands],
+            [F],
+            "UnidirectionalSequenceLSTMOptions",
+            options,
+        )
+        if variant != "normalised":
+            yield case("LSTM", [In((2, x)), *operands], [F], "LSTMOptions", options)
+    w: list[In | Const | State | None] = [floats(5, 3), floats(5, 5), floats(5), State((2, 5))]
+    options = {"FusedActivationFunction": 4}
+    yield case("RNN", [In((2, 3)), *w], [F], "RNNOptions", options)
+    for major in (False, True):
+        shape = (6, 2, 3) if major else (2, 6, 3)
+        own = {**options, "TimeMajor": major}
+        yield case("UNIDIRECTIONAL_SEQUENCE_RNN", [In(shape), *w], [F], "SequenceRNNOptions", own)
+    yield case(
+        "SVDF",
+        [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))],
+        [F],
+        "SVDFOptions",
+        {"Rank": 2, "FusedActivationFunction": 1},
     )
 
 
@@ -673,7 +771,17 @@ def quantization() -> Iterator[Case]:
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     each.__name__: each
     for each in (
-        *(unary, unary_bytes, binary, binary_bytes, products, pools, reductions, movement),
-        *(indexing, quantization),
+        *(
+            unary,
+            unary_bytes,
+            binary,
+            binary_bytes,
+            products,
+            mixed_products,
+            pools,
+            reductions,
+            movement,
+        ),
+        *(indexing, quantization, recurrent),
     )
 }

@@ -17,6 +17,7 @@ from dovetail.compiler.front.onnx.quantize.simplify import simplify
 from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, random, small_model
+from .test_random import drawn
 
 SIZE = 32
 NETWORKS = {
@@ -88,6 +89,28 @@ def test_equalisation_changes_no_output() -> None:
     assert check_the_same(joined(), [random((1, 3, 8, 8), seed) for seed in range(6)]) == 7
     for model in NETWORKS.values():
         assert check_the_same(unbalanced(model, 4), [image[None] for image in IMAGES]) >= 20
+
+
+def test_channels_that_become_rows_are_not_pooled_with_factors() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1, 3]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["c", "w2"], ["d"]),
+        helper.make_node("Transpose", ["a"], ["e"], perm=[0, 1, 3, 2]),
+        helper.make_node("Conv", ["e", "w3"], ["f"]),
+        helper.make_node("Concat", ["d", "f"], ["y"], axis=3),
+    ]
+    weights = {"w1": random((6, 3, 1, 1)), "w2": random((4, 6, 1, 1)), "w3": random((4, 6, 2, 1))}
+    images = [random((1, 3, 6, 6), seed) for seed in range(6)]
+    assert check_the_same(small_model(nodes, [1, 3, 6, 6], weights), images) == 0
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 5))
+def test_equalisation_changes_no_output_of_random_networks(seed: int) -> None:
+    model = drawn(seed)
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    check_the_same(model, [random(shape, seed + place) for place in range(6)])
 
 
 def loss(model: onnx.ModelProto, options: QuantizeOptions) -> float:
