@@ -1,4 +1,4 @@
-"""Statements of a block that are no thread's: its first thread runs them.
+"""Statements of a block outside of its threads: the first thread runs them.
 
 for t in 64 thread: A;  B   ->   for t in 64 thread: A;  for single in 1 thread: B
 """
