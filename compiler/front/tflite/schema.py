@@ -12,12 +12,21 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 from ...dtypes import DType
 from ...errors import ModelError
 from ...graph.ir import Array
 
-__all__ = ["ModelFile", "Operation", "Quantization", "Subgraph", "TensorInfo", "read_file"]
+__all__ = [
+    "ModelFile",
+    "Operation",
+    "Quantization",
+    "Subgraph",
+    "TensorInfo",
+    "custom_options",
+    "read_file",
+]
 
 IDENTIFIER = b"TFL3"
 MALFORMED = (
@@ -153,6 +162,22 @@ def read_file(content: bytes) -> ModelFile:
         return _Reader(content).model()
     except MALFORMED as error:
         raise ModelError(f"the file is damaged or cut off ({error})") from None
+
+
+def custom_options(operation: Operation) -> dict[str, Any]:
+    """The numbers that a custom operator has by name, in FlexBuffers.
+
+    Raises ModelError when they are of another form.
+    """
+    try:
+        root = flexbuffers.GetRoot(operation.custom)
+        pairs = zip(root.AsMap.Keys, root.AsMap.Values, strict=True)
+        found = {key.AsKey: each for key, each in pairs}
+        return {
+            name: each.AsFloat if each.IsFloat else int(each.AsInt) for name, each in found.items()
+        }
+    except MALFORMED as error:
+        raise ModelError(f"{operation}: its options are damaged ({error})") from None
 
 
 @dataclass(slots=True)
