@@ -91,7 +91,7 @@ def test_equalisation_changes_no_output() -> None:
         assert check_the_same(unbalanced(model, 4), [image[None] for image in IMAGES]) >= 20
 
 
-def test_channels_that_become_rows_are_not_pooled_with_factors() -> None:
+def test_channels_that_become_rows_have_no_factors() -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["a"]),
         helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1, 3]),
@@ -99,11 +99,13 @@ def test_channels_that_become_rows_are_not_pooled_with_factors() -> None:
         helper.make_node("Conv", ["c", "w2"], ["d"]),
         helper.make_node("Transpose", ["a"], ["e"], perm=[0, 1, 3, 2]),
         helper.make_node("Conv", ["e", "w3"], ["f"]),
-        helper.make_node("Concat", ["d", "f"], ["y"], axis=3),
+        helper.make_node("Conv", ["b", "w4"], ["g"]),
+        helper.make_node("Concat", ["d", "f", "g"], ["y"], axis=3),
     ]
-    weights = {"w1": random((6, 3, 1, 1)), "w2": random((4, 6, 1, 1)), "w3": random((4, 6, 2, 1))}
-    images = [random((1, 3, 6, 6), seed) for seed in range(6)]
-    assert check_the_same(small_model(nodes, [1, 3, 6, 6], weights), images) == 0
+    shapes = {"w1": (6, 3, 1, 1), "w2": (4, 8, 1, 1), "w3": (4, 6, 1, 5), "w4": (4, 8, 2, 2)}
+    weights = {name: random(shape, seed) for seed, (name, shape) in enumerate(shapes.items())}
+    images = [random((1, 3, 8, 5), seed) for seed in range(6)]
+    assert check_the_same(small_model(nodes, [1, 3, 8, 5], weights), images) == 0
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 5))
