@@ -269,6 +269,8 @@ class _Reader:
             zeros *= len(scales)
         if len(zeros) != len(scales):
             raise ModelError(f"tensor {name!r}: {len(scales)} scales, {len(zeros)} zero points")
+        if any(abs(zero) >= 1 << 31 for zero in zeros):
+            raise ModelError(f"tensor {name!r}: zero points must be of int32")
         if not all(np.isfinite(scale) and scale >= 0 for scale in scales):
             raise ModelError(f"tensor {name!r}: scales must be finite and 0 or more")
         return Quantization(scales, zeros, int(table.QuantizedDimension()))

@@ -478,8 +478,12 @@ def detection() -> Iterator[Case]:
     yield case("NON_MAX_SUPPRESSION_V5", [boxes, scores, *limits, sigma], outs)
     options = {"max_detections": 4, "max_classes_per_detection": 1, "num_classes": 3}
     reals = {
-        "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0,
-        "nms_score_threshold": 0.3, "nms_iou_threshold": 0.4,
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+        "nms_score_threshold": 0.3,
+        "nms_iou_threshold": 0.4,
     }
     anchors = Const(RNG.uniform(0.2, 0.8, (12, 4)).astype(np.float32))
     builder = flexbuffers.Builder()
