@@ -72,6 +72,7 @@ COMPILER_PARTS = {
     "targets": (*SHARED, "front", "executor", "targets"),
     "driver.py": (*COMMON, "graph", "front", "targets.table", "targets.target"),
     "checking": (*SHARED, "front", "targets", "checking"),
+    "translation": ("dtypes", "errors", "graph", "front.source", "targets.table", "translation"),
     "debug": (*SHARED, "front", "targets", "debug"),
     "benchmark": ("errors", "benchmark"),
     "explore": (*SHARED, "front", "targets", "explore"),
