@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ benchmark-cpu: $(READY) ## Measure networks on the CPU beside ONNX Runtime, Open
 
 benchmark-tuning: $(READY) ## Compare searches for schedules; writes docs/pictures/tuning.svg
 	$(BIN)/python benchmarks/tuning.py search --picture docs/pictures/tuning.svg $(ARGS)
+
+benchmark-quantisation: $(READY) ## Compare what int8 loses with each method, beside ONNX Runtime's quantiser
+	$(BIN)/python benchmarks/quantisation.py $(ARGS)
 
 rtl-networks: $(READY) ## Run ResNet-18 and the four of MLPerf Tiny whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 $(ARGS)

@@ -96,7 +96,7 @@ class _Scores:
                     f"label {label} of sample {place}; required 0 to {values.size - 1}, a place "
                     "in the first output"
                 )
-            # Of equal values, those before it stand higher.
+            # Among equal values, those before it stand higher.
             rank = int((values > values[label]).sum() + (values[:label] == values[label]).sum())
             for name, places in PLACES.items():
                 self._hits[name] += rank < places

@@ -12,14 +12,16 @@ from collections.abc import Callable
 import onnx
 
 from .builder import Options
+from .detector import shuffle_detector
 from .images import calibration_images
 from .mobilenet import mobilenet_v1, mobilenet_v2
 from .mobilenet_v3 import mobilenet_v3
 from .plain import tiny_yolo, vgg11, vgg16
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet
+from .unbalanced import unbalanced
 
-__all__ = ["NETWORKS", "Options", "build", "calibration_images"]
+__all__ = ["NETWORKS", "Options", "build", "calibration_images", "shuffle_detector", "unbalanced"]
 
 NETWORKS: dict[str, Callable[[Options], onnx.ModelProto]] = {
     "resnet18": resnet18,

@@ -170,6 +170,24 @@ class NetworkBuilder:
         out = self._node("Concat", [p.name for p in parts], self._unique("concat"), axis=1)
         return Tensor(out, (1, sum(p.shape[1] for p in parts), *parts[0].shape[2:]))
 
+    def halves(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The first half of the channels, and the second."""
+        names = [self._unique("half"), self._unique("half")]
+        self._nodes.append(helper.make_node("Split", [x.name], names, names[0], axis=1))
+        shape = (1, x.shape[1] // 2, *x.shape[2:])
+        return Tensor(names[0], shape), Tensor(names[1], shape)
+
+    def shuffle(self, x: Tensor) -> Tensor:
+        """Channels of the two halves in turns."""
+        name, (_, channels, height, width) = self._unique("shuffle"), x.shape
+        shapes = ((1, 2, channels // 2, height, width), x.shape)
+        apart, back = (
+            self._constant(f"{name}/{n}", np.array(shape)) for n, shape in enumerate(shapes)
+        )
+        out = self._node("Reshape", [x.name, apart], f"{name}/apart")
+        out = self._node("Transpose", [out], f"{name}/turned", perm=[0, 2, 1, 3, 4])
+        return Tensor(self._node("Reshape", [out, back], name), x.shape)
+
     def average(self, x: Tensor) -> Tensor:
         """float32[1, C, 1, 1] of float32[1, C, H, W]."""
         out = self._node("GlobalAveragePool", [x.name], self._unique("average"))
@@ -224,7 +242,7 @@ class NetworkBuilder:
     def _uniform(self, count: int, low: float, high: float) -> NDArray[np.float32]:
         return self._rng.uniform(low, high, count).astype(np.float32)
 
-    def _constant(self, name: str, array: NDArray[np.float32] | np.float32) -> str:
+    def _constant(self, name: str, array: NDArray | np.float32) -> str:
         self._constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 

@@ -58,6 +58,20 @@ class _Share(click.ParamType):
 )
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
 @click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
+@click.option(
+    "--correct",
+    "corrections",
+    multiple=True,
+    type=click.Choice(["equalize", "bias", "rounding", "all"]),
+    help="Ranges of channels, biases, or rounding of weights, by samples; any number of times.",
+)
+@click.option(
+    "--correct-samples",
+    type=click.IntRange(1),
+    default=16,
+    show_default=True,
+    help="At most this many to correct by; they are held.",
+)
 @click.option("--keep", multiple=True, metavar="NODE", help="A node that stays float.")
 @click.option(
     "--max-drop",
@@ -87,6 +101,8 @@ def quantize(
     samples: int,
     unsigned: bool,
     per_tensor: bool,
+    corrections: tuple[str, ...],
+    correct_samples: int,
     keep: tuple[str, ...],
     max_drop: float | None,
     metric: str | None,
@@ -120,10 +136,25 @@ def quantize(
         raise click.UsageError(f"--percentile {percentile}; required above 50, at most 100")
     require_folder(output)
     rated = load_metric(metric) if metric else None
-    options = QuantizeOptions(
-        Method(method), percentile, unsigned, not per_tensor, keep=frozenset(keep)
+    equalizes, corrects, rounds = (
+        not {"all", each}.isdisjoint(corrections) for each in ("equalize", "bias", "rounding")
     )
-    figures: dict[str, Any] = {"output": str(output), "method": method}
+    options = QuantizeOptions(
+        Method(method),
+        percentile,
+        unsigned,
+        not per_tensor,
+        keep=frozenset(keep),
+        equalize=equalizes,
+        correct_bias=corrects,
+        adaptive=rounds,
+        held=correct_samples,
+    )
+    figures: dict[str, Any] = {
+        "output": str(output),
+        "method": method,
+        "corrections": sorted(set(corrections)),
+    }
     with progress(f"quantising {model.name}"):
         work = Work(SourceModel.load(model).proto, given, options, samples, loss_samples)
         quantized, whole = work.plain(), None

@@ -1,11 +1,15 @@
 """Converters of convolutions, dense layers and matrix products."""
 
+import numpy as np
+
 from ...dtypes import DType
+from ...graph.fixed_point import scaled
 from ...graph.formulas import Term, einsum
 from ...graph.operators.contractions import Convolution
-from ...graph.operators.integer.products import Conv2d, Dense
+from ...graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense
+from ...graph.operators.transposed import TransposedConvolution
 from .hybrid import dequantised_weights
-from .node import Converter, Node
+from .node import BYTES, Converter, Node
 from .products import (
     by_image,
     constant_bias,
@@ -15,8 +19,8 @@ from .products import (
     requantized_once,
     signed_weights,
 )
-from .quantized import activated, signed_zero
-from .windowing import pads_of, strides_of
+from .quantized import activated, limits_of, quantize_multiplier, signed_zero
+from .windowing import Pads, pads_of, strides_of
 
 __all__ = ["CONTRACTIONS"]
 
@@ -108,8 +112,122 @@ def _dense_of_bytes(node: Node, rows: Term) -> Term:
     return requantized_once(node, total)
 
 
+def _transposed_pads(
+    node: Node, sizes: tuple[int, ...], wanted: tuple[int, ...], kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> tuple[Pads, tuple[int, ...]]:  # fmt: skip
+    """What is cut before and after the whole result, and what is added behind it."""
+    node.require(min(*strides, *wanted) >= 1, "strides and sizes above 0")
+    pads, added = [], []
+    for (before, _), size, result, taps, stride in zip(
+        pads_of(node, wanted, kernel, strides), sizes, wanted, kernel, strides, strict=True
+    ):
+        after = (size - 1) * stride + taps - before - result
+        pads.append((before, max(after, 0)))
+        added.append(max(-after, 0))
+    return tuple(pads), tuple(added)
+
+
+def convert_transposed(node: Node) -> Term:
+    """size: of the result, weights: [O, KH, KW, C], x: [N, H, W, C], bias: [O]."""
+    shape, weights, x = node.integers(0), node.term(1), node.term(2)
+    fits = x.rank == weights.rank == len(shape) == 4 and weights.shape[3] == x.shape[3]
+    node.require(fits and shape[3] == weights.shape[0], "[N, OH, OW, O], [O, KH, KW, C]")
+    strides = strides_of(node)
+    kernel = weights.shape[1:3]
+    pads, added = _transposed_pads(node, x.shape[1:3], shape[1:3], kernel, strides)
+    if x.dtype in BYTES:
+        return _transposed_of_bytes(node, x, strides, pads, added)
+    if weights.dtype != x.dtype:
+        raise node.unsupported(f"{x.dtype} with weights of {weights.dtype}")
+    operator = TransposedConvolution(strides, (1, 1), pads, added, 1, x.dtype)
+    result = node.emit(operator, x.transpose(0, 3, 1, 2), weights.transpose(3, 0, 1, 2))
+    return _finished(node, result.transpose(0, 2, 3, 1), 3)
+
+
+def _transposed_of_bytes(
+    node: Node, x: Term, strides: tuple[int, int], pads: Pads, added: tuple[int, ...]
+) -> Term:
+    array, weight_zero = signed_weights(node)
+    zero = signed_zero(node.scale(2), x.dtype)
+    bias = constant_bias(node, 3, len(array), array, (zero, weight_zero))
+    (top, bottom), (left, right) = pads
+    layer = ConvTranspose2d(
+        strides, (top, left, bottom, right), (added[0], added[1]), 1, zero, weight_zero
+    )
+    factors = multipliers(node, len(array), exact=x.dtype == DType.INT8, place=2)
+    w, b = node.constant(array, DType.INT8), node.constant(bias, DType.INT32)
+    return by_image(
+        node,
+        x,
+        lambda image: requantized(node, node.emit(layer, node.signed(image), w, b), *factors),
+    )
+
+
+def convert_batch_matmul(node: Node) -> Term:
+    """``a @ b`` of the last two dimensions, either of them transposed first."""
+    a, b = node.term(0), node.term(1)
+    node.require(min(a.rank, b.rank) >= 2, "2 dimensions or more")
+    if node.attribute("adj_x"):
+        a = a.move_axis(-1, a.rank - 2)
+    if node.attribute("adj_y"):
+        b = b.move_axis(-1, b.rank - 2)
+    node.require(a.shape[-1] == b.shape[-2], "one inner size")
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (x.expand(*batch, *x.shape[-2:]) for x in (a, b))
+    labels = list(range(3, 3 + len(batch)))
+    operands = [(a, [*labels, 0, 1]), (b, [*labels, 1, 2])]
+    if a.dtype.is_float:
+        node.require(a.dtype == b.dtype, "one type")
+        return einsum(operands, [*labels, 0, 2], a.dtype)
+    wide = [
+        (x.cast(DType.INT32) - node.scale(place).zero_point, own)
+        for place, (x, own) in enumerate(operands)
+    ]
+    total = einsum(wide, [*labels, 0, 2], DType.INT32)
+    if node.result().dtype == DType.INT32:
+        return total
+    if a.dtype != DType.INT8:
+        raise node.unsupported(f"elements of {a.dtype}")
+    result = node.result_scale()
+    product = float(np.float32(node.scale(0).scale) * np.float32(node.scale(1).scale))
+    moved = scaled(total, *quantize_multiplier(product / result.scale)) + result.zero_point
+    return moved.clip(*limits_of(a.dtype)).cast(a.dtype)
+
+
+def convert_convolution_3d(node: Node) -> Term:
+    """x: [N, D, H, W, C], weights: [KD, KH, KW, C / groups, O], bias: [O]."""
+    x, weights = node.term(0), node.term(1)
+    node.require(x.rank == weights.rank == 5, "5 dimensions")
+    axes = ("d", "h", "w")
+    strides = tuple(node.attribute(f"stride_{axis}") for axis in axes)
+    dilations = tuple(node.attribute(f"dilation_{axis}_factor", 1) for axis in axes)
+    pads = pads_of(node, x.shape[1:4], weights.shape[:3], strides, dilations)
+    per_group = weights.shape[3]
+    node.require(per_group > 0 and x.shape[4] % per_group == 0, "channels of whole groups")
+    operator = Convolution(strides, dilations, pads, (1, 1, 1), x.shape[4] // per_group, x.dtype)
+    result = node.emit(operator, x.transpose(0, 4, 1, 2, 3), weights.transpose(4, 3, 0, 1, 2))
+    return _finished(node, result.transpose(0, 2, 3, 4, 1), 2)
+
+
+def convert_transposed_3d(node: Node) -> Term:
+    """size: of the result, weights: [KD, KH, KW, O, C], x: [N, D, H, W, C], bias: [O]."""
+    shape, weights, x = node.integers(0), node.term(1), node.term(2)
+    node.require(x.rank == weights.rank == len(shape) == 5, "5 dimensions")
+    strides = tuple(node.attribute(f"stride_{axis}") for axis in ("d", "h", "w"))
+    kernel = weights.shape[:3]
+    pads, added = _transposed_pads(node, x.shape[1:4], shape[1:4], kernel, strides)
+    operator = TransposedConvolution(strides, (1, 1, 1), pads, added, 1, x.dtype)
+    result = node.emit(operator, x.transpose(0, 4, 1, 2, 3), weights.transpose(4, 3, 0, 1, 2))
+    return _finished(node, result.transpose(0, 2, 3, 4, 1), 3)
+
+
 CONTRACTIONS: dict[str, Converter] = {
+    "BATCH_MATMUL": convert_batch_matmul,
     "CONV_2D": convert_convolution,
+    "CONV_3D": convert_convolution_3d,
+    "CONV_3D_TRANSPOSE": convert_transposed_3d,
     "DEPTHWISE_CONV_2D": convert_depthwise,
     "FULLY_CONNECTED": convert_fully_connected,
+    "TRANSPOSE_CONV": convert_transposed,
 }

@@ -83,7 +83,8 @@ def _convert(node: Node) -> tuple[Term, ...]:
     if converter is None:
         raise UnsupportedOperatorError(f"{operation}: operator {operation.kind} is not supported")
     try:
-        results = converter(node)
+        with np.errstate(all="ignore"):
+            results = converter(node)
     except GraphError as error:
         said = str(error).removeprefix(f"node {operation.name!r}: ")
         raise ModelError(f"{operation}: {said}") from None

@@ -53,12 +53,13 @@ def constant_bias(
     return bias
 
 
-def multipliers(node: Node, outputs: int, exact: bool) -> tuple[Array, Array]:
+def multipliers(node: Node, outputs: int, exact: bool, place: int = 0) -> tuple[Array, Array]:
     """Multiplier and shift of each output channel.
 
-    exact: scales of tensors as a whole are multiplied in float64, not in float32.
+    place: of the input that is multiplied with the weights.  exact: scales of tensors as a whole
+    are multiplied in float64, not in float32.
     """
-    x, weights, result = node.scale(0), node.scale(1), node.result_scale()
+    x, weights, result = node.scale(place), node.scale(1), node.result_scale()
     node.require(len(weights.scales) in (1, outputs), f"one scale of weights, or {outputs}")
     if len(weights.scales) == 1 and not exact:
         product = float(np.float32(x.scale) * np.float32(weights.scale))

@@ -1,24 +1,34 @@
-"""Converters of sums, means and extremes over axes."""
+"""Converters of reductions over axes, and of normalisations by them."""
+
+from math import prod
 
 import numpy as np
 
 from ...dtypes import DType
 from ...graph.fixed_point import scaled
 from ...graph.formulas import Term
+from ...graph.operators.elementwise import UnaryFunction
 from ...graph.operators.integer.products import Conv2d
-from .node import Converter, Node
+from ...graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
+from ...graph.operators.windows import WindowFunction, WindowReduce
+from .node import BYTES, Converter, Node
 from .products import is_bytes, requantized
 from .quantized import limits_of, quantize_multiplier, signed_zero
 
 __all__ = ["REDUCTIONS"]
 
 
-def axes_of(node: Node, rank: int) -> tuple[int, ...]:
+def _axes(node: Node, rank: int) -> tuple[int, ...]:
     """The axes that are reduced, in order, each once."""
     return tuple(sorted({node.axis(axis, rank) for axis in node.integers(1)}))
 
 
-def mean_factors(node: Node, count: int) -> tuple[int, int]:
+def _is_quantised(node: Node) -> bool:
+    small = node.term(0).dtype in (*BYTES, DType.INT16)
+    return small and node.info(0).quantization is not None
+
+
+def _mean_factors(node: Node, count: int) -> tuple[int, int]:
     """Multiplier and shift of a mean of ``count`` elements."""
     multiplier, shift = quantize_multiplier(node.scale(0).scale / node.result_scale().scale)
     more = min(count.bit_length() - 1, 32, 31 + shift)
@@ -28,27 +38,134 @@ def mean_factors(node: Node, count: int) -> tuple[int, int]:
 def convert_mean(node: Node) -> Term:
     """The mean over axes."""
     x = node.term(0)
-    axes, keep = axes_of(node, x.rank), bool(node.attribute("keep_dims"))
-    shape = tuple(
-        1 if axis in axes else size for axis, size in enumerate(x.shape) if keep or axis not in axes
-    )
-    count = int(np.prod([x.shape[axis] for axis in axes]))
+    axes, keep = _axes(node, x.rank), bool(node.attribute("keep_dims"))
+    count = prod(x.shape[axis] for axis in axes)
     node.require(count > 0, "an element")
-    if not is_bytes(node):
-        return (x.sum(*axes, keep=keep) / count) if axes else x
-    if axes == (1, 2) and x.rank == 4 and x.shape[0] == 1:
-        zero, channels = signed_zero(node.scale(0), x.dtype), x.shape[3]
-        ones = node.constant(np.ones((channels, *x.shape[1:3], 1)), DType.INT8)
-        none = node.constant(np.zeros(channels), DType.INT32)
-        total = node.emit(Conv2d((1, 1), (0, 0, 0, 0), channels, zero), node.signed(x), ones, none)
-        multiplier, shift = (
-            np.full(channels, each, np.int32) for each in mean_factors(node, count)
-        )
-        return requantized(node, total, multiplier, shift).reshape(*shape)
+    if not _is_quantised(node):
+        if not axes:
+            return x
+        if x.dtype == DType.INT32:
+            return (x.cast(DType.INT64).sum(*axes, keep=keep) / count).cast(x.dtype)
+        return x.sum(*axes, keep=keep) / count
+    if is_bytes(node) and axes == (1, 2) and x.rank == 4 and x.shape[0] == 1:
+        return _mean_of_image(node, x, keep)
+    return _scaled_sum(node, x, axes, keep, _mean_factors(node, count))
+
+
+def _scaled_sum(
+    node: Node, x: Term, axes: tuple[int, ...], keep: bool, factors: tuple[int, int]
+) -> Term:
     wide = x.cast(DType.INT32) - node.scale(0).zero_point
     total = wide.sum(*axes, keep=keep) if axes else wide
-    mean = scaled(total, *mean_factors(node, count)) + node.result_scale().zero_point
-    return mean.clip(*limits_of(x.dtype)).cast(x.dtype)
+    moved = scaled(total, *factors) + node.result_scale().zero_point
+    return moved.clip(*limits_of(x.dtype)).cast(x.dtype)
 
 
-REDUCTIONS: dict[str, Converter] = {"MEAN": convert_mean}
+def _mean_of_image(node: Node, x: Term, keep: bool) -> Term:
+    """Sums of rows and columns as a layer of one window."""
+    zero, channels = signed_zero(node.scale(0), x.dtype), x.shape[3]
+    ones = node.constant(np.ones((channels, *x.shape[1:3], 1)), DType.INT8)
+    none = node.constant(np.zeros(channels), DType.INT32)
+    layer = Conv2d((1, 1), (0, 0, 0, 0), channels, zero)
+    total = node.emit(layer, node.signed(x), ones, none)
+    factors = _mean_factors(node, x.shape[1] * x.shape[2])
+    multiplier, shift = (np.full(channels, each, np.int32) for each in factors)
+    result = requantized(node, total, multiplier, shift)
+    return result if keep else result.reshape(1, channels)
+
+
+def convert_sum(node: Node) -> Term:
+    """The sum over axes."""
+    x = node.term(0)
+    axes, keep = _axes(node, x.rank), bool(node.attribute("keep_dims"))
+    if _is_quantised(node):
+        factors = quantize_multiplier(node.scale(0).scale / node.result_scale().scale)
+        return _scaled_sum(node, x, axes, keep, factors)
+    return x.sum(*axes, keep=keep) if axes else x
+
+
+def _reduction(function: ReduceFunction) -> Converter:
+    """Products, extremes, and logical reductions."""
+
+    def convert(node: Node) -> Term:
+        x = node.term(0)
+        if function is ReduceFunction.PRODUCT and _is_quantised(node):
+            raise node.unsupported("a product of quantised elements")
+        axes = _axes(node, x.rank)
+        if not axes:
+            return x
+        if x.dtype == DType.BOOL:
+            whole = x.cast(DType.UINT8).reduce(function, axes, bool(node.attribute("keep_dims")))
+            return whole.cast(DType.BOOL)
+        return x.reduce(function, axes, bool(node.attribute("keep_dims")))
+
+    return convert
+
+
+def _arg_reduction(function: ReduceFunction) -> Converter:
+    """Where the first extreme is."""
+
+    def convert(node: Node) -> Term:
+        x = node.term(0)
+        axis = node.axis(node.integers(1)[0], x.rank)
+        return node.emit(ArgReduce(function, axis), x).cast(node.result().dtype)
+
+    return convert
+
+
+def convert_cumsum(node: Node) -> Term:
+    """Running sums."""
+    x = node.term(0)
+    axis = node.axis(node.integers(1)[0], x.rank)
+    exclusive, reverse = bool(node.attribute("exclusive")), bool(node.attribute("reverse"))
+    return node.emit(Cumulative(ReduceFunction.SUM, axis, exclusive, reverse), x)
+
+
+def convert_l2_normalization(node: Node) -> Term:
+    """Rows of length 1."""
+    x = node.term(0)
+    if not x.dtype.is_float:
+        raise node.unsupported(f"elements of {x.dtype}")
+    return x / (x * x).sum(-1, keep=True).maximum(1e-12).sqrt()
+
+
+def convert_local_response(node: Node) -> Term:
+    """``x * (bias + alpha * sum(x ** 2)) ** -beta`` over channels, ``radius`` before and one
+    less after.
+    """
+    x, radius = node.term(0), node.attribute("radius", 5)
+    node.require(x.rank == 4 and radius >= 0, "4 dimensions and a radius")
+    before, after = min(radius, x.shape[3] - 1), min(radius - 1, x.shape[3] - 1)
+    total = x * 0.0
+    if radius > 0:
+        around = ((before, after),)
+        window = WindowReduce((3,), (before + 1 + after,), (1,), (1,), around, WindowFunction.ADD)
+        total = node.emit(window, x * x)
+    alpha, bias = float(node.attribute("alpha", 1.0)), float(node.attribute("bias", 1.0))
+    return x * (total * alpha + bias).power(-float(node.attribute("beta", 0.5)))
+
+
+def convert_log_softmax(node: Node) -> Term:
+    """The logarithm of softmax along the last dimension."""
+    x = node.term(0)
+    if not x.dtype.is_float:
+        raise node.unsupported(f"elements of {x.dtype}")
+    below = x - x.max(-1, keep=True)
+    return below - below.exp().sum(-1, keep=True).unary(UnaryFunction.LOG)
+
+
+REDUCTIONS: dict[str, Converter] = {
+    "ARG_MAX": _arg_reduction(ReduceFunction.MAX),
+    "ARG_MIN": _arg_reduction(ReduceFunction.MIN),
+    "CUMSUM": convert_cumsum,
+    "L2_NORMALIZATION": convert_l2_normalization,
+    "LOCAL_RESPONSE_NORMALIZATION": convert_local_response,
+    "LOG_SOFTMAX": convert_log_softmax,
+    "MEAN": convert_mean,
+    "REDUCE_ALL": _reduction(ReduceFunction.MIN),
+    "REDUCE_ANY": _reduction(ReduceFunction.MAX),
+    "REDUCE_MAX": _reduction(ReduceFunction.MAX),
+    "REDUCE_MIN": _reduction(ReduceFunction.MIN),
+    "REDUCE_PROD": _reduction(ReduceFunction.PRODUCT),
+    "SUM": convert_sum,
+}

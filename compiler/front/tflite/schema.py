@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ MALFORMED = (
 )
 """What the schema package raises for offsets and values that are not those of its tables."""
 MOST_DIMENSIONS = 32
+MOST_ELEMENTS = 1 << 40
 DTYPES = {
     "FLOAT32": DType.FLOAT32, "FLOAT16": DType.FLOAT16, "FLOAT64": DType.FLOAT64,
     "BFLOAT16": DType.BFLOAT16, "INT8": DType.INT8, "INT16": DType.INT16, "INT32": DType.INT32,
@@ -125,9 +127,7 @@ class ModelFile:
         Raises ModelError when the buffer is not as long as the shape asks for.
         """
         content, dtype = self.buffers[tensor.buffer], tensor.dtype.numpy
-        count = 1
-        for size in tensor.shape:
-            count *= size
+        count = prod(tensor.shape)
         needed = (count + 1) // 2 if tensor.kind == "INT4" else count * dtype.itemsize
         if len(content) < needed:
             raise ModelError(
@@ -222,6 +222,8 @@ class _Reader:
         if len(shape) > MOST_DIMENSIONS or min(shape, default=0) < -1:
             raise ModelError(f"tensor {name!r} has shape {list(shape)}")
         shape = tuple(1 if size == -1 else int(size) for size in shape)
+        if prod(size or 1 for size in shape) > MOST_ELEMENTS:
+            raise ModelError(f"tensor {name!r} has shape {list(shape)}; required less than 2**40")
         buffer = table.Buffer()
         if not 0 <= buffer < buffers:
             raise ModelError(f"tensor {name!r} has buffer {buffer}; the file has {buffers}")

@@ -7,13 +7,13 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.formulas import Term
 from ...graph.ir import Array
-from ...graph.operators.integer.fixed_point import scaled
+from ...graph.operators.integer.fixed_point import half_away, scaled
 from ...graph.operators.integer.values import Lookup
 from .node import Node
 from .quantized import limits_of, quantize_multiplier
 from .schema import Quantization
 
-__all__ = ["rescaled", "rounded", "tabled"]
+__all__ = ["by_float", "rescaled", "tabled"]
 
 
 def tabled(node: Node, x: Term, function: Callable[[Array], Array]) -> Term:
@@ -35,6 +35,18 @@ def rescaled(x: Array, given: Quantization, wanted: Quantization) -> Array:
     return scaled(x - given.zero_point, *factors) + wanted.zero_point
 
 
-def rounded(x: Array) -> Array:
-    """The nearest integers, halves away from zero."""
-    return np.asarray(np.copysign(np.floor(np.abs(x) + 0.5), x)).astype(np.int64)
+def by_float(node: Node, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function of float32 between the scales of a node's input and result.
+
+    Source: TensorFlow Lite, ``LUTPopulate``.
+    """
+    given, wanted = node.scale(0), node.result_scale()
+    inverse = np.float32(1) / np.float32(wanted.scale)
+
+    def table(values: Array) -> Array:
+        with np.errstate(all="ignore"):
+            real = np.float32(given.scale) * (values - given.zero_point).astype(np.float32)
+            quotient = half_away(function(real).astype(np.float32) * inverse)
+            return np.clip(quotient + np.float32(wanted.zero_point), -(1 << 30), 1 << 30)
+
+    return table

@@ -2,7 +2,7 @@
 
     Lookup(Lookup(x, a), b)                  ->  Lookup(x, b[a])
     Lookup(x, identity)                      ->  x
-    Lookup(Requantize(x), clip) | Add | Multiply ->  Requantize(x) with narrower limits
+    Lookup(Requantize(x), clip) | Add | Multiply ...  ->  Requantize(x) with narrower limits
 
 Tables are those for all channels alike.  Every rewrite removes a Lookup and none is made besides,
 so the pass ends.
@@ -13,12 +13,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir import Array, Graph, Node
+from ..operators.integer.fixed_point import (
+    AddFixed,
+    AverageFixed,
+    MultiplyFixed,
+    RequantizeFixed,
+    RequantizeReal,
+)
 from ..operators.integer.values import Add, Lookup, Multiply, Requantize
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["FoldLookups"]
 
-LIMITED = (Requantize, Add, Multiply)
+LIMITED = (
+    *(Requantize, RequantizeFixed, RequantizeReal),
+    *(Add, AddFixed, Multiply, MultiplyFixed, AverageFixed),
+)
 
 
 @dataclass(frozen=True, slots=True)

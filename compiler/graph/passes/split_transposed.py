@@ -14,11 +14,14 @@ import numpy as np
 
 from ..ir import Array, Graph, Node
 from ..operators.assembly import Assemble
+from ..operators.integer.fixed_point import RequantizeFixed, RequantizeReal
 from ..operators.integer.products import Conv2d, ConvTranspose2d
 from ..operators.integer.values import Requantize
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["SplitTransposed"]
+
+REQUANTIZE = (Requantize, RequantizeFixed, RequantizeReal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def _phases(stride: int, taps: int, before: int, size: int, result: int) -> list
 
 def _split(rewriter: Rewriter, node: Node) -> str | None:
     before = rewriter.producer(node.inputs[0])
-    if not isinstance(node.operator, Requantize) or before is None:
+    if not isinstance(node.operator, REQUANTIZE) or before is None:
         return None
     operator = before.operator
     if not isinstance(operator, ConvTranspose2d):
@@ -94,7 +97,7 @@ def _split(rewriter: Rewriter, node: Node) -> str | None:
         )
         inputs = (before.inputs[0], builder.constant(f"{stem}/weights", kernel), before.inputs[2])
         total = builder.node(conv, inputs, f"{stem}/sum", before.origin)
-        finish = (total, node.inputs[1])
+        finish = (total, *node.inputs[1:])
         parts.append(builder.node(node.operator, finish, stem, before.origin))
     if len(parts) == 1:
         return parts[0]

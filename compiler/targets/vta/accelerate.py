@@ -32,6 +32,7 @@ from .host_steps import host_steps
 from .passes.align_channels import AlignChannels
 from .passes.channel_tables import ChannelTables
 from .passes.dense_to_conv import DenseToConv
+from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
 from .passes.move_pixels import MovePixels
 from .passes.own_borders import OwnBorders
@@ -83,8 +84,8 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     None has anything left to do after the others; so a piece of a graph may go through them again.
     """
     return (
-        *(RaiseTransposes(), PadPixels(), SplitProducts(lanes), RowsToPixels()),
-        ChannelTables(lanes),
+        *(FixedAverages(), RaiseTransposes(), PadPixels(), SplitProducts(lanes)),
+        *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
         *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),

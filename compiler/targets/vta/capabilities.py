@@ -6,12 +6,15 @@ from ...dtypes import DType
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ...graph.operators.integer.products import Conv2d, RowProducts
-from ...graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
+from ...graph.operators.integer.values import Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Transpose
 from ...graph.partition import Refusal
+from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_product import find_scale
+from .operators import AnyAdd, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = [
@@ -24,7 +27,7 @@ __all__ = [
 ]
 
 ON_ACCELERATOR = (
-    *(Conv2d, RowProducts, Requantize, Add, Multiply),
+    *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
     *(MaxPool2d, AveragePool2d, Upsample2d, Lookup),
 )
 """Operators that layers are made of."""
@@ -38,16 +41,19 @@ RUNS_ON_HOST = "runs on the host"
 SUMS = (Conv2d, RowProducts)
 """Operators that the matrix core sums up."""
 
-JOINS = (Add, Multiply, RowProducts, Assemble, Concatenate)
+JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 """Operators whose operands are all activations."""
 
 
-def node_refusals(graph: Graph, lanes: int = 1) -> Mapping[int, Refusal]:
+def node_refusals(
+    graph: Graph, lanes: int = 1, fixed_rounding: bool = True
+) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
     lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
+    fixed_rounding: as ``HardwareConfig.fixed_rounding``.
     """
     makers = {name: node for node in graph.nodes for name in node.outputs}
     readers: dict[str, list[Node]] = {}
@@ -56,7 +62,10 @@ def node_refusals(graph: Graph, lanes: int = 1) -> Mapping[int, Refusal]:
             readers.setdefault(name, []).append(node)
     found: dict[int, Refusal] = {}
     for number, node in enumerate(graph.nodes):
-        if reason := _reason(graph, node, makers, readers, lanes):
+        reason = _reason(graph, node, makers, readers, lanes)
+        if reason is None:
+            reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
+        if reason is not None:
             found[number] = Refusal(reason, node.origin)
     return found
 
@@ -74,7 +83,7 @@ def _reason(
         return None
     if isinstance(operator, SUMS) and not _requantizes(node.output, graph, readers):
         return f"node {node.origin!r}: its int32 result must be requantised, by one node"
-    if isinstance(operator, Requantize) and not _sums(node, makers):
+    if isinstance(operator, AnyRequantize) and not _sums(node, makers):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
     if not _is_for_accelerator(graph, node):
         if isinstance(operator, ON_HOST):
@@ -97,6 +106,37 @@ def _reason(
                 "int8[1, C]: the accelerator runs one image at a time"
             )
     return None
+
+
+def _fixed_problem(
+    graph: Graph,
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, Sequence[Node]],
+    fixed_rounding: bool,
+) -> str | None:
+    """Why the accelerator does not give TensorFlow Lite's bytes of ``node``; None if it does."""
+    problem: str | None = None
+    total, finish = node, node
+    match node.operator:
+        case AddFixed() as add:
+            problem = sum_problem(add, *(graph.types[name] for name in node.inputs))
+        case MultiplyFixed() as product:
+            problem = product_problem(product, fixed_rounding)
+        case Conv2d() | RowProducts():
+            finish = _finish_of(node, readers)
+        case RequantizeFixed():
+            total = makers[node.inputs[0]]
+            total = makers[total.inputs[0]] if isinstance(total.operator, Reshape) else total
+    if isinstance(finish.operator, RequantizeFixed):
+        problem = finish_problem(graph, total, finish, fixed_rounding)
+    return f"node {node.origin!r}: {problem}" if problem else None
+
+
+def _finish_of(node: Node, readers: Mapping[str, Sequence[Node]]) -> Node:
+    """The node that requantises the sums of a convolution, which ``_requantizes`` has found."""
+    (reader,) = readers[node.output]
+    return readers[reader.output][0] if isinstance(reader.operator, Reshape) else reader
 
 
 def _factor_problem(graph: Graph, node: Node) -> str | None:
@@ -156,7 +196,7 @@ def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]])
             return False
         (reader,) = readers[sums]
         if not isinstance(reader.operator, Reshape):
-            return isinstance(reader.operator, Requantize)
+            return isinstance(reader.operator, AnyRequantize)
         sums = reader.output
     return False
 
@@ -176,7 +216,7 @@ def _sums(
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
     """Whether ``node`` is of a kind that the accelerator has."""
     before, after = graph.types[node.inputs[0]], graph.types[node.output]
-    if isinstance(node.operator, (*SUMS, Requantize)):
+    if isinstance(node.operator, (*SUMS, AnyRequantize)):
         return True
     if {before.dtype, after.dtype} != {DType.INT8}:
         return False

@@ -129,6 +129,6 @@ def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
     found = {name: array for name, array in layer.constants.items() if name not in SCALES.values()}
     for name in SCALES.keys() & found.keys():
         bias = layer.constants[name].astype(np.int32)
-        scale = layer.constants[SCALES[name]].astype(np.float32)
+        scale = np.ascontiguousarray(layer.constants[SCALES[name]])
         found[name] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from dovetail.isa.instructions import Finish, Gemm, Multiplier, Vector
+from dovetail.isa.instructions import Finish, Gemm, Multiplier, Rounding, Vector
 from dovetail.isa.instructions import Fold as IsaFold
 from dovetail.isa.memories import Memory, Unit
 
@@ -175,7 +175,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     fold = IsaFold.MAX if tile.nest.fold is Fold.MAX else IsaFold.ADD
     extents, lead = tile.extents, 0
     first_stride = 0
-    fields: dict[str, int | bool | IsaFold | Multiplier | Finish | tuple[int, ...]] = {}
+    fields: dict[str, int | bool | IsaFold | Multiplier | Finish | Rounding | tuple[int, ...]] = {}
     if not tile.folded:
         extents, lead = (1, *extents), 1
     if isinstance(tile.nest.value, Total):
@@ -204,6 +204,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     if finish:
         fields |= {
             "finish": Finish.REQUANTIZE,
+            "rounding": Rounding.FIXED if finish.is_fixed else Rounding.FLOAT,
             "par_address": tile.operands["bias"].address,
             "par_stride": strides(tile.operands["bias"])[1:],
             "zero_point": finish.zero_point,

@@ -138,13 +138,21 @@ Value = Ref | Product | Scaled | Total
 
 @dataclass(frozen=True, slots=True)
 class Requantized:
-    """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result."""
+    """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result.
+
+    A scale of int32 is a multiplier in fixed point.
+    """
 
     bias: Ref
     scale: Ref
     zero_point: int
     low: int
     high: int
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is in fixed point."""
+        return self.scale.buffer.dtype is DType.INT32
 
 
 @dataclass(frozen=True, slots=True)

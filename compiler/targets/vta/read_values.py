@@ -13,12 +13,15 @@ from ...loops.expressions import (
     Constant,
     Expr,
     Load,
+    Select,
     Unary,
     UnaryFunction,
     Variable,
 )
 from ...loops.ir import Store
 from ...loops.text import expr_to_text
+from ...loops.traverse import loads
+from .finishes import scaled_fixed
 from .nest import Product, Ref, Requantized, Scaled, Total, Value
 
 __all__ = ["Copy", "NestError", "Values"]
@@ -89,6 +92,14 @@ class Values:
                         parameters = self.ref(bias), self.ref(scale)
                         limits = (zero_point, int(low), int(high))
                         return Requantized(*parameters, *limits), None, base
+                    case Select(
+                        Binary(BinaryFunction.LT, Cast(DType.INT64, Binary(_, base, _))), _, _
+                    ):
+                        limits = (zero_point, int(low), int(high))
+                        found = _fixed_parameters(base, scaled)
+                        if found and scaled_fixed(base, *found) == scaled:
+                            parameters = self.ref(found[0]), self.ref(found[1])
+                            return Requantized(*parameters, *limits), None, base
         return None, None, value
 
     def value(self, expr: Expr) -> Value:
@@ -131,6 +142,15 @@ class Values:
         """What a copy is of, or the buffer itself."""
         copied = self.copies.get(buffer.name)
         return copied.buffer if copied else buffer
+
+
+def _fixed_parameters(base: Expr, scaled: Expr) -> tuple[Load, Load] | None:
+    """The only two loads of ``scaled`` that are not of ``base``, in their order."""
+    inside = set(loads(base))
+    match [each for each in dict.fromkeys(loads(scaled)) if each not in inside]:
+        case [word, multiplier]:
+            return word, multiplier
+    return None
 
 
 def _split(expr: Expr) -> tuple[int, Expr]:

@@ -6,9 +6,9 @@ from dataclasses import astuple, dataclass
 from dovetail.runtime.accelerator.layouts import GridLayout, ImageLayout, Memories, TensorPlace
 
 from ...graph.ir import Graph
-from ...graph.operators.integer.values import Requantize
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
+from .operators import AnyRequantize
 from .passes.fuse import Layer, Partition
 
 __all__ = ["Frame", "Part", "record"]
@@ -83,7 +83,9 @@ def record(
 
 def _addend(layer: Layer) -> str:
     """The result of the layer's convolution, without what is added to it."""
-    return next((n.output for n in layer.nodes if isinstance(n.operator, Requantize)), layer.output)
+    return next(
+        (n.output for n in layer.nodes if isinstance(n.operator, AnyRequantize)), layer.output
+    )
 
 
 def _place(

@@ -13,7 +13,11 @@ from ...errors import ModelError, TargetError, UnsupportedOperatorError
 from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.partition import Piece, Placement, Plan, Refusal, cut, place_nodes
-from ...graph.passes.integer_layers.recognition import recognise
+from ...graph.passes.integer_layers.recognition import (
+    Recognition,
+    has_integer_layers,
+    recognise,
+)
 from ...graph.placements import placements
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
@@ -45,9 +49,9 @@ class Vta:
 
     def plan(self, model: Imported) -> Plan:
         """Pieces of integer layers that the accelerator has, and those between them."""
-        found = recognise(model.graph, model.kinds)
+        found = self._recognised(model)
         graph = shaped_graph(found.graph, self.config.block)
-        refusals = dict(node_refusals(graph, self.config.block))
+        refusals = dict(node_refusals(graph, self.config.block, self.config.fixed_rounding))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))
@@ -64,6 +68,12 @@ class Vta:
         reason = "its shape, or that of what it reads, depends on data"
         late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
         return Plan(pieces, (*listed, *late))
+
+    def _recognised(self, model: Imported) -> Recognition:
+        """The model with integer layers, as they are if its front end gave them."""
+        if has_integer_layers(model.graph):
+            return Recognition(model.graph, {}, None)
+        return recognise(model.graph, model.kinds)
 
     def _refusals(self, graph: Graph, pieces: tuple[Piece, ...]) -> dict[int, Refusal]:
         """What of ``graph`` the accelerator does not run in one of these pieces after all."""

@@ -7,7 +7,9 @@ from itertools import islice
 import numpy as np
 
 from ....errors import CalibrationError, ModelError
+from ....quantize.data import Dataset
 from ....quantize.signature import Sample
+from .equalize import equalize
 from .evaluate import Evaluator
 from .model import FloatModel
 from .observe import Observer, Range
@@ -37,6 +39,7 @@ class Calibrated:
 
     shapes: of every tensor.  floats: the tensors of float32.  ranges: of the tensors that decide
     them.  whole: with nothing kept float.  samples: how many were seen.
+    held: some of them, if there is something to correct by them.
     """
 
     model: FloatModel
@@ -45,6 +48,7 @@ class Calibrated:
     ranges: Mapping[str, Range]
     whole: Plan
     samples: int
+    held: tuple[Sample, ...]
 
     def decide(self, keep: frozenset[str] = frozenset()) -> Decision:
         """Quantise all but the nodes named ``keep``.
@@ -91,6 +95,7 @@ def calibrate(
     Raises ModelError for a model with nothing to quantise, CalibrationError for samples that do
     not fit it.
     """
+    samples, held = _held(samples, options)
     chosen = islice(samples, options.samples)
     first = next(chosen, None)
     if first is None:
@@ -99,6 +104,9 @@ def calibrate(
     simple = simplify(read, shapes)
     more, floats = tensors_of(simple, first)
     shapes |= more
+    if options.equalize:
+        simple = equalize(simple, shapes, held)
+        shapes |= {name: array.shape for name, array in simple.constants.items()}
     whole = plan(simple, shapes, floats)
     _require_contraction(whole)
     observers = {name: Observer() for name in whole.calibrated(simple)}
@@ -113,7 +121,7 @@ def calibrate(
         producer = simple.producers.get(name)
         fixed = FIXED_RANGES.get(producer.kind) if producer else None
         ranges[name] = fixed or observer.range(options)
-    return Calibrated(simple, shapes, floats, ranges, whole, count)
+    return Calibrated(simple, shapes, floats, ranges, whole, count, held)
 
 
 def tensors_of(
@@ -132,6 +140,19 @@ def _require_contraction(decided: Plan) -> None:
     if not any(role is Role.CONTRACTION for role in decided.roles.values()):
         reasons = "; ".join(f"{node}: {reason}" for node, reason in decided.kept[:3])
         raise ModelError(f"no convolution or matrix product can be quantised: {reasons}")
+
+
+def _held(
+    samples: Iterable[Sample], options: QuantizeOptions
+) -> tuple[Iterable[Sample], tuple[Sample, ...]]:
+    """The samples again, and those that corrections need, evenly spread."""
+    if not (options.equalize or options.correct_bias or options.adaptive):
+        return samples, ()
+    if isinstance(samples, Dataset):
+        return samples, tuple(samples.spread(options.held))
+    every = list(islice(samples, options.samples))
+    count = min(options.held, len(every))
+    return every, tuple(every[place * len(every) // count] for place in range(count))
 
 
 def _chained(first: Sample, others: Iterator[Sample]) -> Iterator[Sample]:

@@ -8,6 +8,7 @@ import onnx
 
 from ....quantize.signature import Sample
 from .calibrate import Calibrated, Decision, calibrate
+from .correct import corrected_weights
 from .emit import emit
 from .model import read_model
 from .options import QuantizeOptions
@@ -69,4 +70,6 @@ def quantize_calibrated(calibrated: Calibrated, options: QuantizeOptions) -> Qua
 def settle(calibrated: Calibrated, options: QuantizeOptions) -> tuple[Decision, dict[str, Weights]]:
     """Scales of tensors, and the int8 weights of each contraction by its output."""
     model, decision = calibrated.model, calibrated.decide(options.keep)
+    if options.correct_bias or options.adaptive:
+        return decision, corrected_weights(calibrated, decision, options)
     return decision, nearest_weights(model, decision.plan, decision.scales, options.per_channel)

@@ -16,7 +16,7 @@ from ....graph.ir import Array
 from ..node import OnnxNode
 from .model import FloatModel, to_node_proto
 
-__all__ = ["Evaluator"]
+__all__ = ["Evaluator", "conv_windows"]
 
 F32 = np.float32
 
@@ -100,10 +100,8 @@ def _has_kernel(node: OnnxNode, arguments: list[Array | None]) -> bool:
 
 def _conv(node: OnnxNode, x: Array, w: Array, bias: Array | None = None) -> Array:
     """Conv, float32[N, C, H, W]."""
-    groups, (kernel, strides, dilations) = node.integer("group", 1), _window(node, w.shape[2:])
-    windows = _windows(_padded(node, x, kernel, strides, dilations, F32(0)), kernel, dilations)
-    windows = windows[:, :, :: strides[0], :: strides[1]]
-    batch, channels, height, width = windows.shape[:4]
+    groups, windows = node.integer("group", 1), conv_windows(node, x, w)
+    batch, channels, height, width, *kernel = windows.shape
     if groups == channels == len(w):
         out = np.zeros((batch, channels, height, width), F32)
         for row, column in np.ndindex(*kernel):
@@ -118,6 +116,13 @@ def _conv(node: OnnxNode, x: Array, w: Array, bias: Array | None = None) -> Arra
             results.append(weights[group] @ columns)
         out = np.concatenate(results, axis=1).reshape(batch, len(w), height, width)
     return out if bias is None else out + bias[:, None, None]
+
+
+def conv_windows(node: OnnxNode, x: Array, w: Array) -> Array:
+    """The inputs of each output of a Conv: a view, [N, C, H', W', kernel height, kernel width]."""
+    kernel, strides, dilations = _window(node, w.shape[2:])
+    windows = _windows(_padded(node, x, kernel, strides, dilations, F32(0)), kernel, dilations)
+    return windows[:, :, :: strides[0], :: strides[1]]
 
 
 def _max_pool(node: OnnxNode, x: Array) -> Array:

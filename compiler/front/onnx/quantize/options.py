@@ -25,6 +25,11 @@ class QuantizeOptions:
 
     unsigned: activations are uint8, not int8.  per_channel: one weight scale an output channel,
     otherwise one a layer.  samples: the most of the data that is used.
+    keep: names of nodes that stay float.
+
+    equalize: give channels of activations like ranges, by factors in the weights.  correct_bias,
+    adaptive: choose biases, and the rounding of weights, by what the layers compute.
+    held: samples that these are chosen by.
     """
 
     method: Method = Method.MINMAX
@@ -33,9 +38,15 @@ class QuantizeOptions:
     per_channel: bool = True
     samples: int | None = None
     keep: frozenset[str] = frozenset()
+    equalize: bool = False
+    correct_bias: bool = False
+    adaptive: bool = False
+    held: int = 16
 
     def __post_init__(self) -> None:
         if not 50 < self.percentile <= 100:
             raise ValueError(f"percentile {self.percentile}; required above 50, at most 100")
         if self.samples is not None and self.samples < 1:
             raise ValueError(f"{self.samples} samples; required at least 1")
+        if self.held < 1:
+            raise ValueError(f"{self.held} held samples; required at least 1")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ....graph.ir import Array
 from .observe import Range
 
-__all__ = ["Quantization", "Weights", "activation_scale", "quantize_weights"]
+__all__ = ["BIAS_LIMIT", "Quantization", "Weights", "activation_scale", "quantize_weights"]
 
 SMALLEST_SCALE = 1e-12
 BIAS_LIMIT = 1 << 30

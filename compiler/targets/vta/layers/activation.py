@@ -15,11 +15,11 @@ from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pads, Pair
-from ....graph.operators.integer.values import Add, Multiply
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
 from ..capabilities import image_size
+from ..operators import AnyAdd, AnyMultiply
 from ..passes.fuse import Layer, Partition
 from ..passes.split_groups import is_depthwise
 from .image import Image, find_image
@@ -313,14 +313,14 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
 
 def _alike(layer: Layer) -> tuple[str, ...]:
     """Activations whose channels meet each other, lane by lane."""
-    return layer.inputs if isinstance(layer.nodes[0].operator, Multiply) else _summed(layer)
+    return layer.inputs if isinstance(layer.nodes[0].operator, AnyMultiply) else _summed(layer)
 
 
 def _summed(layer: Layer) -> tuple[str, ...]:
     """Activations that one address walks over: the operands of a sum, or one and the result."""
-    if isinstance(layer.nodes[0].operator, Add):
+    if isinstance(layer.nodes[0].operator, AnyAdd):
         return layer.inputs
-    if any(isinstance(node.operator, Add) for node in layer.nodes):
+    if any(isinstance(node.operator, AnyAdd) for node in layer.nodes):
         return (layer.inputs[1], layer.output)
     return ()
 

@@ -19,6 +19,7 @@ from ....loops.ir import Store, Update, loops
 from ..passes.fuse import Layer
 from .activation import Activation
 from .definition import Array, Definition, Fold, Place, Sums, constant_buffer, nest, place_of
+from .fixed_sums import folded_bias
 from .image import Image
 from .windows import channel_finish, window_of
 
@@ -43,7 +44,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     padded[:out_channels, :, :, places] = weights
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
-    finish, constants = channel_finish(graph, layer, _folded_bias(weights, bias, operator), output)
+    finish, constants = channel_finish(graph, layer, folded_bias(weights, bias, operator), output)
     sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles))
 
     def total(place: Place) -> Expr:
@@ -95,7 +96,7 @@ def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activati
     rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
     padded[:, : kernel_h * row] = rows.reshape(len(padded), -1)
     taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
-    finish, constants = channel_finish(graph, layer, _folded_bias(weights, bias, operator), output)
+    finish, constants = channel_finish(graph, layer, folded_bias(weights, bias, operator), output)
     buffer = constant_buffer("taps", taps)
     top, left = operator.pads[:2]
 
@@ -115,16 +116,6 @@ def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:
     left: Expr = Cast(DType.INT32, source)
     factor: Expr = Cast(DType.INT32, weight)
     return (left + raised if raised else left) * (factor + offset if offset else factor)
-
-
-def _folded_bias(weights: Array, bias: Array, operator: Conv2d) -> Array:
-    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does.
-
-    The weights count less their zero point.
-    """
-    factors = weights.astype(np.int64) - operator.weight_zero_point
-    sums = factors.reshape(len(weights), -1).sum(axis=1)
-    return (bias.astype(np.int64) - operator.zero_point * sums).astype(np.int32)
 
 
 def _weights_of_windows(weights: Array, image: Image) -> Array:

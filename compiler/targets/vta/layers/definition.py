@@ -22,16 +22,12 @@ from numpy.typing import NDArray
 
 from ....dtypes import DType
 from ....loops.expressions import (
-    Binary,
     BinaryFunction,
     Buffer,
-    Cast,
     Constant,
     Expr,
     Load,
     Scope,
-    Unary,
-    UnaryFunction,
     Variable,
 )
 from ....loops.ir import Allocate, Function, Stmt, Store, Update, block, loops
@@ -49,7 +45,6 @@ __all__ = [
     "constant_buffer",
     "nest",
     "place_of",
-    "requantized",
     "write",
 ]
 
@@ -165,13 +160,3 @@ def write(definition: Definition, place: Place, target: Buffer, indices: tuple[E
             Store(target, indices, definition.finish(Load(total, ()), place)),
         ),
     )
-
-
-def requantized(value: Expr, bias: Load, scale: Load, zero_point: int, low: int, high: int) -> Expr:
-    """``clip(rint(float32(value + bias) * scale) + zero_point, low, high)``, int8."""
-    total = Binary(BinaryFunction.ADD, value, bias)
-    scaled = Unary(UnaryFunction.RINT, Cast(DType.FLOAT32, total) * scale)
-    result = scaled + float(zero_point)
-    for function, limit in ((BinaryFunction.MAX, low), (BinaryFunction.MIN, high)):
-        result = Binary(function, result, Constant(float(limit), DType.FLOAT32))
-    return Cast(DType.INT8, result)

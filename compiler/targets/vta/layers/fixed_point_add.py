@@ -1,12 +1,14 @@
-"""The residual add in fixed point, checked against the float32 formula on every operand pair.
+"""The residual add in fixed point, checked against its operator's formula on every operand pair.
 
 clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
 
-The zero point is that of the result, or 0 and part of the offset: the float32 formula adds it
-before it rounds, which matters where sums tie, and where it is odd.
+The zero point is that of the result, or 0 and part of the offset: ONNX Runtime's formula adds it
+before it rounds, which matters where sums tie, and where it is odd.  TensorFlow Lite's sums, of
+more bits than the vector unit's own fixed point keeps, are found in the same way.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import UnsupportedOperatorError
 from ....graph.operators.integer.values import Add
+from ..operators import AnyAdd
 
 __all__ = ["FixedPointAdd", "find_fixed_point"]
 
@@ -37,7 +40,31 @@ class FixedPointAdd:
     inexact_pairs: int
 
 
-def find_fixed_point(add: Add) -> FixedPointAdd:
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """``a_ratio * (a - a_zero_point) + b_ratio * (b - b_zero_point) + zero_point``, clipped."""
+
+    a_ratio: float
+    b_ratio: float
+    a_zero_point: int
+    b_zero_point: int
+    zero_point: int
+    low: int
+    high: int
+
+
+def _sum_of(add: AnyAdd) -> _Sum:
+    zero_points = (add.a_zero_point, add.b_zero_point, add.zero_point)
+    if isinstance(add, Add):
+        return _Sum(add.a_ratio, add.b_ratio, *zero_points, add.low, add.high)
+    unit = add.multiplier * 2.0 ** (add.shift - 31 + add.left_shift)
+    a_ratio = add.a_multiplier * 2.0 ** (add.a_shift - 31) * unit
+    b_ratio = add.b_multiplier * 2.0 ** (add.b_shift - 31) * unit
+    return _Sum(a_ratio, b_ratio, *zero_points, add.low, add.high)
+
+
+@cache
+def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
     """The form with the fewest differing pairs among those near the exact ratios; none, if
     possible.
 
@@ -46,7 +73,8 @@ def find_fixed_point(add: Add) -> FixedPointAdd:
     """
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
-    (wanted,) = add.evaluate((a, b))
+    (wanted,) = operator.evaluate((a, b))
+    add = _sum_of(operator)
     best: FixedPointAdd | None = None
     hard = np.ones(wanted.shape, bool)
     steps = sorted(
@@ -73,7 +101,7 @@ def find_fixed_point(add: Add) -> FixedPointAdd:
 
 
 def _best_offset(
-    add: Add,
+    add: _Sum,
     multipliers: tuple[int, int],
     shift: int,
     a: NDArray[np.int8],
@@ -102,7 +130,7 @@ def _best_offset(
     return int(offsets[np.argmax(inside)])
 
 
-def _shifts(add: Add) -> list[int]:
+def _shifts(add: _Sum) -> list[int]:
     """The largest shifts for which nothing overflows, largest first."""
     size = abs(add.a_ratio) * 256 + abs(add.b_ratio) * 256 + abs(add.zero_point) + 1
     largest = max(abs(add.a_ratio), abs(add.b_ratio))
@@ -121,7 +149,7 @@ def _shifts(add: Add) -> list[int]:
 
 
 def _evaluate(
-    add: Add,
+    add: _Sum,
     form: tuple[int, int, int, int, int],
     a: NDArray[np.int8],
     b: NDArray[np.int8],

@@ -8,12 +8,14 @@ import numpy as np
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
+from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Add, Lookup, Multiply
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Function, Stmt, block, loops
+from ..operators import AnyAdd
 from ..passes.fuse import Layer
 from ..passes.split_groups import is_depthwise
 from .activation import Activation
@@ -57,10 +59,10 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         case RowProducts():
             inputs, stored = inputs[:1], inputs[1]
             definition = define_row_products(graph, layer, x, stored, output)
-        case Add():
+        case Add() | AddFixed():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
-        case Multiply():
+        case Multiply() | MultiplyFixed():
             definition, pairs = define_product(operator, x, inputs[1])
         case MaxPool2d():
             definition = define_max(operator, x)
@@ -72,14 +74,14 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
             raise UnsupportedOperatorError(
                 f"node {layer.name!r}: {type(other).__name__} has no kernel for the accelerator"
             )
-    addition = next((n for n in layer.nodes[1:] if isinstance(n.operator, Add)), None)
+    addition = next((n for n in layer.nodes[1:] if isinstance(n.operator, AnyAdd)), None)
     before: Definition | None = None
     if addition is not None:
         addend = Buffer(ADDEND, _inner_shape(output), DType.INT8, Scope.ACT)
         operands: tuple[Buffer | Activation, ...] = (addend, inputs[1])
         if not _is_own(graph, layer, addition.inputs[0]):
             operands = operands[::-1]
-        assert isinstance(addition.operator, Add)
+        assert isinstance(addition.operator, AnyAdd)
         added = _sum(addition.operator, operands, output)
         before, definition, pairs = definition, added.definition, added.inexact_pairs
     table = next((n for n in layer.nodes if isinstance(n.operator, Lookup)), None)
@@ -148,7 +150,7 @@ class _Sum:
     inexact_pairs: int
 
 
-def _sum(add: Add, operands: tuple[Buffer | Activation, ...], output: Activation) -> _Sum:
+def _sum(add: AnyAdd, operands: tuple[Buffer | Activation, ...], output: Activation) -> _Sum:
     """The sum of two operands, each an activation or a buffer as large as ``output`` inside."""
     form = find_fixed_point(add)
     constants: dict[str, Array] = {

@@ -6,12 +6,14 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph
-from ....graph.operators.integer.values import Requantize
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from ....loops.expressions import BinaryFunction, Cast, Constant, Expr, Load, Variable
+from ..finishes import requantized, requantized_fixed
+from ..operators import AnyRequantize
 from ..passes.fuse import Layer
 from .activation import Activation
-from .definition import Array, Definition, Fold, Place, constant_buffer, requantized
+from .definition import Array, Definition, Fold, Place, constant_buffer
+from .fixed_sums import parameters_of
 
 __all__ = ["channel_finish", "define_average", "define_max", "finish_of", "window_of"]
 
@@ -60,13 +62,12 @@ def channel_finish(
     graph: Graph, layer: Layer, bias: Array, output: Activation
 ) -> tuple[Finish, dict[str, Array]]:
     """The finish of a sum for each channel, and its constants."""
-    node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
+    node = next(n for n in layer.nodes if isinstance(n.operator, AnyRequantize))
     operator = node.operator
-    assert isinstance(operator, Requantize)
-    constants = {
-        "bias": _blocked(bias.astype(np.int32), output),
-        "scale": _blocked(graph.constants[node.inputs[1]].astype(np.float32), output, 1),
-    }
+    assert isinstance(operator, AnyRequantize)
+    given = [graph.constants[name] for name in node.inputs[1:]]
+    bias, scale = parameters_of(bias, given)
+    constants = {"bias": _blocked(bias, output), "scale": _blocked(scale, output, 1)}
     finish = finish_of(constants, "", operator.zero_point, operator.low, operator.high)
     return finish, constants
 
@@ -74,7 +75,10 @@ def channel_finish(
 def finish_of(
     constants: dict[str, Array], prefix: str, zero_point: int, low: int, high: int
 ) -> Finish:
-    """Requantisation by the constants ``prefix`` + ``bias`` and ``scale``, [blocks or 1, lanes]."""
+    """Requantisation by the constants ``prefix`` + ``bias`` and ``scale``, [blocks or 1, lanes].
+
+    A scale of int32 is a multiplier in fixed point.
+    """
     bias, scale = (
         constant_buffer(name, constants[name]) for name in (f"{prefix}bias", f"{prefix}scale")
     )
@@ -83,7 +87,8 @@ def finish_of(
         block = place.c if bias.shape[0] > 1 else Constant(0, DType.INT64)
         index = (block, place.l)
         parameters = Load(bias, index), Load(scale, index)
-        return requantized(value, *parameters, zero_point, low, high)
+        meaning = requantized_fixed if scale.dtype is DType.INT32 else requantized
+        return meaning(value, *parameters, zero_point, low, high)
 
     return finish
 

@@ -20,11 +20,12 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Lookup, Requantize
+from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Slice
 from ....graph.passes.eliminate_dead import EliminateDead
 from ..capabilities import ON_HOST, is_alias
+from ..operators import AnyRequantize
 from .own_parts import is_channel_concatenation, is_channel_slice
 from .split_groups import is_depthwise
 
@@ -166,14 +167,14 @@ class _Aligning:
             return is_depthwise(operator, self.graph.types[node.inputs[1]].shape)
         if isinstance(operator, Lookup):
             return self.graph.types[node.inputs[1]].rank == 1
-        return isinstance(operator, (*KEEPERS, Requantize))
+        return isinstance(operator, (*KEEPERS, AnyRequantize))
 
     def is_free(self, node: Node) -> bool:
         """Whether the result of a layer that ``node`` begins is nobody's part."""
         name = node.output
         while name not in self.wholes:
             readers = self.graph.consumers(name)
-            if len(readers) != 1 or not isinstance(readers[0].operator, Requantize | Lookup):
+            if len(readers) != 1 or not isinstance(readers[0].operator, AnyRequantize | Lookup):
                 return True
             name = readers[0].output
         return False
@@ -181,7 +182,7 @@ class _Aligning:
     def readable(self, name: str, node: Node) -> str:
         """``name``, or the copy of it that ``node`` can read."""
         layout, operator = self.layouts.get(name), node.operator
-        if layout is None or isinstance(operator, Requantize) or self.is_on_host(node):
+        if layout is None or isinstance(operator, AnyRequantize) or self.is_on_host(node):
             return name
         if layout.root == name and not layout.is_dense(self.block):
             if isinstance(operator, Gather) or (

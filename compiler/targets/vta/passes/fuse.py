@@ -4,6 +4,7 @@ Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
 RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
+RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
 Lookup                             ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
@@ -18,10 +19,11 @@ from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
-from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Slice
 from ....graph.partition import Refusal
 from ..cut import Chain, cut_graph
+from ..operators import AnyAdd, AnyRequantize
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -165,8 +167,10 @@ def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
         before = found[-1] if found else None
         if (
             before is not None
-            and isinstance(layer.nodes[0].operator, Add)
-            and [type(node.operator) for node in before.nodes] == [Conv2d, Requantize]
+            and isinstance(layer.nodes[0].operator, AnyAdd)
+            and len(before.nodes) == 2
+            and isinstance(before.nodes[0].operator, Conv2d)
+            and isinstance(before.nodes[1].operator, AnyRequantize)
             and layer.inputs.count(before.output) == 1
             and not set(layer.inputs) & set(before.inputs)
             and len(graph.consumers(before.output)) == 1

@@ -23,17 +23,18 @@ from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
 __all__ = ["MovePixels"]
 
 MOVES = (Transpose, Reshape, Slice, Gather)
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-LAYERS = (Conv2d, RowProducts, Add, Multiply, *POOLS, Lookup, Concatenate, Assemble)
-MADE = (*LAYERS, Requantize)
+LAYERS = (Conv2d, RowProducts, AnyAdd, AnyMultiply, *POOLS, Lookup, Concatenate, Assemble)
+MADE = (*LAYERS, AnyRequantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 LONGEST = 8
 """The largest period of rows or columns."""

@@ -16,15 +16,16 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Slice
 from ....graph.types import TensorType
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-MADE = (Requantize, Add, Multiply, *POOLS, Lookup, Assemble, Gather)
+MADE = (AnyRequantize, AnyAdd, AnyMultiply, *POOLS, Lookup, Assemble, Gather)
 """Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
@@ -100,15 +101,15 @@ def _reads(graph: Graph, name: str) -> set[str]:
         if node is None:
             continue
         found |= set(node.inputs)
-        if isinstance(node.operator, Lookup | Requantize):
+        if isinstance(node.operator, Lookup | AnyRequantize):
             pending.append(node.inputs[0])
         elif isinstance(node.operator, Assemble):
             pending += node.inputs
-        elif isinstance(node.operator, Add):
+        elif isinstance(node.operator, AnyAdd):
             pending += [
                 each
                 for each in node.inputs
-                if isinstance(getattr(graph.producer(each), "operator", None), Requantize)
+                if isinstance(getattr(graph.producer(each), "operator", None), AnyRequantize)
             ]
         elif not isinstance(node.operator, Conv2d):
             continue

@@ -15,9 +15,10 @@ from math import prod
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import Conv2d, Dense
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape
 from ....graph.rewrite import Rewriter, rewrite
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
 __all__ = ["RowsToPixels"]
 
@@ -78,8 +79,8 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
-    count = 2 if isinstance(operator, Add | Multiply) else 1
-    if not isinstance(operator, Add | Multiply | Requantize | Lookup):
+    count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
+    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup):
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]

@@ -18,6 +18,7 @@ from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Requantize
 from ....graph.rewrite import Rewriter, rewrite
+from ..operators import AnyRequantize
 
 __all__ = ["SelectChannels"]
 
@@ -75,7 +76,7 @@ def _rows(rewriter: Rewriter, node: Node) -> str | None:
     if places is None or node.inputs[0] in graph.outputs:
         return None
     finish = graph.producer(node.inputs[0])
-    if finish is None or not isinstance(finish.operator, Requantize):
+    if finish is None or not isinstance(finish.operator, AnyRequantize):
         return None
     picked = [_places(rewriter, reader) for reader in graph.consumers(finish.output)]
     total = graph.producer(finish.inputs[0])
@@ -83,8 +84,8 @@ def _rows(rewriter: Rewriter, node: Node) -> str | None:
         return None
     if len(graph.consumers(total.output)) != 1 or any(each is None for each in picked):
         return None
-    scales = graph.constants[finish.inputs[1]]
-    if sum(len(each) for each in picked if each is not None) > len(scales):
+    scales = [graph.constants[name] for name in finish.inputs[1:]]
+    if sum(len(each) for each in picked if each is not None) > len(scales[0]):
         return None
     builder, stem = rewriter.builder, node.output
     weights, bias = (graph.constants[name][places] for name in total.inputs[1:])
@@ -94,8 +95,8 @@ def _rows(rewriter: Rewriter, node: Node) -> str | None:
         builder.constant(f"{stem}/bias", bias),
     )
     partial = builder.node(total.operator, inputs, f"{stem}/sum", total.origin)
-    scale = builder.constant(f"{stem}/scale", scales[places])
-    return builder.node(finish.operator, (partial, scale), stem, finish.origin)
+    own = [builder.constant(f"{stem}/scale", each[places]) for each in scales]
+    return builder.node(finish.operator, (partial, *own), stem, finish.origin)
 
 
 def _picked(rewriter: Rewriter, node: Node) -> str | None:

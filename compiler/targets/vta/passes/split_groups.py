@@ -16,9 +16,9 @@ import numpy as np
 
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.integer.products import Conv2d
-from ....graph.operators.integer.values import Requantize
 from ....graph.operators.movement import Concatenate, Slice
 from ....graph.rewrite import Rewriter, rewrite
+from ..operators import AnyRequantize
 
 __all__ = ["SplitGroups", "is_depthwise"]
 
@@ -69,7 +69,7 @@ class SplitGroups:
 
     def _split(self, rewriter: Rewriter, node: Node) -> str | None:
         before = rewriter.producer(node.inputs[0])
-        if not isinstance(node.operator, Requantize) or before is None:
+        if not isinstance(node.operator, AnyRequantize) or before is None:
             return None
         operator = before.operator
         if not isinstance(operator, Conv2d) or operator.groups == 1:
@@ -79,7 +79,7 @@ class SplitGroups:
         count, channels = len(weights) // operator.groups, weights.shape[3]
         if is_depthwise(operator, weights.shape) or count == self.lanes:
             return None
-        scales = graph.constants[node.inputs[1]]
+        scales = [graph.constants[name] for name in node.inputs[1:]]
         kind = graph.types[before.inputs[0]].shape
         parts = []
         for group in range(operator.groups):
@@ -93,8 +93,8 @@ class SplitGroups:
             )
             conv = replace(operator, groups=1)
             total = builder.node(conv, inputs, f"{stem}/sum", before.origin)
-            scale = builder.constant(f"{stem}/scale", scales[outputs].copy())
-            parts.append(builder.node(node.operator, (total, scale), stem, before.origin))
+            own = [builder.constant(f"{stem}/scale", each[outputs].copy()) for each in scales]
+            parts.append(builder.node(node.operator, (total, *own), stem, before.origin))
         return builder.node(Concatenate(3), tuple(parts), node.output, node.origin)
 
 

@@ -56,13 +56,17 @@ def test_options_change_the_model(folder: Path, tmp_path: Path) -> None:
         "unsigned": ("--unsigned",),
         "per tensor": ("--per-tensor",),
         "percentile": ("--method", "percentile", "--percentile", "99"),
+        "equalized": ("--correct", "equalize"),
+        "biases": ("--correct", "bias"),
+        "rounded": ("--correct", "rounding"),
+        "corrected": ("--correct", "all", "--correct-samples", "3"),
     }.items():
         output = tmp_path / "out.onnx"
         data = ("--data", folder / "images.npz")
         done = invoke("quantize", folder / "float.onnx", "-o", output, *data, *options)
         assert done.exit_code == 0, done.output
         written[name] = output.read_bytes()
-    assert len(set(written.values())) == 4
+    assert len(set(written.values())) == 8
 
 
 def test_the_comparison_is_shown_and_in_the_object(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+"""What PAR holds of a requantisation, and whether TensorFlow Lite's fits the fixed point there.
+
+The vector unit keeps 24 bits of a sum's magnitude and 27 of its bias.  Less is lost by nobody when
+no sum is larger, or when every larger one is clipped in any case.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT, fixed_parameters
+
+from ....graph.ir import Array
+from ....graph.operators.integer.products import Conv2d
+
+__all__ = ["folded_bias", "parameters_of", "shift_problem", "sums_problem"]
+
+MOST_RIGHT = 24
+LARGEST_SUM = (1 << 24) - 1
+BEYOND = 256
+"""With any zero point this is beyond int8."""
+
+
+def shift_problem(largest: int) -> str | None:
+    """Why no result can be multiplied by ``2^largest``."""
+    fits = largest <= FIXED_MOST_LEFT
+    return None if fits else f"a shift of {largest}; required at most {FIXED_MOST_LEFT}"
+
+
+def parameters_of(bias: Array, given: Sequence[Array]) -> tuple[Array, Array]:
+    """The halves of words of PAR for each channel: int32, and float32 or, in fixed point, int32.
+
+    given: what a Requantize reads besides sums, a scale, or a RequantizeFixed: multiplier, shift.
+    """
+    if len(given) == 1:
+        return bias.astype(np.int32), given[0].astype(np.float32)
+    multiplier, shift = (each.astype(np.int64) for each in given)
+    # Shifted further, nothing is left of 24 bits.
+    kept = np.where(shift < -MOST_RIGHT, 0, multiplier)
+    word, bits = fixed_parameters(bias.astype(np.int64), kept, np.maximum(shift, -MOST_RIGHT))
+    return word, bits.view(np.int32)
+
+
+def folded_bias(weights: Array, bias: Array, operator: Conv2d) -> NDArray[np.int32]:
+    """``bias - zero_point * sum(weights)``, one an output channel; wraps as int32 does.
+
+    The weights count less their zero point.
+    """
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    sums = factors.reshape(len(weights), -1).sum(axis=1)
+    return (bias.astype(np.int64) - operator.zero_point * sums).astype(np.int32)
+
+
+def sums_problem(
+    operator: Conv2d, weights: Array, bias: Array, multiplier: Array, shift: Array
+) -> str | None:
+    """Why a convolution's sums cannot be requantised in the vector unit's fixed point."""
+    shift = shift.astype(np.int64)
+    if problem := shift_problem(int(shift.max())):
+        return problem
+    limit = 1 << (FIXED_BIAS_BITS - 1)
+    largest = int(np.abs(folded_bias(weights, bias, operator).astype(np.int64)).max())
+    if largest >= limit:
+        return f"a bias of {largest}; required less than {limit}"
+    most = _largest_sums(operator, weights, bias)
+    doubled = most << np.maximum(shift, 0)
+    product = (LARGEST_SUM * multiplier.astype(np.int64) + (1 << 30) - 1) >> 31
+    clipped = product >> np.maximum(-1 * shift, 0) >= BEYOND
+    lost = (doubled > LARGEST_SUM) & ~(clipped & (doubled < 1 << 31))
+    if lost.any():
+        channel = int(np.argmax(lost))
+        return (
+            f"sums of channel {channel} up to {most[channel]}; required less than 2^24, or that "
+            "larger ones are clipped"
+        )
+    return None
+
+
+def _largest_sums(operator: Conv2d, weights: Array, bias: Array) -> NDArray[np.int64]:
+    """The largest magnitude that a sum of each channel can have, from its weights."""
+    factors = (weights.astype(np.int64) - operator.weight_zero_point).reshape(len(weights), -1)
+    ends = [(limit - operator.zero_point) * factors for limit in (-128, 127)]
+    low = bias + np.minimum(*ends).sum(axis=1)
+    high = bias + np.maximum(*ends).sum(axis=1)
+    return np.maximum(np.abs(low), np.abs(high)).astype(np.int64)

@@ -1,0 +1,47 @@
+"""Models of one operator against LiteRT: integers equal, floats within 1e-5 of the largest."""
+
+import pytest
+
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.compiler.graph.interpreter import run
+
+pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
+
+from dovetail.compiler.front.tflite.source import TfliteModel
+
+from .build import Op, Tensor, write
+from .cases import FAMILIES, Case, cases
+from .compare import difference
+from .reference import litert
+
+
+def interpreted(case: Case) -> str:
+    """What is wrong with the graph of a model; nothing if it gives LiteRT's results."""
+    graph = TfliteModel.of(case.content).to_graph().graph
+    values = run(graph, dict(zip(graph.inputs, case.inputs, strict=True)))
+    wanted = litert(case.content, case.inputs, case.kind)
+    return difference([values[name] for name in graph.outputs], wanted)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators_give_the_reference_results(family: str) -> None:
+    wrong = [
+        f"{case.kind} of {case.dtype}, number {number}: {said}"
+        for number, case in enumerate(cases(family))
+        if (said := interpreted(case))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_an_operator_without_a_converter_is_named_with_its_node() -> None:
+    tensors = [Tensor("x", (2, 3)), Tensor("there", (2, 3))]
+    content = write(tensors, [Op("MyOwn", (0,), (1,))], [0], [1])
+    with pytest.raises(UnsupportedOperatorError, match=r"node 'there' \(MyOwn\): operator MyOwn"):
+        TfliteModel.of(content).to_graph()
+
+
+def test_operands_that_do_not_fit_are_named() -> None:
+    tensors = [Tensor("x", (2, 3)), Tensor("z", (4, 5)), Tensor("there", (2, 3))]
+    content = write(tensors, [Op("ADD", (0, 1), (2,), "AddOptions")], [0, 1], [2])
+    with pytest.raises(ModelError, match=r"node 'there' \(ADD\): .*shapes that broadcast"):
+        TfliteModel.of(content).to_graph()
