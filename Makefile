@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,11 +85,14 @@ conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/confo
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
 		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
 
-ptx: $(READY) ## Kernels of the benchmark networks as PTX, through NVIDIA's assembler (nvidia-cuda-nvcc)
+ptx: $(READY) ## Kernels as PTX: random ones interpreted, the benchmark networks' assembled by ptxas
 	$(BIN)/python -m tests.ptx $(ARGS)
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
-	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --tflite $(MUTANTS) --seed $(SEED)
+
+tflite-operators: $(READY) ## TensorFlow Lite's operators against LiteRT; writes docs/tflite.md
+	$(BIN)/python -m tests.compiler.front.tflite --write $(ARGS)
 
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators
@@ -128,6 +131,9 @@ benchmark-accelerator: $(READY) ## Measure whole networks on the simulator, laye
 
 benchmark-boards: $(READY) ## Inferences a second on the boards beside published entries
 	$(BIN)/python benchmarks/boards.py $(ARGS)
+
+benchmark-gpu: $(READY) ## Networks and products on an NVIDIA GPU, beside what else can use it
+	$(BIN)/python benchmarks/gpu.py $(ARGS)
 
 benchmark-cpu: $(READY) ## Measure networks on the CPU beside ONNX Runtime, OpenVINO and, for SqueezeNet, TVM: ARGS
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \

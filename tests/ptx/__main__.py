@@ -13,6 +13,7 @@ from dovetail.compiler.targets.gpu.lower import GPU_PASSES, launches_of, lower_g
 from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 
 from .assembler import PACKAGE, assemble, find_ptxas
+from .test_interpreter import interpret_random
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "vgg16", "bert")
@@ -23,8 +24,10 @@ SIZE, LAYERS, TOKENS = 64, 1, 32
 def main() -> None:
     """Print, for each network and architecture, kernels, registers and what spills."""
     parser = argparse.ArgumentParser(prog="ptx")
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
+    parser.add_argument("--networks", nargs="*", default=NETWORKS, metavar="NAME")
+    parser.add_argument("--random", type=int, default=300, help="kernels for the interpreter")
     arguments = parser.parse_args()
+    interpret_random(arguments.random)
     ptxas = find_ptxas()
     if ptxas is None:
         sys.exit(f"no ptxas: pip install {PACKAGE} (47 MB)")

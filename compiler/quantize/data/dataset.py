@@ -44,12 +44,11 @@ class Dataset:
     def __iter__(self) -> Iterator[Sample]:
         """Each sample, read anew.  Raises CalibrationError for one that does not fit."""
         wanted = np.arange(self._total) if self.chosen is None else np.array(self.chosen, np.int64)
-        start = 0
-        for source in self.sources:
-            inside = wanted[(wanted >= start) & (wanted < start + source.count)] - start
-            if inside.size:
-                yield from source.read(inside.tolist())
-            start += source.count
+        ends = np.cumsum([source.count for source in self.sources])
+        parts = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
+        for source, end, part in zip(self.sources, ends, parts, strict=True):
+            if part.size:
+                yield from source.read((part - (end - source.count)).tolist())
 
     def spread(self, count: int | None) -> "Dataset":
         """At most ``count`` of the samples, evenly spread over all: files lie class by class."""

@@ -31,6 +31,7 @@ from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
 from .passes.align_channels import AlignChannels
 from .passes.channel_tables import ChannelTables
+from .passes.constant_channels import ConstantChannels
 from .passes.dense_to_conv import DenseToConv
 from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
@@ -39,6 +40,7 @@ from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
 from .passes.pad_pixels import PadPixels
 from .passes.raise_transposes import RaiseTransposes
+from .passes.real_finishes import RealFinishes
 from .passes.rows_to_pixels import RowsToPixels
 from .passes.select_channels import SelectChannels
 from .passes.split_groups import SplitGroups
@@ -84,8 +86,8 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     None has anything left to do after the others; so a piece of a graph may go through them again.
     """
     return (
-        *(FixedAverages(), RaiseTransposes(), PadPixels(), SplitProducts(lanes)),
-        *(RowsToPixels(), ChannelTables(lanes)),
+        *(FixedAverages(), RealFinishes(), ConstantChannels(), RaiseTransposes(), PadPixels()),
+        *(SplitProducts(lanes), RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
         *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),

@@ -67,12 +67,11 @@ class Calibrated:
         return Decision(decided, {name: chosen[group] for name, group in decided.group.items()})
 
     def _without(self, keep: frozenset[str]) -> Plan:
-        names = {node.name: node.outputs[0] for node in self.model.nodes}
-        unknown = sorted(keep - names.keys())
+        unknown = sorted(keep - {node.name for node in self.model.nodes})
         if unknown:
             known = ", ".join(n.name for n in self.model.nodes if n.outputs[0] in self.whole.roles)
             raise ModelError(f"no node {unknown[0]!r} to keep float; there are {known}")
-        outputs = {names[name] for name in keep}
+        outputs = {node.outputs[0] for node in self.model.nodes if node.name in keep}
         return plan(self.model, dict(self.shapes), self.floats, outputs)
 
     def _range(self, name: str) -> Range:

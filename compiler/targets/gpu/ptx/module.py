@@ -56,6 +56,7 @@ def ptx_of(kernels: Mapping[str, Kernel], architecture: str) -> str:
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_unrolling = True
+    options.slp_vectorization = options.loop_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return str(machine.emit_assembly(module))

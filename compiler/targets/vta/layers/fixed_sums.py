@@ -12,12 +12,20 @@ from numpy.typing import NDArray
 from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT, fixed_parameters
 
 from ....graph.ir import Array
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, Dense
 
-__all__ = ["folded_bias", "parameters_of", "shift_problem", "sums_problem"]
+__all__ = [
+    "ANYTHING",
+    "folded_bias",
+    "parameters_of",
+    "shift_problem",
+    "sum_limits",
+    "sums_problem",
+]
 
 MOST_RIGHT = 24
 LARGEST_SUM = (1 << 24) - 1
+ANYTHING = np.array([[-128], [127]])
 BEYOND = 256
 """With any zero point this is beyond int8."""
 
@@ -63,7 +71,7 @@ def sums_problem(
     largest = int(np.abs(folded_bias(weights, bias, operator).astype(np.int64)).max())
     if largest >= limit:
         return f"a bias of {largest}; required less than {limit}"
-    most = _largest_sums(operator, weights, bias)
+    most = np.maximum(*(np.abs(each) for each in sum_limits(operator, weights, bias)))
     doubled = most << np.maximum(shift, 0)
     product = (LARGEST_SUM * multiplier.astype(np.int64) + (1 << 30) - 1) >> 31
     clipped = product >> np.maximum(-1 * shift, 0) >= BEYOND
@@ -77,10 +85,21 @@ def sums_problem(
     return None
 
 
-def _largest_sums(operator: Conv2d, weights: Array, bias: Array) -> NDArray[np.int64]:
-    """The largest magnitude that a sum of each channel can have, from its weights."""
-    factors = (weights.astype(np.int64) - operator.weight_zero_point).reshape(len(weights), -1)
-    ends = [(limit - operator.zero_point) * factors for limit in (-128, 127)]
-    low = bias + np.minimum(*ends).sum(axis=1)
-    high = bias + np.maximum(*ends).sum(axis=1)
-    return np.maximum(np.abs(low), np.abs(high)).astype(np.int64)
+def sum_limits(
+    operator: Conv2d | Dense,
+    weights: Array,
+    bias: Array,
+    read: NDArray[np.int64] = ANYTHING,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The smallest and the largest sum that the weights of each channel allow.
+
+    read: int64[2, C] or [2, 1], the least and the most that the channels of the input hold, of a
+    depthwise convolution those of the result.
+    """
+    factors = weights.astype(np.int64) - operator.weight_zero_point
+    if factors.shape[-1] == 1 and read.shape[1] == len(weights):
+        read = read.reshape(2, -1, *[1] * (factors.ndim - 1))
+    ends = [((each - operator.zero_point) * factors).reshape(len(weights), -1) for each in read]
+    offset = bias.astype(np.int64)
+    low, high = (each(*ends).sum(axis=1) + offset for each in (np.minimum, np.maximum))
+    return low, high

@@ -7,25 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.compiler.loops.ir import Function
-from dovetail.compiler.program.ir import Call, Operand, Origin, Place, Program
 from dovetail.compiler.targets.gpu.lower import launches_of
 from dovetail.compiler.targets.gpu.target import opencl_source
 from dovetail.runtime.device import Device
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.tensors import TensorSignature
+from tests.ptx.running import program_of
 
-__all__ = ["program_of", "run_function"]
-
-
-def program_of(function: Function) -> Program:
-    """A program that calls ``function`` once."""
-    arguments = [
-        Operand(buffer.name, Place(origin, number))
-        for origin, buffers in ((Origin.INPUT, function.inputs), (Origin.OUTPUT, function.outputs))
-        for number, buffer in enumerate(buffers)
-    ]
-    call = Call(function.name, tuple(arguments))
-    return Program((function,), (call,), function.inputs, function.outputs, {}, 0)
+__all__ = ["run_function"]
 
 
 def run_function(

@@ -22,10 +22,10 @@ from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.session import Session
 from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
+from tests.ptx.running import program_of
 
 from ...loops.strategies import functions
 from ...schedule.rules.gpu.products import product
-from .programs import program_of
 
 
 @pytest.fixture(scope="module")

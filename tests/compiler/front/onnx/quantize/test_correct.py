@@ -17,6 +17,7 @@ from dovetail.compiler.front.onnx.quantize.simplify import simplify
 from dovetail.compiler.graph.ir import Array
 
 from .floats import onnx_runtime, random, small_model
+from .test_random import drawn
 
 SIZE = 32
 NETWORKS = {
@@ -88,6 +89,30 @@ def test_equalisation_changes_no_output() -> None:
     assert check_the_same(joined(), [random((1, 3, 8, 8), seed) for seed in range(6)]) == 7
     for model in NETWORKS.values():
         assert check_the_same(unbalanced(model, 4), [image[None] for image in IMAGES]) >= 20
+
+
+def test_channels_that_become_rows_have_no_factors() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1, 3]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["c", "w2"], ["d"]),
+        helper.make_node("Transpose", ["a"], ["e"], perm=[0, 1, 3, 2]),
+        helper.make_node("Conv", ["e", "w3"], ["f"]),
+        helper.make_node("Conv", ["b", "w4"], ["g"]),
+        helper.make_node("Concat", ["d", "f", "g"], ["y"], axis=3),
+    ]
+    shapes = {"w1": (6, 3, 1, 1), "w2": (4, 8, 1, 1), "w3": (4, 6, 1, 5), "w4": (4, 8, 2, 2)}
+    weights = {name: random(shape, seed) for seed, (name, shape) in enumerate(shapes.items())}
+    images = [random((1, 3, 8, 5), seed) for seed in range(6)]
+    assert check_the_same(small_model(nodes, [1, 3, 8, 5], weights), images) == 0
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 5))
+def test_equalisation_changes_no_output_of_random_networks(seed: int) -> None:
+    model = drawn(seed)
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    check_the_same(model, [random(shape, seed + place) for place in range(6)])
 
 
 def loss(model: onnx.ModelProto, options: QuantizeOptions) -> float:

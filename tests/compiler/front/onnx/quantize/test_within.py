@@ -19,17 +19,18 @@ SAMPLES = [{"x": random((1, 3, 8, 8), seed)} for seed in range(4)]
 
 
 def chain(wild: float = 1.0) -> onnx.ModelProto:
-    """Three convolutions; the channels of the second one differ by the factor ``wild``."""
-    second = random((4, 4, 3, 3), 2, 0.3)
+    """Three convolutions and a pool; a channel of the second one is ``wild`` times the others."""
+    second = random((4, 4, 2, 2), 2, 0.3)
     second[0] *= wild
-    third = random((2, 4, 3, 3), 3, 0.3)
+    third = random((2, 4, 2, 2), 3, 0.3)
     third[:, 0] /= wild
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["a"], name="first"),
         helper.make_node("Relu", ["a"], ["b"]),
         helper.make_node("Conv", ["b", "w2"], ["c"], name="second"),
         helper.make_node("Relu", ["c"], ["d"]),
-        helper.make_node("Conv", ["d", "w3"], ["y"], name="third"),
+        helper.make_node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["e", "w3"], ["y"], name="third"),
     ]
     weights = {"w1": random((4, 3, 3, 3), 1, 0.3), "w2": second, "w3": third}
     return small_model(nodes, [1, 3, 8, 8], weights)
@@ -61,7 +62,7 @@ def test_a_layers_loss_is_that_of_the_model_with_its_weights_rounded() -> None:
     model = chain()
     losses = losses_of(calibrated(model), QuantizeOptions(), SAMPLES)
     (second,) = (each for each in losses if (each.kind, each.name) == (Kind.WEIGHTS, "second"))
-    weights = random((4, 4, 3, 3), 2, 0.3)
+    weights = random((4, 4, 2, 2), 2, 0.3)
     step = np.abs(weights).max(axis=(1, 2, 3), keepdims=True) / 127
     rounded = with_weights(model, "w2", (np.rint(weights / step) * step).astype(np.float32))
     assert second.output == pytest.approx(error(rounded, model), rel=1e-3)
@@ -83,12 +84,15 @@ def test_the_layers_that_lose_most_stay_float() -> None:
     def losses() -> tuple:
         return losses_of(ready, options, SAMPLES)
 
-    mixed, found = quantize_within(ready, options, bound, lambda m: error(m, model), losses)
+    mixed, all_int8, found = quantize_within(
+        ready, options, bound, lambda m: error(m, model), losses
+    )
     assert found.keep == {"second", "third"}, "what writes and reads the wild tensor"
     assert error(mixed.model, model) == pytest.approx(found.drop)
     assert found.drop <= bound < whole
     assert ("node 'second' (Conv)", "it is kept float") in mixed.kept
-    plain, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
+    assert error(all_int8.model, model) == pytest.approx(whole)
+    plain, _, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
     assert (none.keep, plain.kept) == (frozenset(), ())
 
 

@@ -1,0 +1,188 @@
+"""Networks and products of matrices on a GPU, beside ONNX Runtime and PyTorch if they can use it.
+
+Latencies are medians of single runs at batch 1, after a few that are not counted, with the copies
+of inputs and outputs; engines take turns.  Errors are the largest difference from this project's
+CPU target, over its largest output.  ``gemm_N`` is a row of eight products of N x N matrices, so
+that copies count little.  Prints a table, and with ``--json FILE`` writes the figures.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import onnx
+from cpu_models import model_file, random_inputs
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from rich.console import Console
+from rich.table import Table
+
+from dovetail.compiler import compile
+from dovetail.isa.errors import DovetailError
+from dovetail.runtime.devices import open_device
+from dovetail.runtime.session import Session
+
+NETWORKS = ("resnet18", "mobilenet_v2", "squeezenet", "bert", "gemm_1024", "gemm_2048")
+CHAIN = 8
+WARM = 3
+
+Arrays = Mapping[str, NDArray[Any]]
+Run = Callable[[Arrays], list[NDArray[Any]]]
+
+
+@dataclass(slots=True)
+class Measured:
+    """One engine on one network: milliseconds of single runs, and the error."""
+
+    network: str
+    engine: str
+    milliseconds: list[float] = field(default_factory=list)
+    error: float = 0.0
+    compile_seconds: float = 0.0
+
+    @property
+    def median(self) -> float:
+        """The median of all runs."""
+        return statistics.median(self.milliseconds)
+
+
+def products(size: int) -> onnx.ModelProto:
+    """``x @ w0 @ w1 ...``, float32[size, size] each."""
+    rng = np.random.default_rng(0)
+    shape, names = (size, size), [f"w{number}" for number in range(CHAIN)]
+    weights = [
+        numpy_helper.from_array((rng.standard_normal(shape) / size**0.5).astype(np.float32), name)
+        for name in names
+    ]
+    values = ["x", *(f"y{number}" for number in range(CHAIN))]
+    nodes = [
+        helper.make_node("MatMul", [values[number], names[number]], [values[number + 1]])
+        for number in range(CHAIN)
+    ]
+    ends = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", values[-1]))
+    given, result = ends
+    graph = helper.make_graph(nodes, "products", [given], [result], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def of_dovetail(path: Path, target: str, device: str) -> tuple[Run, float]:
+    """This project's run, and the seconds that compiling took."""
+    begin = time.perf_counter()
+    session = Session(compile(path, target), device)
+    seconds = time.perf_counter() - begin
+    return lambda inputs: session.run(None, inputs), seconds
+
+
+def of_onnxruntime(path: Path) -> Run | None:
+    """ONNX Runtime's run on a GPU; None where it cannot."""
+    if not find_spec("onnxruntime"):
+        return None
+    import onnxruntime
+
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        return None
+    session = onnxruntime.InferenceSession(str(path), providers=["CUDAExecutionProvider"])
+    return lambda inputs: session.run(None, dict(inputs))
+
+
+def of_torch(size: int, path: Path) -> Run | None:
+    """PyTorch's run of a row of products, which is cuBLAS's; None without a GPU for it."""
+    if not find_spec("torch"):
+        return None
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    weights = [
+        torch.from_numpy(numpy_helper.to_array(each).copy()).cuda()
+        for each in onnx.load(path).graph.initializer
+    ]
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        x = torch.from_numpy(inputs["x"]).cuda()
+        for weight in weights:
+            x = x @ weight
+        return [x.cpu().numpy()]
+
+    return run
+
+
+def measure(network: str, target: str, device: str, runs: int, folder: Path) -> list[Measured]:
+    """Every engine that there is, in turn."""
+    size = int(network.partition("_")[2]) if network.startswith("gemm_") else 0
+    path = folder / f"{network}.onnx"
+    if size:
+        onnx.save(products(size), path)
+    else:
+        path = model_file(network, folder)
+    inputs = random_inputs(onnx.load(path))
+    own, seconds = of_dovetail(path, target, device)
+    engines: dict[str, Run | None] = {
+        f"dovetail {device}": own,
+        "onnxruntime": of_onnxruntime(path),
+        "torch": of_torch(size, path) if size else None,
+    }
+    reference, _ = of_dovetail(path, "cpu", "cpu")
+    exact = reference(inputs)[0].astype(float)
+    found = []
+    for engine, run in engines.items():
+        if run is None:
+            continue
+        for _ in range(WARM):
+            outputs = run(inputs)
+        error = np.abs(outputs[0].astype(float) - exact).max() / np.abs(exact).max()
+        found.append(Measured(network, engine, [], float(error), seconds if run is own else 0.0))
+    for _ in range(runs):
+        for each in found:
+            run = engines[each.engine]
+            assert run is not None
+            begin = time.perf_counter()
+            run(inputs)
+            each.milliseconds.append(1e3 * (time.perf_counter() - begin))
+    return found
+
+
+@click.command()
+@click.argument("networks", nargs=-1)
+@click.option("--device", default="cuda", show_default=True, help="cuda, cuda:1, opencl, ...")
+@click.option("--target", help="By default the device's kind: cuda:sm_90a, for example.")
+@click.option("--runs", default=50, show_default=True)
+@click.option("--json", "output", type=click.Path(path_type=Path), help="For the figures.")
+def main(
+    networks: tuple[str, ...], device: str, target: str | None, runs: int, output: Path | None
+) -> None:
+    """Measure NETWORKS."""
+    try:
+        open_device(device)
+    except DovetailError as error:
+        raise click.ClickException(str(error)) from None
+    table = Table("network", "engine", "ms", "error", "ratio", "compiled in s")
+    every = []
+    with tempfile.TemporaryDirectory() as folder:
+        for network in networks or NETWORKS:
+            kind = target or device.partition(":")[0]
+            found = measure(network, kind, device, runs, Path(folder))
+            every += found
+            best = min((each.median for each in found[1:]), default=None)
+            for each in found:
+                ratio = f"{each.median / best:.2f}" if best else ""
+                table.add_row(
+                    *(network, each.engine, f"{each.median:.3f}", f"{each.error:.1e}", ratio),
+                    f"{each.compile_seconds:.1f}" if each.compile_seconds else "",
+                )
+    Console().print(table)
+    if output:
+        rows = [{**asdict(each), "median": each.median} for each in every]
+        output.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

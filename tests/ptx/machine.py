@@ -1,0 +1,240 @@
+"""An interpreter of PTX: all threads of a grid at once, as elements of arrays.
+
+Threads that part run in turns: always those at the earliest instruction, so that they meet again.
+At a barrier the threads of a block wait for each other.  What no buffer holds may not be touched.
+An instruction that is not known is refused by name.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .operations import KINDS, UnknownInstructionError, compute
+from .text import Instruction, Kernel
+
+__all__ = ["PtxError", "run_kernel"]
+
+Array = NDArray[Any]
+GLOBAL, SHARED, LOCAL = 1 << 32, 1 << 24, 1 << 44
+"""Where memories begin: the buffers, and in generic addresses a thread's own."""
+GAP = 1 << 12
+MOST_STEPS = 1 << 20
+SPECIAL = {"%tid.x", "%ctaid.x", "%ntid.x", "%nctaid.x"}
+
+
+class PtxError(RuntimeError):
+    """A kernel did what none may."""
+
+
+def run_kernel(kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array]) -> None:
+    """Run it on uint8 arrays, one for each parameter, which it changes.
+
+    Raises PtxError for an access outside of them and for a kernel that does not end,
+    UnknownInstructionError for an instruction that it does not know.
+    """
+    _Machine(kernel, blocks, threads, buffers).run()
+
+
+class _Machine:
+    def __init__(self, kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array]) -> None:
+        self.kernel, self.lanes = kernel, blocks * threads
+        lane = np.arange(self.lanes)
+        self.block, self.blocks = lane // threads, blocks
+        self.special = {
+            "%tid.x": (lane % threads).astype(np.uint32),
+            "%ctaid.x": (lane // threads).astype(np.uint32),
+            "%ntid.x": np.full(self.lanes, threads, np.uint32),
+            "%nctaid.x": np.full(self.lanes, blocks, np.uint32),
+        }
+        self.registers: dict[str, Array] = {}
+        for stem, (count, size) in kernel.registers.items():
+            kind = np.dtype(bool) if stem == "%p" else np.dtype(f"u{size}")
+            for number in range(count):
+                self.registers[f"{stem}{number}"] = np.zeros(self.lanes, kind)
+            self.registers[stem] = np.zeros(self.lanes, kind)
+        self.starts: dict[str, int] = {}
+        place = GLOBAL
+        self.buffers = list(buffers)
+        self.ranges = []
+        for buffer in buffers:
+            self.ranges.append((place, place + buffer.size))
+            place += -(-buffer.size // GAP) * GAP + GAP
+        self.memory = np.zeros(place - GLOBAL, np.uint8)
+        self.known = np.zeros(place - GLOBAL, bool)
+        for buffer, (start, end) in zip(buffers, self.ranges, strict=True):
+            self.memory[start - GLOBAL : end - GLOBAL] = buffer
+            self.known[start - GLOBAL : end - GLOBAL] = True
+        self.shared = self._arrays(kernel.shared, SHARED, blocks)
+        self.local = self._arrays(kernel.local, LOCAL, self.lanes)
+        self.counter = np.zeros(self.lanes, np.int64)
+        self.waiting = np.zeros(self.lanes, bool)
+        self.end = len(kernel.instructions)
+
+    def _arrays(self, sizes: dict[str, int], start: int, copies: int) -> Array:
+        place = start
+        for name, size in sizes.items():
+            self.starts[name] = place
+            place += -(-size // 16) * 16
+        return np.zeros((copies, place - start), np.uint8)
+
+    def run(self) -> None:
+        """All instructions of all lanes."""
+        for _ in range(MOST_STEPS):
+            alive = self.counter < self.end
+            if not alive.any():
+                for buffer, (start, end) in zip(self.buffers, self.ranges, strict=True):
+                    buffer[:] = self.memory[start - GLOBAL : end - GLOBAL]
+                return
+            ready = alive & ~self.waiting
+            number = int(self.counter[ready].min())
+            self.step(self.kernel.instructions[number], ready & (self.counter == number))
+        raise PtxError(f"the kernel has not ended after {MOST_STEPS} steps")
+
+    def step(self, instruction: Instruction, lanes: Array) -> None:
+        """One instruction of the lanes that are at it."""
+        chosen = np.flatnonzero(lanes)
+        self.counter[chosen] += 1
+        if instruction.guard is not None:
+            name, wanted = instruction.guard
+            chosen = chosen[self.registers[name][chosen] == wanted]
+        if not chosen.size:
+            return
+        name, *words = instruction.words
+        operands = instruction.operands
+        match name:
+            case "bra":
+                self.counter[chosen] = self.kernel.labels[operands[0]]
+            case "ret" | "exit":
+                self.counter[chosen] = self.end
+            case "bar" | "barrier":
+                self._wait(chosen)
+            case "ld":
+                self._load(words, operands, chosen)
+            case "st":
+                self._store(words, operands, chosen)
+            case "cvta":
+                self._write(operands[0], self._read(operands[1], KINDS["u64"], chosen), chosen)
+            case _:
+                found, kind = compute(
+                    list(instruction.words),
+                    lambda place, kind: self._read(operands[place + 1], kind, chosen),
+                )
+                self._write(operands[0], np.asarray(found).astype(kind, copy=False), chosen)
+
+    def _wait(self, chosen: Array) -> None:
+        """Blocks of which all that have not ended are there go on."""
+        self.waiting[chosen] = True
+        alive = self.counter < self.end
+        missing = np.bincount(self.block[alive & ~self.waiting], minlength=self.blocks)
+        self.waiting &= missing[self.block] > 0
+
+    def _read(self, text: str, kind: Any, chosen: Array) -> Array:
+        """An operand's elements of some lanes, its bits read as ``kind``."""
+        if text in SPECIAL:
+            return self.special[text][chosen].astype(kind)
+        if text in self.registers:
+            held = self.registers[text][chosen]
+            if "b" in (kind.kind, held.dtype.kind):
+                return held
+            unsigned = np.dtype(f"u{kind.itemsize}")
+            return np.ascontiguousarray(held.astype(unsigned)).view(kind)
+        if text.startswith("{"):
+            names = [each.strip() for each in text.strip("{}").split(",")]
+            parts = np.stack([self.registers[each][chosen] for each in names], axis=1)
+            return np.ascontiguousarray(parts).view(kind).reshape(-1)
+        if text in self.starts:
+            return np.full(chosen.size, self.starts[text]).astype(kind)
+        return np.full(chosen.size, _literal(text, kind), kind)
+
+    def _write(self, name: str, value: Array, chosen: Array) -> None:
+        if name.startswith("{"):
+            names = [each.strip() for each in name.strip("{}").split(",")]
+            parts = value.reshape(-1, 1).view(self.registers[names[0]].dtype)
+            for number, each in enumerate(names):
+                self.registers[each][chosen] = parts[:, number]
+            return
+        register = self.registers.get(name)
+        if register is None:
+            raise UnknownInstructionError(f"a result in {name}")
+        if register.dtype == bool:
+            register[chosen] = value
+            return
+        bits = np.ascontiguousarray(value).view(np.dtype(f"u{value.dtype.itemsize}"))
+        if value.dtype.kind == "i":
+            bits = value.astype(np.dtype(f"i{register.itemsize}")).view(register.dtype)
+        register[chosen] = bits.astype(register.dtype)
+
+    def _places(self, text: str, chosen: Array) -> Array:
+        """The addresses of ``[register+offset]``."""
+        inside = re.fullmatch(r"\[([^\]+]+)\+?(-?\d+)?\]", text)
+        if not inside:
+            raise UnknownInstructionError(f"an address {text}")
+        base, offset = inside[1], int(inside[2] or 0)
+        return self._read(base, KINDS["u64"], chosen).astype(np.int64) + offset
+
+    def _load(self, words: list[str], operands: tuple[str, ...], chosen: Array) -> None:
+        kind = KINDS[words[-1]]
+        if words[0] == "param":
+            number = self.kernel.parameters.index(operands[1].strip("[]"))
+            start = np.full(chosen.size, self.ranges[number][0], np.uint64)
+            self._write(operands[0], start, chosen)
+            return
+        names = [each.strip() for each in operands[0].strip("{}").split(",")]
+        places = self._places(operands[1], chosen)
+        for number, name in enumerate(names):
+            memory, index = self._memory(places + number * kind.itemsize, kind.itemsize, chosen)
+            found = memory[index].reshape(chosen.size, kind.itemsize)
+            self._write(name, np.ascontiguousarray(found).view(kind).reshape(-1), chosen)
+
+    def _store(self, words: list[str], operands: tuple[str, ...], chosen: Array) -> None:
+        kind = KINDS[words[-1]]
+        places = self._places(operands[0], chosen)
+        for number, name in enumerate(operands[1].strip("{}").split(",")):
+            value = np.ascontiguousarray(self._read(name.strip(), kind, chosen))
+            memory, index = self._memory(places + number * kind.itemsize, kind.itemsize, chosen)
+            memory[index] = value.view(np.uint8).reshape(chosen.size, kind.itemsize)
+
+    def _memory(self, places: Array, size: int, chosen: Array) -> tuple[Array, Any]:
+        """The array that holds some bytes, and where; all lanes are in one memory."""
+        first = int(places.min())
+        if first >= LOCAL:
+            return self._own(self.local, chosen, places - LOCAL, size)
+        if first < GLOBAL:
+            return self._own(self.shared, self.block[chosen], places - SHARED, size)
+        index = (places - GLOBAL)[:, None] + np.arange(size)
+        wrong = (index < 0) | (index >= self.memory.size)
+        wrong |= ~self.known[np.where(wrong, 0, index)]
+        if wrong.any():
+            found = int(places[np.flatnonzero(wrong.any(axis=1))[0]])
+            before = [start for start, _ in self.ranges if start <= found] or [GLOBAL]
+            raise PtxError(
+                f"byte {found - before[-1]} of buffer {len(before) - 1}, which ends before"
+            )
+        if (places % size).any():
+            raise PtxError(f"an address of {size} bytes that is no multiple of them")
+        return self.memory, index
+
+    def _own(self, memory: Array, rows: Array, places: Array, size: int) -> tuple[Array, Any]:
+        if int(places.min()) < 0 or int(places.max()) + size > memory.shape[1]:
+            raise PtxError(f"byte {int(places.max())} of {memory.shape[1]} of a block or thread")
+        return memory, (rows[:, None], places[:, None] + np.arange(size))
+
+
+def _literal(text: str, kind: Any) -> Any:
+    """A number: ``0f3F800000`` and ``0d...`` are bits of floats."""
+    if text.startswith(("0f", "0F")):
+        return np.array(int(text[2:], 16), np.uint32).view(kind)[()]
+    if text.startswith(("0d", "0D")):
+        return np.array(int(text[2:], 16), np.uint64).view(kind)[()]
+    if text.startswith("0x"):
+        bits = int(text[2:], 16)
+        return np.array(bits & (1 << 8 * kind.itemsize) - 1, f"u{kind.itemsize}").view(kind)[()]
+    if not re.fullmatch(r"-?\d+", text):
+        raise UnknownInstructionError(f"an operand {text}")
+    if kind.kind == "b":
+        return bool(int(text))
+    whole = int(text) & (1 << 8 * kind.itemsize) - 1
+    return np.array(whole, f"u{kind.itemsize}").view(kind)[()]
