@@ -69,7 +69,7 @@ def _value(
         if tensor.is_variable:
             context.require_room(*tensor.shape)
             zero = tensor.quantization.zero_point if tensor.quantization else 0
-            array = np.full(tensor.shape, zero, tensor.dtype.numpy)
+            array = np.full(tensor.shape, zero).astype(tensor.dtype.numpy)
         else:
             array = context.file.constant(tensor)
         values[number] = Term(context, context.constant(array))

@@ -3,6 +3,7 @@
 from .activations import ACTIVATIONS
 from .contractions import CONTRACTIONS
 from .control import CONTROL
+from .detection import DETECTION
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
 from .movement import MOVEMENT
@@ -21,6 +22,7 @@ CONVERTERS: dict[str, Converter] = {
     **ACTIVATIONS,
     **CONTRACTIONS,
     **CONTROL,
+    **DETECTION,
     **ELEMENTWISE,
     **INDEXING,
     **MOVEMENT,

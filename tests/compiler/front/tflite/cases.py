@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from .build import Op, Tensor, write
@@ -89,6 +90,7 @@ def case(
     options: Mapping[str, Any] = EMPTY,
     label: str = "",
     version: int = 1,
+    custom: bytes = b"",
 ) -> Case:
     """A model of one operator."""
     tensors: list[Tensor] = []
@@ -121,7 +123,7 @@ def case(
         results.append(len(tensors))
         quantised = ((out.scale,), (out.zero,)) if out.scale else ((), ())
         tensors.append(Tensor(f"y{place}", out.shape, out.dtype, None, *quantised))
-    op = Op(kind, tuple(numbers), tuple(results), table, options, version)
+    op = Op(kind, tuple(numbers), tuple(results), table, options, version, custom)
     content = write(tensors, [op], inputs, results)
     first = next((e for e in operands if isinstance(e, In)), None)
     return Case(kind, label or (first.dtype if first else "float32"), content, tuple(given))
@@ -462,6 +464,42 @@ def recurrent() -> Iterator[Case]:
     )
 
 
+def detection() -> Iterator[Case]:
+    corners = RNG.uniform(0, 1, (12, 2, 2)).astype(np.float32)
+    boxes = Const(np.sort(corners, 1).reshape(12, 4))
+    scores = In((12,), low=0.0, high=1.0)
+    limits = [
+        Const(np.asarray(7, np.int32)),
+        *(Const(np.asarray(v, np.float32)) for v in (0.4, 0.2)),
+    ]
+    yield case("NON_MAX_SUPPRESSION_V4", [boxes, scores, *limits], [Out("int32"), Out("int32")])
+    sigma = Const(np.asarray(0, np.float32))
+    outs = [Out("int32"), F, Out("int32")]
+    yield case("NON_MAX_SUPPRESSION_V5", [boxes, scores, *limits, sigma], outs)
+    options = {"max_detections": 4, "max_classes_per_detection": 1, "num_classes": 3}
+    reals = {
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+        "nms_score_threshold": 0.3,
+        "nms_iou_threshold": 0.4,
+    }
+    anchors = Const(RNG.uniform(0.2, 0.8, (12, 4)).astype(np.float32))
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Int(value)
+        for name, real in reals.items():
+            builder.Key(name)
+            builder.Float(real)
+    given: list[In | Const | State | None] = [In((1, 12, 4)), In((1, 12, 4), low=0, high=1)]
+    content = bytes(builder.Finish())
+    kind = "TFLite_Detection_PostProcess"
+    yield case(kind, [*given, anchors], [F, F, F, F], custom=content)
+
+
 def weights(dtype: str, shape: tuple[int, ...], axis: int, scale: float) -> tuple[Const, Const]:
     """Weights and bias; int8 with a scale for each output."""
     outputs = shape[axis] if axis >= 0 else shape[0]
@@ -782,6 +820,6 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
             reductions,
             movement,
         ),
-        *(indexing, quantization, recurrent),
+        *(indexing, quantization, recurrent, detection),
     )
 }
