@@ -126,6 +126,6 @@ class _Layer:
             moments = Moments(groups, part.stop - start)
             for each in seen:
                 moments.see(each[:, part])
-            chosen = round_together(rows[:, :, part], scales, moments.covariance())
-            integers[:, :, part] = chosen
+            covariance = moments.covariance(centred=self._shifts)
+            integers[:, :, part] = round_together(rows[:, :, part], scales, covariance)
         return nearest._replace(integers=weights_of(self._node, integers, weights.shape))
