@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,7 +89,10 @@ ptx: $(READY) ## Kernels as PTX: random ones interpreted, the benchmark networks
 	$(BIN)/python -m tests.ptx $(ARGS)
 
 fuzz: $(READY) ## Mutated models give results or clear errors: MUTANTS, SEED
-	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --mutants $(MUTANTS) --tflite $(MUTANTS) --seed $(SEED)
+
+tflite-operators: $(READY) ## TensorFlow Lite's operators against LiteRT; writes docs/tflite.md
+	$(BIN)/python -m tests.compiler.front.tflite --write $(ARGS)
 
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators

@@ -22,13 +22,15 @@ from .cli.quantize.command import quantize
 from .cli.run import run
 from .cli.sign import keygen, sign
 from .cli.tune.command import tune
+from .cli.validate import validate
 from .cli.verilog import verilog
 
 __all__ = ["main"]
 
 COMMANDS = (
     *(assemble, benchmark, bitstream, check, compile_command, completion, config, debug, devices),
-    *(disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune, verilog),
+    *(disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune, validate),
+    verilog,
 )
 
 

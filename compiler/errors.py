@@ -14,6 +14,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "TargetError",
+    "TranslationError",
     "TuneError",
     "UnsupportedOperatorError",
     "WorkLimitError",
@@ -50,6 +51,10 @@ class ScheduleError(CompilerError):
 
 class TargetError(CompilerError):
     """No such target."""
+
+
+class TranslationError(CompilerError):
+    """A program does not compute what its graph says, or it could not be found out."""
 
 
 class DoesNotFitError(CompilerError):

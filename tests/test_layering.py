@@ -29,7 +29,7 @@ ALLOWED = {
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
     "compiler/front/onnx": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
     "compiler/front/tflite": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
-    "compiler/front/tflite/schema.py": ("numpy", "tflite"),
+    "compiler/front/tflite/schema.py": ("numpy", "flatbuffers", "tflite"),
     "compiler/targets/cpu/llvm": (
         "dovetail.isa.cache",
         "dovetail.isa.errors",
@@ -72,6 +72,7 @@ COMPILER_PARTS = {
     "targets": (*SHARED, "front", "executor", "targets"),
     "driver.py": (*COMMON, "graph", "front", "targets.table", "targets.target"),
     "checking": (*SHARED, "front", "targets", "checking"),
+    "translation": ("dtypes", "errors", "graph", "front.source", "targets.table", "translation"),
     "debug": (*SHARED, "front", "targets", "debug"),
     "benchmark": ("errors", "benchmark"),
     "explore": (*SHARED, "front", "targets", "explore"),

@@ -46,21 +46,18 @@ def model_facts(path: Path, target: str) -> Facts:
     """
     from dovetail.isa.errors import DovetailError
 
-    from ..front.onnx.source import SourceModel
     from ..targets.table import find_target
 
-    model, chosen = SourceModel.load(path), find_target(target)
+    chosen = find_target(target)
+    model, described = _tflite(path) if path.suffix.lower() == ".tflite" else _onnx(path)
     facts: Facts = {
         "file": str(path),
         "kind": "model",
-        "format": "ONNX",
-        "opsets": {each.domain or "ai.onnx": each.version for each in model.proto.opset_import},
+        **described,
         "bytes": path.stat().st_size,
         "quantised": model.quantizes,
         "inputs": [_tensor(each) for each in model.inputs],
         "outputs": [_tensor(each) for each in model.outputs],
-        "operators": _counted(node.op_type for node in model.proto.graph.node),
-        "parameters": sum(_elements(each.dims) for each in model.proto.graph.initializer),
         "target": chosen.name,
         "parts": [],
         "macs_on_accelerator": None,
@@ -80,6 +77,30 @@ def model_facts(path: Path, target: str) -> Facts:
     facts["parts"] = [{"target": chosen.name if each.own else "cpu"} for each in plan.pieces]
     facts["macs_on_accelerator"] = own / macs.total() if macs.total() else 1.0
     return facts
+
+
+def _onnx(path: Path) -> tuple[Any, Facts]:
+    from ..front.onnx.source import SourceModel
+
+    model = SourceModel.load(path)
+    return model, {
+        "format": "ONNX",
+        "opsets": {each.domain or "ai.onnx": each.version for each in model.proto.opset_import},
+        "operators": _counted(node.op_type for node in model.proto.graph.node),
+        "parameters": sum(_elements(each.dims) for each in model.proto.graph.initializer),
+    }
+
+
+def _tflite(path: Path) -> tuple[Any, Facts]:
+    from ..front.table import open_model
+
+    model: Any = open_model(path)
+    return model, {
+        "format": "TensorFlow Lite",
+        "opsets": {},
+        "operators": _counted(each.kind for each in model.main.operations),
+        "parameters": sum(map(_elements, model.constant_shapes)),
+    }
 
 
 def _tensor(tensor: Any) -> Facts:

@@ -63,7 +63,7 @@ CONTENTS = {
         *("docs/quantization", "docs/cpu", "docs/gpu", "docs/simulator", "docs/proofs"),
         *("docs/transformers", "docs/trust"),
     ],
-    "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime"],
+    "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime", "docs/tflite"],
     "Benchmarks": ["docs/benchmarks", "docs/resources", "docs/conformance"],
     "Development": ["CONTRIBUTING"],
 }

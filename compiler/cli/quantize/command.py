@@ -157,16 +157,14 @@ def quantize(
     }
     with progress(f"quantising {model.name}"):
         work = Work(SourceModel.load(model).proto, given, options, samples, loss_samples)
-        quantized, whole = work.plain(), None
+        judged = None
         if rated is not None or work.data.labels is not None or max_drop is not None:
-            bound = 1e9 if max_drop is None else max_drop
-            int8 = quantized
-            quantized, judged, first, bounded = work.judged(bound, rated, judge_samples)
-            figures["accuracy"] = accuracy_json(judged)
-            if bounded.keep:
-                whole = int8
-                figures["accuracy_int8"] = accuracy_json(first)
-                figures["kept_for_accuracy"] = sorted(bounded.keep)
+            bound = float("inf") if max_drop is None else max_drop
+            judged = work.judged(bound, rated, judge_samples)
+            figures["accuracy"] = accuracy_json(judged.accuracy)
+            figures["accuracy_int8"] = accuracy_json(judged.whole_accuracy)
+            figures["kept_for_accuracy"] = sorted(judged.keep)
+        quantized = work.plain() if judged is None else judged.model
     write_whole(output, quantized.model.SerializeToString())
     figures |= {
         "samples": quantized.samples,
@@ -174,8 +172,11 @@ def quantize(
         "float": dict(quantized.kept),
         "bytes": output.stat().st_size,
     }
-    if "accuracy" in figures:
-        human.print(accuracy_table(judged, first))
+    if work.data.classes and given.classes is None:
+        counted = ", ".join(f"{name} is {n}" for n, name in enumerate(work.data.classes))
+        human.print(f"note: classes counted in the order of their names: {counted}")
+    if judged is not None:
+        human.print(accuracy_table(judged.accuracy, judged.whole_accuracy))
     if shows_losses:
         with progress("measuring what each layer loses"):
             figures["losses"] = loss_json(work.losses)
@@ -187,6 +188,7 @@ def quantize(
         human.print(comparison_table(found))
     if target:
         with progress(f"compiling for {target}"):
+            whole = judged.whole if judged is not None and judged.keep else None
             figures["cost"] = _costs(target, quantized, whole)
     for node, reason in quantized.kept:
         human.print(f"note: {node} stays float: {reason}")

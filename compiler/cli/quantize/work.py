@@ -1,5 +1,6 @@
 """One model on its way to int8: calibrated once, quantised and judged as often as a bound needs."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +10,22 @@ from ...front.onnx.quantize.model import read_model, signatures
 from ...front.onnx.quantize.options import QuantizeOptions
 from ...front.onnx.quantize.within import losses_of, quantize_within
 from ...quantize.accuracy import Accuracy, Metric, judge
-from ...quantize.bound import Bounded
 from ...quantize.loss import Loss
 from .data import Given
 from .runners import runner
 
-__all__ = ["Work"]
+__all__ = ["Judged", "Work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """model: good enough.  whole: with none of ``keep``, nodes that stay float for that."""
+
+    model: QuantizedModel
+    accuracy: Accuracy
+    whole: QuantizedModel
+    whole_accuracy: Accuracy
+    keep: frozenset[str]
 
 
 class Work:
@@ -46,10 +57,8 @@ class Work:
         """Quantised as the options say."""
         return quantize_calibrated(self._calibrated, self.options)
 
-    def judged(
-        self, bound: float, metric: Metric | None, most: int | None
-    ) -> tuple[QuantizedModel, Accuracy, Accuracy, Bounded]:
-        """Quantised with a loss of at most ``bound``; its accuracy and that of int8 alone.
+    def judged(self, bound: float, metric: Metric | None, most: int | None) -> Judged:
+        """Quantised with a loss of at most ``bound``.
 
         most: samples to judge by.  Raises CalibrationError when no mixture is good enough.
         """
@@ -60,8 +69,8 @@ class Work:
             judged.append(judge(exact, runner(model), samples, metric))
             return judged[-1].drop
 
-        quantized, bounded = quantize_within(
+        quantized, whole, bounded = quantize_within(
             self._calibrated, self.options, bound, drop_of, lambda: self.losses
         )
         final = next(each for each in reversed(judged) if each.drop == bounded.drop)
-        return quantized, final, judged[0], bounded
+        return Judged(quantized, final, whole, judged[0], bounded.keep)

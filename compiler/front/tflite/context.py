@@ -1,6 +1,8 @@
 """The graph that a model becomes, and the limits of making it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...errors import ModelError
 from ...graph.emitter import Emitter, Tensor
@@ -23,17 +25,17 @@ class ImportContext(Emitter):
     """The graph so far, and the model's node that is being converted.
 
     signed: tensors of uint8 as int8, 128 less, by their names, where integer layers gave them so.
-    variables: values that assignments left, by the variables' names.
+    variables: values that assignments left, by numbers, which the variables' names have.
+    converters: by the operators' names; control flow, which is in it, converts subgraphs by it.
     depth: of calls of subgraphs.
     """
 
     file: ModelFile = field(default_factory=lambda: ModelFile((), (), 0))
     budget: Budget = field(default_factory=Budget)
     signed: dict[str, Tensor] = field(default_factory=dict)
-    variables: dict[str, Term] = field(default_factory=dict)
-    outer: "ImportContext | None" = None
-    captured: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """Tensors around a body that it reads: there, and as inputs of the body; by the outer name."""
+    variables: dict[int, Term] = field(default_factory=dict)
+    variable_numbers: dict[str, int] = field(default_factory=dict)
+    converters: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 0
 
     @property
@@ -82,16 +84,3 @@ class ImportContext(Emitter):
     def require_room(self, *sizes: int) -> None:
         """Raise CompileLimitError unless a constant of ``sizes`` may be made."""
         self.budget.require_room(self.where, *sizes)
-
-    def capture(self, term: Term) -> Term:
-        """A tensor from around a body: known ones become constants, others inputs."""
-        assert self.outer is not None
-        outer = term.tensor
-        if outer.name not in self.captured:
-            if self.outer.known(outer):
-                inner = self.constant(self.outer.value(outer))
-            else:
-                name = self.builder.input(f"captured{len(self.captured)}", outer.type)
-                inner = Tensor(name, outer.type)
-            self.captured[outer.name] = outer, inner
-        return Term(self, self.captured[outer.name][1])

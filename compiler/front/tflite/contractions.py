@@ -8,7 +8,7 @@ from ...graph.formulas import Term, einsum
 from ...graph.operators.contractions import Convolution
 from ...graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense
 from ...graph.operators.transposed import TransposedConvolution
-from .hybrid import dequantised_weights
+from .hybrid import hybrid_convolution, hybrid_dense, is_hybrid
 from .node import BYTES, Converter, Node
 from .products import (
     by_image,
@@ -20,6 +20,7 @@ from .products import (
     signed_weights,
 )
 from .quantized import activated, limits_of, quantize_multiplier, signed_zero
+from .sixteen import is_sixteen, requantized_wide
 from .windowing import Pads, pads_of, strides_of
 
 __all__ = ["CONTRACTIONS"]
@@ -67,11 +68,24 @@ def _convolution(node: Node, x: Term, weights: Term, groups: int, depthwise: boo
             return requantized(node, total, *factors)
 
         return by_image(node, x, layer)
-    weights = dequantised_weights(node, 1)
-    order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
-    convolution = Convolution(strides, dilations, pads, (1, 1), groups, x.dtype)
-    result = node.emit(convolution, x.transpose(0, 3, 1, 2), weights.transpose(*order))
+    turned = weights.transpose(*((3, 0, 1, 2) if depthwise else (0, 3, 1, 2)))
+    dtype = DType.INT64 if is_sixteen(node) else DType.INT32 if is_hybrid(node) else x.dtype
+    convolution = Convolution(strides, dilations, pads, (1, 1), groups, dtype)
+    if is_sixteen(node):
+        image = (x.cast(DType.INT64) - node.scale(0).zero_point).transpose(0, 3, 1, 2)
+        total = node.emit(convolution, image, turned.cast(DType.INT64))
+        return requantized_wide(node, total.transpose(0, 2, 3, 1), 2)
+    if is_hybrid(node):
+        symmetric = not depthwise and len(set(node.scale(1).scales)) == 1
+        return _finished(node, hybrid_convolution(node, convolution, turned, symmetric), 2)
+    _require_same(node, x, weights)
+    result = node.emit(convolution, x.transpose(0, 3, 1, 2), turned)
     return _finished(node, result.transpose(0, 2, 3, 1), 2)
+
+
+def _require_same(node: Node, x: Term, weights: Term) -> None:
+    if weights.dtype != x.dtype or not x.dtype.is_float:
+        raise node.unsupported(f"{x.dtype} with weights of {weights.dtype}")
 
 
 def _finished(node: Node, x: Term, bias: int) -> Term:
@@ -95,7 +109,14 @@ def convert_fully_connected(node: Node) -> Term:
     shape = (*x.shape[:-1], outputs) if kept else (rows.shape[0], outputs)
     if is_bytes(node):
         return _dense_of_bytes(node, rows).reshape(*shape)
-    weights = dequantised_weights(node, 1)
+    if is_sixteen(node):
+        wide = rows.cast(DType.INT64) - node.scale(0).zero_point
+        operands = [(wide, [0, 1]), (weights.cast(DType.INT64), [2, 1])]
+        total = einsum(operands, [0, 2], DType.INT64)
+        return requantized_wide(node, total, 2, once=True).reshape(*shape)
+    if is_hybrid(node):
+        return _finished(node, hybrid_dense(node, rows), 2).reshape(*shape)
+    _require_same(node, x, weights)
     result = einsum([(rows, [0, 1]), (weights, [2, 1])], [0, 2], x.dtype)
     return _finished(node, result, 2).reshape(*shape)
 
@@ -138,8 +159,7 @@ def convert_transposed(node: Node) -> Term:
     pads, added = _transposed_pads(node, x.shape[1:3], shape[1:3], kernel, strides)
     if x.dtype in BYTES:
         return _transposed_of_bytes(node, x, strides, pads, added)
-    if weights.dtype != x.dtype:
-        raise node.unsupported(f"{x.dtype} with weights of {weights.dtype}")
+    _require_same(node, x, weights)
     operator = TransposedConvolution(strides, (1, 1), pads, added, 1, x.dtype)
     result = node.emit(operator, x.transpose(0, 3, 1, 2), weights.transpose(3, 0, 1, 2))
     return _finished(node, result.transpose(0, 2, 3, 1), 3)

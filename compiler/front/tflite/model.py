@@ -9,7 +9,6 @@ from ...graph.formulas import Term
 from .context import ImportContext
 from .node import Node
 from .schema import Operation, Subgraph, TensorInfo
-from .table import CONVERTERS
 
 __all__ = ["convert_subgraph"]
 
@@ -70,7 +69,7 @@ def _value(
         if tensor.is_variable:
             context.require_room(*tensor.shape)
             zero = tensor.quantization.zero_point if tensor.quantization else 0
-            array = np.full(tensor.shape, zero, tensor.dtype.numpy)
+            array = np.full(tensor.shape, zero).astype(tensor.dtype.numpy)
         else:
             array = context.file.constant(tensor)
         values[number] = Term(context, context.constant(array))
@@ -79,7 +78,7 @@ def _value(
 
 def _convert(node: Node) -> tuple[Term, ...]:
     operation: Operation = node.operation
-    converter = CONVERTERS.get(operation.kind)
+    converter = node.context.converters.get(operation.kind)
     if converter is None:
         raise UnsupportedOperatorError(f"{operation}: operator {operation.kind} is not supported")
     try:

@@ -14,7 +14,7 @@ from ...graph.ir import Array
 from ...graph.operators.integer.conversions import Shift128
 from ...graph.operators.protocol import TensorOperator
 from .context import ImportContext
-from .schema import Operation, Quantization, TensorInfo
+from .schema import Operation, Quantization, TensorInfo, custom_options
 
 __all__ = ["BYTES", "Converter", "Node", "Results"]
 
@@ -95,6 +95,13 @@ class Node:
     def attribute(self, name: str, default: Any = 0) -> Any:
         """An attribute of the schema; ``default`` where the file has no table of them."""
         return self.operation.attributes.get(name, default)
+
+    def custom_options(self) -> dict[str, Any]:
+        """The numbers that a custom operator has by name.
+
+        Raises ModelError when they are of another form.
+        """
+        return custom_options(self.operation)
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front.  Raises ModelError when there is none of that number."""

@@ -12,12 +12,21 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 from ...dtypes import DType
 from ...errors import ModelError
 from ...graph.ir import Array
 
-__all__ = ["ModelFile", "Operation", "Quantization", "Subgraph", "TensorInfo", "read_file"]
+__all__ = [
+    "ModelFile",
+    "Operation",
+    "Quantization",
+    "Subgraph",
+    "TensorInfo",
+    "custom_options",
+    "read_file",
+]
 
 IDENTIFIER = b"TFL3"
 MALFORMED = (
@@ -32,8 +41,9 @@ DTYPES = {
     "BFLOAT16": DType.BFLOAT16, "INT8": DType.INT8, "INT16": DType.INT16, "INT32": DType.INT32,
     "INT64": DType.INT64, "UINT8": DType.UINT8, "UINT16": DType.UINT16, "UINT32": DType.UINT32,
     "UINT64": DType.UINT64, "BOOL": DType.BOOL, "INT4": DType.INT8,
+    "RESOURCE": DType.INT32,
 }  # fmt: skip
-"""Element types that the graph has; four-bit integers become bytes."""
+"""Element types that the graph has: four-bit integers become bytes, handles numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +164,22 @@ def read_file(content: bytes) -> ModelFile:
         raise ModelError(f"the file is damaged or cut off ({error})") from None
 
 
+def custom_options(operation: Operation) -> dict[str, Any]:
+    """The numbers that a custom operator has by name, in FlexBuffers.
+
+    Raises ModelError when they are of another form.
+    """
+    try:
+        root = flexbuffers.GetRoot(operation.custom)
+        pairs = zip(root.AsMap.Keys, root.AsMap.Values, strict=True)
+        found = {key.AsKey: each for key, each in pairs}
+        return {
+            name: each.AsFloat if each.IsFloat else int(each.AsInt) for name, each in found.items()
+        }
+    except MALFORMED as error:
+        raise ModelError(f"{operation}: its options are damaged ({error})") from None
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads tables; ``left`` bounds the elements of all lists, each of which has its own byte."""
@@ -243,6 +269,8 @@ class _Reader:
             zeros *= len(scales)
         if len(zeros) != len(scales):
             raise ModelError(f"tensor {name!r}: {len(scales)} scales, {len(zeros)} zero points")
+        if any(abs(zero) >= 1 << 31 for zero in zeros):
+            raise ModelError(f"tensor {name!r}: zero points must be of int32")
         if not all(np.isfinite(scale) and scale >= 0 for scale in scales):
             raise ModelError(f"tensor {name!r}: scales must be finite and 0 or more")
         return Quantization(scales, zeros, int(table.QuantizedDimension()))
@@ -284,7 +312,7 @@ class _Reader:
         members = vars(kind)
         found: dict[str, Any] = {}
         for name in members:
-            if name.startswith(("_", "GetRootAs", "Init")) or name.endswith(NO_FIELDS):
+            if name == "Init" or name.startswith(("_", "GetRootAs")) or name.endswith(NO_FIELDS):
                 continue
             key = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
             length = members.get(f"{name}Length")

@@ -15,6 +15,7 @@ from ..source import Imported, InputSignature
 from .context import ImportContext
 from .model import convert_subgraph
 from .schema import ModelFile, Subgraph, read_file
+from .table import CONVERTERS
 
 __all__ = ["TfliteModel"]
 
@@ -64,12 +65,24 @@ class TfliteModel:
     @property
     def inputs(self) -> tuple[InputSignature, ...]:
         """The inputs, with the shapes that TensorFlow Lite gives them."""
-        names = _names(self.main, self.main.inputs)
-        tensors = (self.main.tensors[number] for number in self.main.inputs)
+        return self._signatures(self.main.inputs)
+
+    @property
+    def outputs(self) -> tuple[InputSignature, ...]:
+        """The outputs, with the shapes that the file says."""
+        return self._signatures(self.main.outputs)
+
+    def _signatures(self, numbers: Sequence[int]) -> tuple[InputSignature, ...]:
+        tensors = (self.main.tensors[number] for number in numbers)
         return tuple(
             InputSignature(name, each.shape, str(each.dtype))
-            for name, each in zip(names, tensors, strict=True)
+            for name, each in zip(_names(self.main, numbers), tensors, strict=True)
         )
+
+    @property
+    def constant_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the constants of the subgraph that is run."""
+        return tuple(each.shape for each in self.main.tensors if self.file.is_constant(each))
 
     @property
     def quantizes(self) -> bool:
@@ -100,7 +113,7 @@ class TfliteModel:
         that there is no code for, NeedsValueError when a shape depends on data.
         """
         builder, budget = GraphBuilder(), self.budget or Budget()
-        context = ImportContext(builder, file=self.file, budget=budget)
+        context = ImportContext(builder, file=self.file, budget=budget, converters=CONVERTERS)
         budget.grant(self.file.size)
         arguments = []
         for each in self.inputs:

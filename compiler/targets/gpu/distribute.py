@@ -11,7 +11,7 @@ from ...loops.ir import Allocate, For, LoopKind, Stmt, Store, Update
 from ...loops.rewrite import map_expr, map_statement, with_bodies
 from ...loops.traverse import bodies, loads, own_expressions
 
-__all__ = ["distributed"]
+__all__ = ["distributed", "thread_dimensions"]
 
 
 def distributed(stmt: Stmt) -> Stmt:
@@ -22,7 +22,7 @@ def distributed(stmt: Stmt) -> Stmt:
     stmt = with_bodies(stmt, below) if below else stmt
     if not isinstance(stmt, Allocate) or stmt.buffer.scope is not Scope.REGISTER:
         return stmt
-    count = _threads(stmt.body, stmt.buffer, ())
+    count = thread_dimensions(stmt.body, stmt.buffer, ())
     if not count:
         return stmt
     old = stmt.buffer
@@ -42,14 +42,16 @@ def distributed(stmt: Stmt) -> Stmt:
     return Allocate(new, map_statement(stmt.body, lambda e: map_expr(e, own, memo), change))
 
 
-def _threads(stmt: Stmt, buffer: Buffer, around: tuple[tuple[str, Expr], ...]) -> int | None:
+def thread_dimensions(
+    stmt: Stmt, buffer: Buffer, around: tuple[tuple[str, Expr], ...]
+) -> int | None:
     """How many leading indices are the threads' in every access, of loops of equal extents.
 
     None where they are not; 0 where there is no access.
     """
     if isinstance(stmt, For) and stmt.kind is LoopKind.THREAD:
         around = (*around, (stmt.variable, stmt.extent))
-    found = {_threads(each, buffer, around) for each in bodies(stmt)} - {0}
+    found = {thread_dimensions(each, buffer, around) for each in bodies(stmt)} - {0}
     places = [
         load.indices
         for expr in own_expressions(stmt)

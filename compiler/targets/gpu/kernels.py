@@ -16,6 +16,7 @@ from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, walk, written
 from ...program.memory import aligned
 from .distribute import distributed
+from .single import require_own, with_single_threads
 
 __all__ = ["Axis", "Geometry", "Kernel", "Parameter", "kernels_of", "workspace_bytes"]
 
@@ -92,19 +93,22 @@ def kernels_of(function: Function) -> tuple[Kernel, ...]:
         places[buffer.name] = Parameter(buffer, offset)
         offset += aligned(buffer.elements * buffer.dtype.bytes)
     for piece in pieces:
-        shape = _geometry(function, piece.body)
+        whole = with_single_threads(piece.body)
+        shape = _geometry(function, whole)
         threads = shape.blocks * shape.threads
-        conflict = barrier_conflict(piece.body) if shape.threads > 1 else None
-        if conflict is not None:
-            raise GraphError(f"{function.name}: {conflict}")
-        piece = _Piece(distributed(piece.body), piece.bound)
+        if shape.threads > 1:
+            conflict = barrier_conflict(whole)
+            if conflict is not None:
+                raise GraphError(f"{function.name}: {conflict}")
+            require_own(whole)
+            whole = distributed(whole)
         spilled: dict[str, Parameter] = {}
-        for stmt in walk(piece.body):
+        for stmt in walk(whole):
             if isinstance(stmt, Allocate) and _is_large(stmt.buffer, threads):
                 size = stmt.buffer.elements * stmt.buffer.dtype.bytes * threads
                 spilled[stmt.buffer.name] = Parameter(stmt.buffer, offset, threads > 1)
                 offset += aligned(size)
-        body = _without(piece.body, spilled)
+        body = _without(whole, spilled)
         used = written(body) | {each.buffer.name for each in loads(body)}
         parameters = [Parameter(each) for each in own if each.name in used]
         parameters += [each for name, each in {**places, **spilled}.items() if name in used]

@@ -183,7 +183,9 @@ def _steps(kernel: Kernel, name: str, axis: str) -> bool:
 
 
 def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> bool:
-    """Whether sums fit in banks of ACC, and constants of one turn in half of their memories."""
+    """Whether sums fit in banks of ACC, tables in TAB, and other constants of one turn in half of
+    their memories.
+    """
     make, add = layers[0].kernel, layers[2].kernel
     sums = [size * make.extents["y"] * make.extents["x"], prod(add.extents[a] for a in AXES)]
     if max(sums) > config.bank_words(Memory.ACC):
@@ -191,7 +193,11 @@ def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> 
     whole = layers[2].constants.get("bias")
     needed = _constants(layers, size, config)
     needed[Memory.PAR] = 4 * size + (0 if whole is None else len(whole))
-    return all(2 * words <= config.depth(memory) for memory, words in needed.items())
+    # Every part looks up in the tables of all layers.
+    tables = sum(len(layer.constants.get("table", ())) for layer in layers)
+    return tables <= config.tab_depth and all(
+        2 * words <= config.depth(memory) for memory, words in needed.items()
+    )
 
 
 def _constants(

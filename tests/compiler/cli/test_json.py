@@ -85,6 +85,7 @@ CASES = {
     "run": "int8.dvt --input x=x.npy",
     "sign": "int8.dvt --key own.key",
     "tune": "float.onnx -o tuned --trials 1 --jobs 1",
+    "validate": "int8.dvt int8.onnx",
     "verilog": "--config tiny -o tiny.v",
 }
 

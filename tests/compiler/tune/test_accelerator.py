@@ -24,10 +24,8 @@ TARGET = "vta:tiny"
 
 
 @pytest.fixture(scope="module")
-def subject(digits_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(
-        SourceModel.load(digits_model), find_config(TARGET.partition(":")[2])
-    )
+def subject(small_model: Path) -> AcceleratorSubject:
+    return accelerator_subject(SourceModel.load(small_model), find_config(TARGET.partition(":")[2]))
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:
@@ -49,13 +47,13 @@ def test_a_plan_that_does_not_fit_is_no_candidate(subject: AcceleratorSubject) -
 
 
 def test_the_plan_that_compilation_chooses_is_the_first_candidate(
-    subject: AcceleratorSubject, digits_model: Path
+    subject: AcceleratorSubject, small_model: Path
 ) -> None:
     problem = subject.problem
     assert problem.features(problem.default()) is not None
     measured = PlanJob(problem.model, problem.config, problem.key, problem.default().text).run()
     assert measured.cost == measured.baseline
-    module = dovetail.compiler.compile(digits_model, TARGET)
+    module = dovetail.compiler.compile(small_model, TARGET)
     assert measured.cost == run(module, zeros(module), device="sim").cycles
 
 
@@ -64,16 +62,16 @@ def zeros(module: Module) -> dict[str, np.ndarray]:
 
 
 def test_the_record_gives_the_cycles_that_were_measured(
-    subject: AcceleratorSubject, digits_model: Path, tmp_path: Path
+    subject: AcceleratorSubject, small_model: Path, tmp_path: Path
 ) -> None:
-    found = tune(subject, tmp_path, Options(None, 16))
+    found = tune(subject, tmp_path, Options(None, 8))
     file = tmp_path / RECORDS
     options = CompileOptions(records=(file,))
-    module = dovetail.compiler.compile(digits_model, TARGET, options)
+    module = dovetail.compiler.compile(small_model, TARGET, options)
     rng = np.random.default_rng(0)
     inputs = {x.name: rng.standard_normal(x.shape).astype(x.dtype) for x in module.inputs}
     cycles = run(module, inputs, device="sim").cycles
-    plain = run(dovetail.compiler.compile(digits_model, TARGET), inputs, device="sim").cycles
+    plain = run(dovetail.compiler.compile(small_model, TARGET), inputs, device="sim").cycles
     assert cycles == found.progress.best
     assert plain == found.progress.start
     for entry in found.entries:
@@ -81,8 +79,9 @@ def test_the_record_gives_the_cycles_that_were_measured(
     assert len(read_plan_entries((file,))) == len(found.entries)
     image = tmp_path / "image.npy"
     np.save(image, next(iter(inputs.values())))
-    started = ("run", digits_model, "--input", f"image={image}", "--output-dir", tmp_path)
-    for command in (started, ("profile", digits_model)):
+    named = f"{next(iter(inputs))}={image}"
+    started = ("run", small_model, "--input", named, "--output-dir", tmp_path)
+    for command in (started, ("profile", small_model)):
         for given, expected in (((), plain), (("--records", file), cycles)):
             words = [*command, "--target", TARGET, *given, "--json"]
             done = CliRunner().invoke(main, [str(word) for word in words])

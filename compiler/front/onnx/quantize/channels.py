@@ -18,7 +18,7 @@ from .model import FloatModel
 from .plan import CONTRACTIONS
 from .weights import channel_axis
 
-__all__ = ["Channels", "find_channels"]
+__all__ = ["Channels", "Ids", "find_channels"]
 
 Ids = NDArray[np.int64]
 ELEMENTWISE = ("Identity", "LeakyRelu", "Relu")
@@ -43,9 +43,8 @@ class Channels:
         self._of: dict[str, Ids] = {}
 
     def __getitem__(self, name: str) -> Ids:
-        """The class of each channel of a tensor."""
-        parents = self._flat()
-        return parents[self._of[name]]
+        """The class of each channel of a tensor, as it was given."""
+        return self._of[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._of
@@ -86,8 +85,10 @@ class Channels:
             place = self._parents[place]
         return place
 
-    def _flat(self) -> Ids:
-        return np.array([self._root(place) for place in range(len(self._parents))])
+    def settled(self) -> dict[str, Ids]:
+        """The class of each channel of all tensors: one of those that were joined."""
+        roots = np.array([self._root(place) for place in range(len(self._parents))])
+        return {name: roots[ids] for name, ids in self._of.items()}
 
 
 def find_channels(model: FloatModel, shapes: Mapping[str, tuple[int, ...]]) -> Channels:

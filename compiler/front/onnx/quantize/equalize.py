@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph.ir import Array
-from ....quantize.factors import LayerRanges, channel_factors
+from ....quantize.factors import FIXED, LayerRanges, channel_factors
 from ....quantize.signature import Sample
 from ..node import OnnxNode
-from .channels import Channels, find_channels
+from .channels import Ids, find_channels
 from .evaluate import Evaluator
 from .model import FloatModel
 from .plan import CONTRACTIONS
@@ -31,7 +31,8 @@ def equalize(
     samples: Iterable[Sample],
 ) -> FloatModel:
     """The model with channels of like ranges; ``samples`` show those of activations."""
-    channels = find_channels(model, shapes)
+    found = find_channels(model, shapes)
+    channels = found.settled()
     layers = [
         node
         for node in model.nodes
@@ -39,7 +40,7 @@ def equalize(
         and node.inputs[1] in model.constants
         and all(name in model.constants for name in node.inputs[1:] if name)
     ]
-    largest = np.zeros(channels.count)
+    largest = np.zeros(found.count)
     evaluator = Evaluator(model)
     for sample in samples:
         for name, array in evaluator.run(sample):
@@ -56,7 +57,7 @@ def equalize(
     return model.with_nodes([by_output.get(n.outputs[0], n) for n in model.nodes], made)
 
 
-def _ranges(model: FloatModel, node: OnnxNode, channels: Channels) -> LayerRanges:
+def _ranges(model: FloatModel, node: OnnxNode, channels: Mapping[str, Ids]) -> LayerRanges:
     grouped = _grouped(node, model.constants[node.inputs[1]])
     groups, outputs, inputs, _ = grouped.shape
     reads = _each(channels[node.inputs[0]], groups * inputs)
@@ -65,9 +66,10 @@ def _ranges(model: FloatModel, node: OnnxNode, channels: Channels) -> LayerRange
     return LayerRanges(largest, reads.reshape(groups, -1), writes.reshape(groups, -1))
 
 
-def _each(ids: Array, count: int) -> Array:
-    """The class of each of ``count`` channels."""
-    return np.broadcast_to(ids.reshape(-1), (count,))
+def _each(ids: Ids, count: int) -> Ids:
+    """The class of each of ``count`` channels; no other dimension has classes of its own."""
+    fixed = (ids == FIXED).all()
+    return np.full(count, FIXED) if fixed else np.broadcast_to(ids.reshape(-1), (count,))
 
 
 def _grouped(node: OnnxNode, weights: Array) -> Array:

@@ -30,8 +30,9 @@ def quantize_within(
     bound: float,
     drop_of: Callable[[onnx.ModelProto], float],
     losses: Callable[[], tuple[Loss, ...]],
-) -> tuple[QuantizedModel, Bounded]:
-    """Keep the layers float that lose most, as few as ``drop_of`` the model asks for.
+) -> tuple[QuantizedModel, QuantizedModel, Bounded]:
+    """Keep the layers float that lose most, as few as ``drop_of`` the model asks for: that mixture,
+    and the model with none of them float.
 
     losses: measured only if int8 alone is not good enough.
     Raises CalibrationError when no mixture is.
@@ -43,10 +44,11 @@ def quantize_within(
         found[keep] = quantize_calibrated(calibrated, kept)
         return drop_of(found[keep].model)
 
-    whole = drop(frozenset())
-    if whole <= bound:
-        return found[frozenset()], Bounded(frozenset(), whole, 1)
+    none = frozenset[str]()
+    first = drop(none)
+    if first <= bound:
+        return found[none], found[none], Bounded(none, first, 1)
     # With all of them in float, there is nothing left to quantise.
     order = worst_first(losses())[:-1]
-    bounded = keep_within(bound, order, lambda keep: drop(keep) if keep else whole)
-    return found[bounded.keep], bounded
+    bounded = keep_within(bound, order, lambda keep: drop(keep) if keep else first)
+    return found[bounded.keep], found[none], bounded

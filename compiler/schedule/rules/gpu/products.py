@@ -21,6 +21,7 @@ from ....loops.ir import Allocate, Block, For, LoopKind, Stmt, Update
 from ....loops.traverse import variables, walk
 from ...steps.schedule import Schedule
 from .bind import bind_nests
+from .reductions import schedule_reduction
 
 __all__ = ["schedule_products"]
 
@@ -48,14 +49,19 @@ class _Product:
 
 
 def schedule_products(schedule: Schedule) -> Schedule:
-    """In tiles, where the function is one product whose sizes they divide; else as other nests."""
+    """In tiles, where the function is one product whose sizes they divide; long sums of few results
+    by the threads of a block together; else as other nests.
+    """
     product = _product(schedule.function.body)
     if product is not None:
         try:
             return _tiled(schedule, product)
         except ScheduleError:
             pass
-    return bind_nests(schedule)
+    try:
+        return schedule_reduction(schedule)
+    except ScheduleError:
+        return bind_nests(schedule)
 
 
 def _product(body: Stmt) -> _Product | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from .build import Op, Tensor, write
@@ -62,6 +63,13 @@ class Const:
 
 
 @dataclass(frozen=True)
+class State:
+    """An operand that LiteRT keeps from one run to the next."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Out:
     """A result; its shape is LiteRT's business where it is left out."""
 
@@ -76,12 +84,13 @@ EMPTY: Mapping[str, Any] = {}
 
 def case(
     kind: str,
-    operands: list[In | Const | None],
+    operands: list[In | Const | State | None],
     outputs: list[Out],
     table: str = "",
     options: Mapping[str, Any] = EMPTY,
     label: str = "",
     version: int = 1,
+    custom: bytes = b"",
 ) -> Case:
     """A model of one operator."""
     tensors: list[Tensor] = []
@@ -100,6 +109,8 @@ def case(
                 given.append(each.draw())
                 quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
                 tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised))
+            case State():
+                tensors.append(Tensor(name, each.shape, variable=True))
             case Const():
                 tensors.append(
                     Tensor(
@@ -112,7 +123,7 @@ def case(
         results.append(len(tensors))
         quantised = ((out.scale,), (out.zero,)) if out.scale else ((), ())
         tensors.append(Tensor(f"y{place}", out.shape, out.dtype, None, *quantised))
-    op = Op(kind, tuple(numbers), tuple(results), table, options, version)
+    op = Op(kind, tuple(numbers), tuple(results), table, options, version, custom)
     content = write(tensors, [op], inputs, results)
     first = next((e for e in operands if isinstance(e, In)), None)
     return Case(kind, label or (first.dtype if first else "float32"), content, tuple(given))
@@ -362,6 +373,131 @@ def products() -> Iterator[Case]:
         "Conv3DOptions",
         options,
     )
+
+
+def mixed_products() -> Iterator[Case]:
+    """Weights of bytes beside floats and beside 16 bits."""
+    options = {
+        "StrideH": 2,
+        "StrideW": 2,
+        "DilationHFactor": 1,
+        "DilationWFactor": 1,
+        "FusedActivationFunction": 1,
+    }
+    depth = {**options, "DepthMultiplier": 2}
+    w, _ = weights("int8", (5, 3, 2, 4), 0, 1)
+    deep, _ = weights("int8", (1, 3, 2, 8), 3, 1)
+    rows, _ = weights("int8", (5, 9), -1, 1)
+    by_row, _ = weights("int8", (5, 9), 0, 1)
+    same = Const(w.data, (0.03,), (0,))
+    x, y = In((2, 7, 6, 4)), In((3, 9))
+    for kind in (w, same):
+        yield case("CONV_2D", [x, kind, floats(5)], [F], "Conv2DOptions", options, "hybrid")
+    yield case(
+        "DEPTHWISE_CONV_2D", [x, deep, floats(8)], [F], "DepthwiseConv2DOptions", depth, "hybrid"
+    )
+    for asymmetric in (False, True):
+        for matrix in (rows, by_row):
+            own = {"AsymmetricQuantizeInputs": asymmetric}
+            yield case(
+                "FULLY_CONNECTED",
+                [y, matrix, floats(5)],
+                [F],
+                "FullyConnectedOptions",
+                own,
+                "hybrid",
+            )
+    x, y = In((2, 7, 6, 4), "int16", scale=0.0002), In((3, 9), "int16", scale=0.0002)
+    out = Out("int16", 0.004)
+    for wide, number in ((np.int32, 2), (np.int64, 4)):
+        biases = [
+            Const(RNG.integers(-9000, 9000, size).astype(wide), (1e-5,), (0,)) for size in (5, 8)
+        ]
+        typed = {**options, "QuantizedBiasType": number}
+        yield case("CONV_2D", [x, w, biases[0]], [out], "Conv2DOptions", typed)
+        own = {"QuantizedBiasType": number}
+        yield case("FULLY_CONNECTED", [y, rows, biases[0]], [out], "FullyConnectedOptions", own)
+        yield case("FULLY_CONNECTED", [y, by_row, biases[0]], [out], "FullyConnectedOptions", own)
+    yield case("DEPTHWISE_CONV_2D", [x, deep, biases[1]], [out], "DepthwiseConv2DOptions", depth)
+
+
+def recurrent() -> Iterator[Case]:
+    x, cells, outputs = 3, 5, 5
+    for variant in ("plain", "peephole", "coupled", "projected", "normalised"):
+        outputs = 4 if variant == "projected" else cells
+        entry = [floats(cells, x) for _ in range(4)]
+        back = [floats(cells, outputs) for _ in range(4)]
+        peephole = [floats(cells) if variant == "peephole" else None for _ in range(3)]
+        bias: list[In | Const | State | None] = [floats(cells) for _ in range(4)]
+        projection = [floats(outputs, cells), floats(outputs)]
+        scales = [floats(cells) for _ in range(4)] if variant == "normalised" else []
+        operands: list[In | Const | State | None] = [
+            *(*entry, *back, *peephole, *bias),
+            *(projection if variant == "projected" else [None, None]),
+            *(State((2, outputs)), State((2, cells)), *scales),
+        ]
+        if variant == "coupled":
+            operands[0] = operands[4] = operands[11] = None
+        options = {"FusedActivationFunction": 4, "CellClip": 2.0}
+        yield case(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            [In((2, 6, x)), *operands],
+            [F],
+            "UnidirectionalSequenceLSTMOptions",
+            options,
+        )
+        if variant != "normalised":
+            yield case("LSTM", [In((2, x)), *operands], [F], "LSTMOptions", options)
+    w: list[In | Const | State | None] = [floats(5, 3), floats(5, 5), floats(5), State((2, 5))]
+    options = {"FusedActivationFunction": 4}
+    yield case("RNN", [In((2, 3)), *w], [F], "RNNOptions", options)
+    for major in (False, True):
+        shape = (6, 2, 3) if major else (2, 6, 3)
+        own = {**options, "TimeMajor": major}
+        yield case("UNIDIRECTIONAL_SEQUENCE_RNN", [In(shape), *w], [F], "SequenceRNNOptions", own)
+    yield case(
+        "SVDF",
+        [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))],
+        [F],
+        "SVDFOptions",
+        {"Rank": 2, "FusedActivationFunction": 1},
+    )
+
+
+def detection() -> Iterator[Case]:
+    corners = RNG.uniform(0, 1, (12, 2, 2)).astype(np.float32)
+    boxes = Const(np.sort(corners, 1).reshape(12, 4))
+    scores = In((12,), low=0.0, high=1.0)
+    limits = [
+        Const(np.asarray(7, np.int32)),
+        *(Const(np.asarray(v, np.float32)) for v in (0.4, 0.2)),
+    ]
+    yield case("NON_MAX_SUPPRESSION_V4", [boxes, scores, *limits], [Out("int32"), Out("int32")])
+    sigma = Const(np.asarray(0, np.float32))
+    outs = [Out("int32"), F, Out("int32")]
+    yield case("NON_MAX_SUPPRESSION_V5", [boxes, scores, *limits, sigma], outs)
+    options = {"max_detections": 4, "max_classes_per_detection": 1, "num_classes": 3}
+    reals = {
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+        "nms_score_threshold": 0.3,
+        "nms_iou_threshold": 0.4,
+    }
+    anchors = Const(RNG.uniform(0.2, 0.8, (12, 4)).astype(np.float32))
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Int(value)
+        for name, real in reals.items():
+            builder.Key(name)
+            builder.Float(real)
+    given: list[In | Const | State | None] = [In((1, 12, 4)), In((1, 12, 4), low=0, high=1)]
+    content = bytes(builder.Finish())
+    kind = "TFLite_Detection_PostProcess"
+    yield case(kind, [*given, anchors], [F, F, F, F], custom=content)
 
 
 def weights(dtype: str, shape: tuple[int, ...], axis: int, scale: float) -> tuple[Const, Const]:
@@ -673,7 +809,17 @@ def quantization() -> Iterator[Case]:
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     each.__name__: each
     for each in (
-        *(unary, unary_bytes, binary, binary_bytes, products, pools, reductions, movement),
-        *(indexing, quantization),
+        *(
+            unary,
+            unary_bytes,
+            binary,
+            binary_bytes,
+            products,
+            mixed_products,
+            pools,
+            reductions,
+            movement,
+        ),
+        *(indexing, quantization, recurrent, detection),
     )
 }

@@ -91,6 +91,22 @@ def test_not_with_one_bank_of_sums() -> None:
 
 
 @pytest.mark.usefixtures("cheap")
+@pytest.mark.parametrize("tables", [2, 3])
+def test_the_tables_of_all_layers_are_there_at_once(tables: int) -> None:
+    net = Network(np.random.default_rng(5))
+    x = net.conv(net.input(4, 5, 5), 8, (1, 1))
+    for number, channels in enumerate((32, 32, 8)):
+        depthwise = number == 1
+        kernel, pads = ((3, 3), (1, 1, 1, 1)) if depthwise else ((1, 1), (0, 0, 0, 0))
+        x = net.conv(x, channels, kernel, pads=pads, depthwise=depthwise)
+        x = net.unary(x, "Sigmoid") if number < tables else x
+    model = net.model(net.conv(x, 8, (1, 1)))
+    config = replace(ROOMY, tab_depth=512)
+    assert bool(_cascades(model, config)) == (tables == 2)
+    assert_exact(model, config, 0)
+
+
+@pytest.mark.usefixtures("cheap")
 def test_not_where_others_read_what_lies_between() -> None:
     net = Network(np.random.default_rng(0))
     x = net.conv(net.conv(net.input(4, 4, 4), 8, (1, 1)), 32, (1, 1))

@@ -137,6 +137,9 @@ def test_accuracy_on_labelled_pictures(tmp_path: Path, monkeypatch: pytest.Monke
     assert {each["name"] for each in figures["losses"]} == {"x", "conv", "y"}
     assert figures["cost"]["cycles"] > 0
     assert figures["cost"]["cpu"] == 0
+    counted = invoke(*arguments, *data[:2])
+    assert "classes counted in the order of their names: blue is 0, green is 1" in counted.stderr
+    assert json.loads(counted.stdout)["accuracy"]["float"] == {"top-1": pytest.approx(1 / 3)}
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "PIL", None)
         refused = invoke(*arguments, *data)

@@ -84,12 +84,15 @@ def test_the_layers_that_lose_most_stay_float() -> None:
     def losses() -> tuple:
         return losses_of(ready, options, SAMPLES)
 
-    mixed, found = quantize_within(ready, options, bound, lambda m: error(m, model), losses)
+    mixed, all_int8, found = quantize_within(
+        ready, options, bound, lambda m: error(m, model), losses
+    )
     assert found.keep == {"second", "third"}, "what writes and reads the wild tensor"
     assert error(mixed.model, model) == pytest.approx(found.drop)
     assert found.drop <= bound < whole
     assert ("node 'second' (Conv)", "it is kept float") in mixed.kept
-    plain, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
+    assert error(all_int8.model, model) == pytest.approx(whole)
+    plain, _, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
     assert (none.keep, plain.kept) == (frozenset(), ())
 
 

@@ -1,0 +1,159 @@
+"""Converters of recurrent layers of floats, written out step by step.
+
+States begin with zeros in every run.  Source: TensorFlow Lite, ``lstm_eval.cc``, ``svdf.h``,
+``rnn``.
+"""
+
+from dataclasses import dataclass
+
+from ...dtypes import DType
+from ...graph.formulas import Term, concatenate, einsum
+from .node import Converter, Node
+
+__all__ = ["RECURRENT"]
+
+
+def _activated(node: Node, x: Term) -> Term:
+    match node.attribute("fused_activation_function"):
+        case 0:
+            return x
+        case 1:
+            return x.maximum(0.0)
+        case 3:
+            return x.clip(0.0, 6.0)
+        case 4:
+            return x.tanh()
+        case number:
+            raise node.unsupported(f"activation {number}")
+
+
+def _product(x: Term, weights: Term) -> Term:
+    """``x @ weights.T``."""
+    return einsum([(x, [0, 1]), (weights, [2, 1])], [0, 2], x.dtype)
+
+
+def _require_floats(node: Node) -> None:
+    for each in node.inputs:
+        if each is not None and each.dtype != DType.FLOAT32:
+            raise node.unsupported(f"an operand of {each.dtype}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lstm:
+    """The operands of a long short-term memory; gates are numbered input, forget, cell, output."""
+
+    node: Node
+
+    def gate(self, number: int, x: Term, hidden: Term, cell: Term) -> Term:
+        """A gate before its activation."""
+        node = self.node
+        total = _product(x, node.term(1 + number)) + _product(hidden, node.term(5 + number))
+        peephole = None if number == 2 else node.optional(9 + (number if number < 2 else 2))
+        if peephole is not None:
+            total = total + cell * peephole
+        scale = node.optional(20 + number)
+        if scale is not None:
+            centred = total - total.mean(1, keep=True)
+            deviation = ((centred * centred).mean(1, keep=True) + 1e-8).sqrt()
+            total = centred / deviation * scale
+        bias = node.optional(12 + number)
+        return total if bias is None else total + bias
+
+    def step(self, x: Term, hidden: Term, cell: Term) -> tuple[Term, Term]:
+        """The next output and cell."""
+        node = self.node
+        forget = self.gate(1, x, hidden, cell).sigmoid()
+        if node.optional(1) is None:
+            entry = 1.0 - forget
+        else:
+            entry = self.gate(0, x, hidden, cell).sigmoid()
+        cell = forget * cell + entry * _activated(node, self.gate(2, x, hidden, cell))
+        limit = float(node.attribute("cell_clip", 0.0))
+        if limit > 0:
+            cell = cell.clip(-limit, limit)
+        result = self.gate(3, x, hidden, cell).sigmoid() * _activated(node, cell)
+        if node.optional(16) is not None:
+            result = _product(result, node.term(16))
+            if node.optional(17) is not None:
+                result = result + node.term(17)
+            limit = float(node.attribute("proj_clip", 0.0))
+            if limit > 0:
+                result = result.clip(-limit, limit)
+        return result, cell
+
+
+def convert_lstm(node: Node) -> Term:
+    """One step of a long short-term memory; x: [N, K]."""
+    if node.attribute("kernel_type"):
+        raise node.unsupported("the basic kernel")
+    _require_floats(node)
+    return _Lstm(node).step(node.term(0), node.term(18), node.term(19))[0]
+
+
+def convert_sequence_lstm(node: Node) -> Term:
+    """All steps; x: [N, T, K], or [T, N, K] if ``time_major``."""
+    _require_floats(node)
+    hidden, cell = node.term(18), node.term(19)
+    layer, results = _Lstm(node), []
+    axis = 0 if node.attribute("time_major") else 1
+    for x in _steps(node, axis):
+        hidden, cell = layer.step(x, hidden, cell)
+        results.append(hidden.unsqueeze(axis))
+    return concatenate(results, axis)
+
+
+def _steps(node: Node, axis: int) -> list[Term]:
+    x = node.term(0)
+    node.require(x.rank == 3 and x.shape[axis] > 0, "3 dimensions and a step")
+    rest = (x.shape[1 - axis], x.shape[2])
+    return [x.slice(axis, n, n + 1).reshape(*rest) for n in range(x.shape[axis])]
+
+
+def _rnn_step(node: Node, x: Term, hidden: Term) -> Term:
+    total = _product(x, node.term(1)) + _product(hidden, node.term(2)) + node.term(3)
+    return _activated(node, total)
+
+
+def convert_rnn(node: Node) -> Term:
+    """``act(x @ w.T + h @ r.T + b)``."""
+    _require_floats(node)
+    return _rnn_step(node, node.term(0), node.term(4))
+
+
+def convert_sequence_rnn(node: Node) -> Term:
+    """All steps; x: [N, T, K], or [T, N, K] if ``time_major``."""
+    _require_floats(node)
+    hidden, results = node.term(4), []
+    axis = 0 if node.attribute("time_major") else 1
+    for x in _steps(node, axis):
+        hidden = _rnn_step(node, x, hidden)
+        results.append(hidden.unsqueeze(axis))
+    return concatenate(results, axis)
+
+
+def convert_svdf(node: Node) -> Term:
+    """Features of the last steps, weighted by how long ago they were.
+
+    x: [N, K], weights: [F, K] and [F, memory], state: [N, F * memory], F = units * rank.
+    """
+    _require_floats(node)
+    x, features, times, state = (node.term(place) for place in (0, 1, 2, 4))
+    filters, memory = times.shape
+    rank = node.attribute("rank", 1)
+    node.require(rank > 0 and filters % rank == 0, f"filters of rank {rank}")
+    old = state.reshape(x.shape[0], filters, memory).slice(2, 1, memory)
+    new = _product(x, features).reshape(x.shape[0], filters, 1)
+    weighted = (concatenate([old, new], 2) * times).sum(2)
+    result = weighted.reshape(x.shape[0], filters // rank, rank).sum(2)
+    if node.optional(3) is not None:
+        result = result + node.term(3)
+    return _activated(node, result)
+
+
+RECURRENT: dict[str, Converter] = {
+    "LSTM": convert_lstm,
+    "RNN": convert_rnn,
+    "SVDF": convert_svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": convert_sequence_lstm,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": convert_sequence_rnn,
+}

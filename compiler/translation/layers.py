@@ -1,0 +1,285 @@
+"""The meaning of a graph's operators on symbols, written from their formulas."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from dovetail.isa.instructions import Rounding
+from dovetail.isa.requantize import fixed_parameters
+
+from ..dtypes import DType
+from ..errors import TranslationError
+from ..graph.ir import Graph, Node
+from ..graph.operators.assembly import Assemble
+from ..graph.operators.indexing import Gather, GatherElements
+from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
+from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
+from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
+from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
+from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
+from ..graph.operators.movement import (
+    Concatenate,
+    Expand,
+    Reshape,
+    Slice,
+    Tile,
+    Transpose,
+)
+from .symbols import (
+    BYTES,
+    Array,
+    Parameters,
+    Symbols,
+    apply_table,
+    balanced,
+    constants,
+    digest,
+    fresh,
+    function,
+    integers,
+    largest,
+    linear,
+    multiplied,
+    of_pairs,
+    requantized,
+)
+
+NONE = np.zeros(1, np.int32)
+"""No bias."""
+
+Rule = Callable[[Array, Array], Array]
+
+__all__ = ["evaluate", "softmax", "unary"]
+
+MOVES = (Assemble, Concatenate, Expand, Gather, GatherElements, Reshape, Slice, Tile, Transpose)
+"""Operators that only move elements."""
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, Symbols]) -> dict[str, Symbols]:
+    """All tensors of a graph of integer layers, but constants that no layer takes as a tensor.
+
+    Raises TranslationError for an operator without a rule.
+    """
+    found = dict(inputs)
+    for node in graph.nodes:
+        outputs = _results(graph, node, found)
+        found.update(zip(node.outputs, outputs, strict=True))
+    return found
+
+
+def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Symbols, ...]:
+    def tensor(name: str) -> Symbols:
+        if name in known:
+            return known[name]
+        array = graph.constants[name]
+        return constants(array) if array.dtype == np.int8 else integers(array)
+
+    def constant(place: int) -> Array:
+        name = node.inputs[place]
+        if name not in graph.constants:
+            raise TranslationError(f"node {node.origin!r}: {name!r} is not constant")
+        return graph.constants[name]
+
+    operator: Any = node.operator
+    x = tensor(node.inputs[0])
+    match operator:
+        case Conv2d() | ConvTranspose2d() | Dense():
+            weights = constant(1).astype(np.int64) - operator.weight_zero_point
+            return (_contracted(operator, x, weights, constant(2)),)
+        case RowProducts():
+            other = tensor(node.inputs[1]).values - operator.y_zero_point
+            return (integers(_row_products(x.values - operator.x_zero_point, other)),)
+        case Requantize():
+            limits = operator.zero_point, operator.low, operator.high
+            return (requantized(x, Parameters(NONE, constant(1)), *limits),)
+        case RequantizeFixed():
+            limits = operator.zero_point, operator.low, operator.high
+            packed = fixed_parameters(np.zeros_like(constant(1)), constant(1), constant(2))
+            return (requantized(x, Parameters(*packed, Rounding.FIXED), *limits),)
+        case Add() | Multiply() | AddFixed() | MultiplyFixed():
+            (table,) = operator.evaluate(
+                tuple(each.astype(np.int8) for each in np.meshgrid(BYTES, BYTES, indexing="ij"))
+            )
+            other = tensor(node.inputs[1]).values
+            return (of_pairs(table, x.values, np.broadcast_to(other, x.values.shape)),)
+        case Lookup():
+            return (apply_table(x, constant(1)),)
+        case MaxPool2d() | AveragePool2d():
+            return (_pool(operator, x),)
+        case Upsample2d():
+            down, across = operator.factors
+            return (x.moved(lambda each: each.repeat(down, axis=1).repeat(across, axis=2)),)
+        case Pad():
+            return (_padded(x, operator.pads, operator.value),)
+        case Quantize() | Dequantize() | Shift128():
+            return (unary(operator, x),)
+        case Softmax():
+            return (softmax(operator, x),)
+    if not isinstance(operator, MOVES):
+        raise TranslationError(f"node {node.origin!r}: no rule for {type(operator).__name__}")
+    moved = [
+        operator.evaluate(
+            tuple(
+                graph.constants[name]
+                if name in graph.constants and graph.types[name].dtype != DType.INT8
+                else getattr(tensor(name), field)
+                for name in node.inputs
+            )
+        )
+        for field in ("values", "roots", "tables")
+    ]
+    return tuple(Symbols(*each) for each in zip(*moved, strict=True))
+
+
+def unary(step: Any, x: Symbols) -> Symbols:
+    """A step between a model's user and its bytes: Quantize, Dequantize, Shift128."""
+    if hasattr(step, "to"):
+        return x
+    bits = int(np.float32(step.scale).view(np.int32))
+    return fresh(function(digest(type(step).__name__, bits, step.zero_point), x.values))
+
+
+def softmax(step: Any, x: Symbols) -> Symbols:
+    """A function of each element and, in their order, of all in its row."""
+    row: Array = np.zeros(x.values.shape[:-1], np.int64)
+    for place in range(x.values.shape[-1]):
+        row = function(place, row, x.values[..., place])
+    scales = step.x_scale, step.x_zero_point, step.scale, step.zero_point
+    return fresh(function(digest("softmax", *map(float, scales)), row[..., None], x.values))
+
+
+def _padded(x: Symbols, pads: tuple[int, ...], value: int) -> Symbols:
+    top, left, bottom, right = pads
+    _, height, width, channels = x.values.shape
+    whole = constants(
+        np.full((1, top + height + bottom, left + width + right, channels), value, np.int8)
+    )
+    inside = (slice(None), slice(top, top + height), slice(left, left + width))
+    for field in ("values", "roots", "tables"):
+        getattr(whole, field)[inside] = getattr(x, field)
+    return whole
+
+
+def _taps(
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilations: tuple[int, int] = (1, 1),
+) -> "list[tuple[tuple[int, int], tuple[slice, slice, slice]]]":
+    """Each tap of a window, and the pixels that the windows have at it."""
+    (sy, sx), (dy, dx) = strides, dilations
+    return [
+        (
+            (ky, kx),
+            (
+                slice(None),
+                slice(ky * dy, ky * dy + (size[0] - 1) * sy + 1, sy),
+                slice(kx * dx, kx * dx + (size[1] - 1) * sx + 1, sx),
+            ),
+        )
+        for ky in range(kernel[0])
+        for kx in range(kernel[1])
+    ]
+
+
+def _grouped(x: Array, weights: Array, groups: int) -> Array:
+    """``x`` [..., C] times ``weights`` [O, C / groups], group by group: [..., O]."""
+    if groups == 1:
+        return multiplied(x, weights.T)
+    outs, per = len(weights) // groups, weights.shape[1]
+    if per == outs == 1:
+        return balanced(x * weights[:, 0])
+    parts = [
+        multiplied(x[..., n * per : n * per + per], weights[n * outs : n * outs + outs].T)
+        for n in range(groups)
+    ]
+    return np.concatenate(parts, axis=-1)
+
+
+def _contracted(operator: Any, x: Symbols, weights: Array, bias: Array) -> Symbols:
+    """Sums of products with weights, less their zero point, and a bias for each channel."""
+    zero = operator.zero_point
+    if isinstance(operator, Dense):
+        return _sums(x, weights, lambda each, by: multiplied(each, by.T), zero, bias)
+    if isinstance(operator, ConvTranspose2d):
+        return _sums(x, weights, partial(_conv_transposed, operator), zero, bias)
+    x = _padded(x, operator.pads, zero)
+    return _sums(x, weights, partial(_conv, operator), zero, bias)
+
+
+def _row_products(x: Array, y: Array) -> Array:
+    """Each row of [..., M, K] with each row of [..., N, K]: [..., M, N]."""
+    if x.ndim == 2:
+        return multiplied(x, y.T)
+    return np.stack([_row_products(*each) for each in zip(x, y, strict=True)])
+
+
+def _sums(x: Symbols, weights: Array, rule: Rule, zero: int, bias: Array) -> Symbols:
+    zeros = rule(np.full_like(x.values, zero), weights)
+    return linear(x, weights, rule, bias - zeros)
+
+
+def _conv(conv: Conv2d, x: Array, weights: Array) -> Array:
+    """Sums over an image that has its padding already."""
+    kernel = weights.shape[1], weights.shape[2]
+    down, across = conv.span(kernel)
+    size = (
+        (x.shape[1] - down) // conv.strides[0] + 1,
+        (x.shape[2] - across) // conv.strides[1] + 1,
+    )
+    total = np.zeros((1, *size, len(weights)), np.int64)
+    for (ky, kx), pixels in _taps(size, kernel, conv.strides, conv.dilations):
+        total = balanced(total + _grouped(x[pixels], weights[:, ky, kx], conv.groups))
+    return total
+
+
+def _conv_transposed(conv: ConvTranspose2d, x: Array, weights: Array) -> Array:
+    """Every pixel adds its products ``strides`` apart; then what is cut off goes."""
+    top, left, bottom, right = conv.pads
+    (sy, sx), kernel = conv.strides, (weights.shape[1], weights.shape[2])
+    _, height, width, _ = x.shape
+    whole = (
+        (height - 1) * sy + kernel[0] + conv.added[0],
+        (width - 1) * sx + kernel[1] + conv.added[1],
+    )
+    total = np.zeros((1, *whole, len(weights)), np.int64)
+    for (ky, kx), pixels in _taps((height, width), kernel, conv.strides):
+        total[pixels] += _grouped(x, weights[:, ky, kx], conv.groups)
+    return total[:, top : whole[0] - bottom, left : whole[1] - right]
+
+
+def _pool(pool: Any, x: Symbols) -> Symbols:
+    if isinstance(pool, MaxPool2d):
+        x = _padded(x, pool.pads, -128)
+        row, column = 0, 0
+    else:
+        row, column = pool.start
+    (height, width), (sy, sx) = x.values.shape[1:3], pool.strides
+    size = (
+        (height - row - pool.kernel[0]) // sy + 1,
+        (width - column - pool.kernel[1]) // sx + 1,
+    )
+    if getattr(pool, "size", None):
+        size = pool.size
+    parts: list[Symbols] = []
+    for _, (every, rows, columns) in _taps(size, pool.kernel, pool.strides):
+        pixels = (
+            every,
+            slice(rows.start + row, rows.stop + row, sy),
+            slice(columns.start + column, columns.stop + column, sx),
+        )
+        parts.append(x.moved(itemgetter(pixels)))
+    if isinstance(pool, MaxPool2d):
+        return largest(parts)
+    stacked = Symbols(
+        *(np.stack([getattr(p, f) for p in parts]) for f in ("values", "roots", "tables"))
+    )
+    ones = np.ones((len(parts), 1, 1, 1, 1), np.int64)
+    total = linear(
+        stacked, ones, lambda each, by: (each * by).sum(axis=0), -len(parts) * pool.x_zero_point
+    )
+    parameters = Parameters(NONE, np.array([pool.scale], np.float32))
+    return requantized(total, parameters, pool.zero_point, -128, 127)

@@ -1,0 +1,55 @@
+"""Validation of a module's programs against the model that it was compiled from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.runtime.accelerator.part import AcceleratorPart
+from dovetail.runtime.module import Module
+
+from ..errors import TranslationError
+from ..front.source import Source
+from ..graph.passes.integer_layers.recognition import recognise
+from ..targets.table import find_target
+from .validate import Validated, validate
+
+__all__ = ["ValidatedPart", "validate_module"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedPart:
+    """A part of a module, by its number; found: None for one that no accelerator runs."""
+
+    part: int
+    target: str
+    found: Validated | None
+
+
+def validate_module(module: Module, model: Source, seed: int = 0) -> Iterator[ValidatedPart]:
+    """Validate every program in ``module``, part by part.
+
+    A module of one part is held to the model's integer layers as they were recognised, any other
+    to the layers that each part was given.
+    Raises TranslationError for a program that differs, or a module of another model.
+    """
+    own = [part for part in module.parts if isinstance(part, AcceleratorPart)]
+    if not own:
+        raise TranslationError(
+            f"the module was compiled for {module.target!r}; required one for vta:CONFIG"
+        )
+    target = find_target(own[0].configuration)
+    imported = target.load(model, {})
+    assert imported is not None
+    pieces = target.plan(imported).pieces
+    if len(pieces) > len(module.parts):
+        raise TranslationError(
+            f"the module has {len(module.parts)} parts, the model makes {len(pieces)}; required "
+            "the model that the module was compiled from"
+        )
+    for number, part in enumerate(module.parts):
+        if not isinstance(part, AcceleratorPart):
+            yield ValidatedPart(number, part.target, None)
+            continue
+        graph = pieces[number].graph
+        if len(module.parts) == 1:
+            graph = recognise(imported.graph, imported.kinds).graph
+        yield ValidatedPart(number, part.target, validate(graph, part, seed=seed))

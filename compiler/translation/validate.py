@@ -1,0 +1,116 @@
+"""Whether the program of an accelerator's part computes its graph, for every input."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from dovetail.isa.instructions import Instruction
+from dovetail.runtime.accelerator.host_steps import HostStep, Reshape, Select, Softmax, Transpose
+from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOutput
+
+from ..errors import TranslationError
+from ..graph.ir import Graph
+from .layers import evaluate, softmax, unary
+from .machine import Machine
+from .symbols import Array, Symbols, constants, fresh, function
+
+__all__ = ["Validated", "validate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What was shown equal.  instructions, elements: of the program, of its outputs."""
+
+    instructions: int
+    elements: int
+
+
+def validate(
+    graph: Graph,
+    part: AcceleratorPart,
+    program: Sequence[Instruction] | None = None,
+    seed: int = 0,
+) -> Validated:
+    """Show that every element of every output is the function of the inputs that ``graph`` says.
+
+    graph: of integer layers.  part: its compiled program.  program: another one in its place.
+    Equal functions are found equal.  Functions that differ are found different but for a chance of
+    about degree / 2**31 for each output, where another ``seed`` decides.  Not looked at: sums that
+    leave int32, and the order in which units run.
+    Raises TranslationError for the first output that differs, and for what there is no rule for.
+    """
+    inputs = {
+        name: fresh(
+            function(seed, number, np.arange(np.prod(graph.types[name].shape))).reshape(
+                graph.types[name].shape
+            )
+        )
+        for number, name in enumerate(graph.inputs)
+    }
+    expected = evaluate(graph, inputs)
+    dram = np.frombuffer(part.dram, np.uint8).copy()
+    machine = Machine(part.configuration, dram)
+    for source in part.sources:
+        _place(machine, source, inputs[source.tensor.name])
+    instructions = part.program if program is None else program
+    for instruction in instructions:
+        machine.run(instruction)
+    elements = 0
+    for result in part.results:
+        found, wanted = _taken(machine, result), expected[result.tensor.name]
+        differs = found.values.reshape(-1) != wanted.values.reshape(-1)
+        if differs.any():
+            first = np.unravel_index(int(np.argmax(differs)), wanted.values.shape)
+            raise TranslationError(
+                f"output {result.tensor.name!r}: {int(differs.sum())} of {differs.size} elements "
+                f"are another function of the inputs than the graph says, the first at "
+                f"{[int(place) for place in first]}"
+            )
+        elements += differs.size
+    return Validated(len(instructions), elements)
+
+
+def _step(x: Symbols, step: HostStep) -> Symbols:
+    if isinstance(step, Reshape | Select | Transpose):
+        return x.moved(step.run)
+    return softmax(step, x) if isinstance(step, Softmax) else unary(step, x)
+
+
+def _place(machine: Machine, source: PartInput, x: Symbols) -> None:
+    """Put an input where it lies in DRAM, found by packing the digits of its elements' numbers."""
+    x = reduce(_step, source.steps, x)
+    numbers = np.arange(1, x.values.size + 1).reshape(x.values.shape)
+    digits = [(numbers >> shift & 0xFF).astype(np.uint8) for shift in (0, 8, 16, 24)]
+    packed = [
+        source.layout.pack(digit.view(np.int8)).reshape(-1).view(np.uint8).astype(np.int64)
+        for digit in digits
+    ]
+    places = sum(digit << shift for digit, shift in zip(packed, (0, 8, 16, 24), strict=True)) - 1
+    zero = constants(np.zeros(1, np.int8))
+
+    def spread(each: Array, border: Array) -> Array:
+        return np.append(each.reshape(-1), border)[places]
+
+    machine.put(
+        source.address,
+        Symbols(
+            spread(x.values, zero.values),
+            spread(x.roots, zero.roots),
+            spread(x.tables, zero.tables),
+        ),
+    )
+
+
+def _taken(machine: Machine, result: PartOutput) -> Symbols:
+    """An output, as the host takes it from DRAM."""
+    layout, shape = result.layout, result.shape
+
+    def unpacked(x: Array) -> Array:
+        blocks = x[result.address : result.address + layout.size].reshape(layout.shape)
+        _, height, width, _ = layout.shape
+        image = blocks.transpose(1, 2, 0, 3).reshape(height, width, -1)
+        return image[:, :, : shape[-1]].reshape(shape)
+
+    return reduce(_step, result.steps, machine.dram.moved(unpacked))

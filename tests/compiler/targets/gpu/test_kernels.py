@@ -1,0 +1,93 @@
+"""Functions cut into kernels: pieces, geometry, workspaces, and what a GPU has not."""
+
+import pytest
+
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.loops.ir import Function
+from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.targets.gpu.kernels import Geometry, kernels_of, workspace_bytes
+
+
+def function(body: str) -> Function:
+    lines = [f"  {line}" for line in body.strip("\n").splitlines()]
+    head = 'function "f"\n  input x: float32[8, 32]\n  output y: float32[8, 32]\n'
+    return parse(head + "\n".join(lines))
+
+
+TWO = """
+alloc t: float32[8, 32] local:
+  for i in 8 block:
+    for j in 32 thread:
+      t[i, j] = x[i, j]
+  for i in 8 block:
+    for j in 16 thread:
+      y[i, j] = t[7 - i, j]
+      y[i, j + 16] = t[7 - i, j + 16]
+"""
+
+
+def test_nests_are_kernels_that_hand_on_a_workspace() -> None:
+    kernels = kernels_of(function(TWO))
+    shapes = [(each.geometry.blocks, each.geometry.threads) for each in kernels]
+    assert shapes == [(8, 32), (8, 16)]
+    names = [[each.buffer.name for each in kernel.parameters] for kernel in kernels]
+    assert names == [["x", "t"], ["y", "t"]]
+    assert [kernel.parameters[1].offset for kernel in kernels] == [0, 0]
+    assert workspace_bytes(kernels) == 8 * 32 * 4
+
+
+def test_a_large_array_of_a_thread_is_one_of_each_in_the_workspace() -> None:
+    body = """
+for i in 8 block:
+  for j in 32 thread:
+    alloc t: float32[512] local:
+      t[j] = x[i, j]
+      y[i, j] = t[j]
+"""
+    (kernel,) = kernels_of(function(body))
+    assert [each.private for each in kernel.parameters] == [False, False, True]
+    assert workspace_bytes((kernel,)) == 8 * 32 * 512 * 4
+
+
+def test_what_no_thread_does_is_done_by_one() -> None:
+    body = """
+for i in 8 block:
+  for j in 32 thread:
+    y[i, j] = x[i, j]
+  invoke barrier()
+  y[i, 0] = 1.0:float32
+"""
+    (kernel,) = kernels_of(function(body))
+    assert kernel.geometry.threads == 32
+    assert kernel.geometry.axes["single.0"].total == 1
+    without = body.replace("  invoke barrier()\n", "")
+    with pytest.raises(GraphError, match="y: a thread of j writes an element that another of sing"):
+        kernels_of(function(without))
+
+
+REFUSED = [
+    (
+        "for k in 8:\n  for i in 8 block:\n    y[i, k] = 0.0:float32",
+        "blocks inside of the serial loop k",
+    ),
+    (
+        "for j in 8 thread:\n  for i in 8 block:\n    y[i, j] = 0.0:float32",
+        "blocks of i inside of threads",
+    ),
+    (
+        "for i in 8 block:\n  alloc t: float32[32] local:\n    for j in 32 thread:\n"
+        "      t[j] = 1.0:float32\n    for k in 32 thread:\n      y[i, k] = t[k]",
+        "t: threads of a block use an array of their block, which is local; required shared",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), REFUSED)
+def test_what_a_gpu_has_not_is_refused(body: str, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        kernels_of(function(body))
+
+
+def test_a_function_without_bound_loops_is_one_thread() -> None:
+    (kernel,) = kernels_of(function("for i in 8:\n  for j in 32:\n    y[i, j] = x[i, j]"))
+    assert kernel.geometry == Geometry(1, 1, {})

@@ -1,0 +1,140 @@
+"""Programs that compute what their graphs say, and mutants of them that do not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+from dovetail.compiler import compile
+from dovetail.compiler.__main__ import main
+from dovetail.compiler.errors import TranslationError
+from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.graph.ir import Graph
+from dovetail.compiler.targets.vta.check import CheckError, check
+from dovetail.compiler.translation.validate import validate
+from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.program import program_to_bytes
+from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
+from dovetail.runtime.session import Session
+from tests.end_to_end.models import Network, random_network
+from tests.end_to_end.test_attention import F32, NETWORKS, WIDTH, Rows
+
+TARGET = "vta:tiny"
+
+
+def varied(seed: int) -> onnx.ModelProto:
+    """Every kind of layer: windows, sums and products of two, tables, pools, moved pixels."""
+    net = Network(np.random.default_rng(seed))
+    x = net.conv(net.input(3, 8, 8), 12, pads=(1, 1, 1, 1), activation="Relu")
+    y = net.unary(net.conv(x, 12, pads=(1, 1, 1, 1), depthwise=True), "HardSwish")
+    x = net.add(net.conv(y, 12, (1, 1)), x, relu=True)
+    gate = net.unary(net.conv(net.global_average(x), 12, (1, 1)), "Sigmoid")
+    x = net.multiply(x, gate)
+    x = net.concat(net.part(x, 2, 6), net.part(x, 0, 5))
+    x = net.conv(net.resize(x, 2, 2), 8, (5, 5), strides=(2, 2), pads=(2, 2, 2, 2))
+    return net.model(net.dense(net.average_pool(net.max_pool(x, 2, 2), 2), 7))
+
+
+def compiled(model: onnx.ModelProto) -> tuple[Graph, AcceleratorPart]:
+    return SourceModel.of(model).to_integer_graph(), accelerator_part(compile(model, TARGET))
+
+
+def test_all_kinds_of_layers_are_the_functions_of_their_graph() -> None:
+    graph, part = compiled(varied(0))
+    found = validate(graph, part)
+    assert (found.instructions, found.elements) == (part.instruction_count, 7)
+
+
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_random_networks_are_the_functions_of_their_graphs(seed: int) -> None:
+    validate(*compiled(random_network(seed)))
+
+
+@pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
+def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
+    net = Rows(rows)
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.quantize(NETWORKS[name](net, x), F32(0.2), np.int8(-9))
+    validate(*compiled(net.build({"x": ("int8", (1, rows, WIDTH))}, y)))
+
+
+def changed(instruction: Instruction, rng: np.random.Generator) -> Instruction:
+    """With one field a little different."""
+    fields = {
+        Load: ("dram_address", "sram_address", "pad_value"),
+        Gemm: ("act_address", "wgt_address", "acc_address", "weight_offset", "accumulate"),
+        Vector: ("source_address", "par_address", "zero_point", "low", "m0", "tap_address"),
+        Store: ("dram_address", "sram_address"),
+    }[type(instruction)]
+    field = str(rng.choice(fields))
+    value = getattr(instruction, field)
+    if field == "accumulate":
+        return replace(instruction, **{field: not value})
+    return replace(instruction, **{field: value + (4 if field == "dram_address" else 1)})
+
+
+def test_what_no_race_tells_of_is_told_here() -> None:
+    """A program that passes leaves what the sound one leaves; most others do not pass."""
+    net, rng = Network(np.random.default_rng(3)), np.random.default_rng(0)
+    y = net.conv(net.input(3, 6, 6), 8, pads=(1, 1, 1, 1), activation="Relu")
+    y = net.add(net.conv(y, 8, pads=(1, 1, 1, 1), depthwise=True), y)
+    model = net.model(net.conv(net.unary(y, "Sigmoid"), 6, (1, 1)))
+    module = compile(model, TARGET)
+    graph, part = SourceModel.of(model).to_integer_graph(), accelerator_part(module)
+    program = list(part.program)
+    x = {"x": rng.integers(-128, 128, (1, 3, 6, 6), np.int8)}
+    (sound,) = Session(module).run(x).outputs.values()
+    told = 0
+    for _ in range(60):
+        place = int(rng.integers(len(program)))
+        mutant = [*program]
+        mutant[place] = changed(program[place], rng)
+        try:
+            check(mutant, part.configuration)
+        except CheckError:
+            continue
+        try:
+            validate(graph, part, mutant)
+        except TranslationError:
+            told += 1
+            continue
+        code = program_to_bytes(mutant)
+        first = part.program_address
+        dram = part.dram[:first] + code + part.dram[first + len(code) :]
+        other = replace(module, parts=(replace(part, dram=dram),))
+        (found,) = Session(other).run(x).outputs.values()
+        np.testing.assert_array_equal(found, sound)
+    assert told >= 15
+
+
+def test_a_weight_that_differs_is_told() -> None:
+    model = random_network(3)
+    graph, part = compiled(model)
+    name, weights = next(
+        (name, array) for name, array in graph.constants.items() if array.ndim == 4
+    )
+    other = weights.copy()
+    other.flat[-1] ^= 1
+    wrong = Graph(
+        graph.inputs, graph.outputs, graph.nodes, {**graph.constants, name: other}, graph.types
+    )
+    with pytest.raises(TranslationError, match=r"another function of the inputs .* the first at"):
+        validate(wrong, part)
+
+
+def test_the_command_holds_a_module_to_its_model(tmp_path: Path) -> None:
+    model, other, module = (tmp_path / name for name in ("a.onnx", "b.onnx", "a.dvt"))
+    onnx.save(random_network(2), model)
+    onnx.save(random_network(3), other)
+    compile(model, TARGET).save(module)
+    done = CliRunner().invoke(main, ["validate", str(module), str(model), "--json"])
+    assert done.exit_code == 0, done.output
+    assert '"instructions"' in done.stdout
+    assert CliRunner().invoke(main, ["validate", str(module), str(other)]).exit_code == 1
+    compile(model, "cpu").save(module)
+    done = CliRunner().invoke(main, ["validate", str(module), str(model)])
+    assert done.exit_code == 1
+    assert "required one for vta:CONFIG" in done.output.replace("\n", " ")
