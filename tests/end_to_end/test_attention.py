@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler import compile
+from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.runtime import run
 
 from ..compiler.graph.passes.integer_layers.models import (
@@ -83,3 +84,31 @@ def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
         other = run(module, {"x": values}, "rtl")
         np.testing.assert_array_equal(other.outputs[y], result.outputs[y])
         assert other.counters == result.counters
+
+
+def test_quantising_makes_products_of_two_tensors_integer() -> None:
+    b, rng, shape = ModelBuilder(), np.random.default_rng(3), (1, 16, WIDTH)
+    weights = [b.constant(rng.normal(0, 0.3, (WIDTH, WIDTH)).astype(F32)) for _ in range(2)]
+    q, k = (b.node("MatMul", ["x", w]) for w in weights)
+    y = b.node("MatMul", [q, b.node("Transpose", [k], perm=[0, 2, 1])])
+    model = b.build({"x": ("float32", shape)}, y, "float32", 17)
+    samples = [{"x": rng.normal(size=shape).astype(F32)} for _ in range(4)]
+    found = quantize_model(model, samples, QuantizeOptions())
+    assert found.kept == ()
+    module = compile(found.model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    result = run(module, samples[0], "sim").outputs[y]
+    np.testing.assert_array_equal(result, reference(found.model, samples[0]))
+
+
+def test_rows_that_stay_float_before_are_multiplied_by_weights_on_the_accelerator() -> None:
+    net = Rows(24)
+    rows = net.node("Reshape", ["x", net.constant(np.array([24, 16], np.int64))])
+    y = net.linear(net.again(net.node("Sin", [rows]), 0.01), 16, 40)
+    shape = (1, 24, 16)
+    model = net.build({"x": ("float32", shape)}, y, "float32")
+    module = compile(model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts] == ["CpuPart", "AcceleratorPart"]
+    values = {"x": np.random.default_rng(5).normal(size=shape).astype(F32)}
+    result = run(module, values, "sim").outputs[y]
+    np.testing.assert_array_equal(result, reference(model, values))

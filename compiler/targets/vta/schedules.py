@@ -10,6 +10,7 @@ The loops are those that ``layers/definition`` names.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from ...errors import DoesNotFitError
 from ...loops.expressions import Scope
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 AXES = ("c", "y", "x")
+FAR = 8
+"""A tile that is this many times smaller than wanted gives way to one that is larger."""
+
 TILES = 4
 """Tiles a layer is cut into at least, if it can be: the epilogue of one runs under the matrix
 core's next.
@@ -205,13 +209,17 @@ def _tile(
     if has_sums:
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
+    above: dict[str, int] | None = None
     for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
+        if words > wanted and (above is None or words < prod(above.values())):
+            above = {"c": c, "y": y, "x": x}
         size = words if words <= wanted else -words
         key = (words <= wanted, *((c, size, x) if grain.by_rows else (size, x, y)))
         if best_key is None or key > best_key:
             best, best_key = {"c": c, "y": y, "x": x}, key
     assert best is not None, "a tile of one word fits"
-    return best
+    # Rows of a prime length are cut into words, or not at all.
+    return above if above and FAR * prod(best.values()) < wanted else best

@@ -22,6 +22,8 @@ class Role(Enum):
 
     CONTRACTION = auto()
     """Products summed in int32 and requantised."""
+    PRODUCT = auto()
+    """Products of two tensors' rows and columns, summed in int32 and requantised."""
     PAIR = auto()
     """Two tensors, element by element: a residual sum, a gate."""
     AVERAGE = auto()
@@ -34,6 +36,7 @@ class Role(Enum):
     """Moves, chooses or joins elements; inputs and outputs have one scale."""
 
 
+MATRIX_RANK = 2
 CONTRACTIONS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum")
 CLIPS = ("Relu", "Clip")
@@ -107,7 +110,7 @@ def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = f
 
 def activations(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
     """The tensors that ``node`` computes with."""
-    count = len(node.inputs) if node.kind in (*JOINED, *PAIRS) else 1
+    count = len(node.inputs) if node.kind in (*JOINED, *PAIRS, "MatMul") else 1
     return tuple(name for name in node.inputs[:count] if name not in model.constants)
 
 
@@ -134,8 +137,13 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             return None, f"{node.integer('group', 1)} groups; required 1"
         case "Gemm" if not all(constant[1:]) or node.integer("transA", 0):
             return None, "its matrix is computed or its input transposed"
-        case "MatMul" if not constant[1] or len(shapes[node.inputs[1]]) != 2:
-            return None, "its right side is not a constant matrix"
+        case "MatMul" if not constant[1]:
+            left, right = (shapes.get(name, ()) for name in node.inputs)
+            if len(left) < MATRIX_RANK or left[:-2] != right[:-2]:
+                return None, "required as many matrices on both sides, or a constant one"
+            return Role.PRODUCT, ""
+        case "MatMul" if len(shapes[node.inputs[1]]) != MATRIX_RANK:
+            return None, "its right side is several constant matrices"
         case "Pad" if node.has(2) and model.constants[node.inputs[2]].any():
             return None, "required a border of zeros"
         case "MaxPool" if len(node.outputs) > 1:

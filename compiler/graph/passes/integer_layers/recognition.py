@@ -49,6 +49,9 @@ from .windows import recognise_reduce, recognise_softmax, recognise_window
 __all__ = ["Recognition", "has_integer_layers", "is_quantized", "recognise"]
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
+ROWS_RANK = 2
+"""Dimensions of rows of channels, of which there may be any number."""
+
 BYTES = (DType.INT8, DType.UINT8)
 
 
@@ -158,7 +161,8 @@ def _stored(state: State, name: str, stem: str, kind: TensorType) -> Integer:
 def _entry(state: State, name: str, node: Node) -> Value:
     """The result of a node that is part of no integer layer: bytes may be read by one."""
     kind = state.source.types[name]
-    if kind.dtype in BYTES and kind.rank and kind.shape[0] == 1 and kind.elements:
+    single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank == ROWS_RANK)
+    if kind.dtype in BYTES and single and kind.elements:
         return _stored(state, state.plain[name], name, kind)
     return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
 
