@@ -37,10 +37,10 @@ class Moments:
         self._sums += exact.sum(axis=2)
         self._count += exact.shape[2]
 
-    def covariance(self) -> Real:
-        """float64[groups, width, width], damped; the means are left to the bias."""
+    def covariance(self, centred: bool) -> Real:
+        """float64[groups, width, width], damped; ``centred``: the means are left to a bias."""
         count, width = max(self._count, 1), self._sums.shape[1]
-        means = self._sums / count
+        means = self._sums / count if centred else np.zeros_like(self._sums)
         found = self._products / count - means[:, :, None] * means[:, None]
         changes = _variances(found) > STEADY * means**2
         found *= changes[:, :, None] & changes[:, None]

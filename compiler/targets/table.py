@@ -16,7 +16,7 @@ HOST = "cpu"
 
 TARGETS = {
     "cpu": ("cpu.target", "find_cpu"),
-    "cuda": ("gpu.target", "find_cuda"),
+    "cuda": ("gpu.cuda", "find_cuda"),
     "opencl": ("gpu.target", "find_opencl"),
     "vta": ("vta.target", "find_vta"),
 }
@@ -51,6 +51,7 @@ def _find(kind: str) -> Callable[[object], Target]:
             raise
         raise TargetError(
             "code for this CPU, for a whole model or what an accelerator leaves of it, is made by "
-            "llvmlite, which is not installed; install the extra: pip install 'dovetail[cpu]'"
+            "llvmlite, as PTX is, which is not installed; install the extra: pip install "
+            "'dovetail[cpu]'"
         ) from None
     return found

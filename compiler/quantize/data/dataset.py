@@ -26,7 +26,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Samples of all sources, one after the other; no more than one is held.
+    """Samples of all sources, one after the other; none is held.
 
     labels: one for each sample, or None.  classes: names of the labels by number, where they have
     names.  chosen: places of the samples that count; None is all.

@@ -16,7 +16,7 @@ from .lower import Launches
 from .source.dialect import OPENCL
 from .source.module import source_of
 
-__all__ = ["Gpu", "find_cuda", "find_opencl", "opencl_source"]
+__all__ = ["Gpu", "find_opencl", "opencl_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,6 @@ class Gpu:
 def opencl_source(launches: Launches) -> str:
     """The kernels in OpenCL C."""
     return source_of(launches.kernels, OPENCL)
-
-
-def find_cuda(rest: str) -> Gpu:
-    """The target ``cuda``, whose PTX all GPUs from sm_80 on take, or ``cuda:sm_90a`` for one kind.
-
-    Raises TargetError for an architecture that there is not.
-    """
-    from .ptx.module import check_architecture, ptx_of
-
-    architecture = rest or "sm_80"
-    check_architecture(architecture)
-    name = f"cuda:{architecture}" if rest else "cuda"
-    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture))
 
 
 def find_opencl(rest: str) -> Gpu:

@@ -1,5 +1,6 @@
 """The command ``dovetail compile``."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from onnx import TensorProto, helper
 from .commands import invoke, refused
 
 
-@pytest.mark.parametrize("target", ["vta:tiny", "cpu"])
+@pytest.mark.parametrize("target", ["vta:tiny", "cpu", "opencl"])
 def test_two_processes_compile_to_the_same_bytes(
     digits_model: Path, tmp_path: Path, target: str
 ) -> None:
@@ -26,6 +27,16 @@ def test_two_processes_compile_to_the_same_bytes(
         files.append(path.read_bytes())
     assert files[0] == files[1]
     assert str(digits_model.parent).encode() not in files[0]
+
+
+def test_a_module_of_kernels_is_described(digits_model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "digits.dvt"
+    arguments = ("compile", digits_model, "--target", "opencl", "-o", output)
+    figures = json.loads(invoke(*arguments, "--json").stdout)
+    assert figures["target"] == "opencl"
+    assert figures["launches"] >= figures["kernels"] > 5
+    assert figures["bytes"] == output.stat().st_size
+    assert f"opencl, {figures['kernels']} kernels" in " ".join(invoke(*arguments).stderr.split())
 
 
 def float_model(path: Path, kind: str = "Relu") -> Path:

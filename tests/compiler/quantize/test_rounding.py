@@ -15,28 +15,40 @@ def inputs(groups: int, width: int, seed: int = 0) -> np.ndarray:
     return (mixing @ rng.standard_normal((groups, width, 400)) + 3).astype(np.float32)
 
 
-def error(weights: np.ndarray, integers: np.ndarray, scales: np.ndarray, x: np.ndarray) -> float:
-    """Square, without what a bias takes."""
+def error(
+    weights: np.ndarray,
+    integers: np.ndarray,
+    scales: np.ndarray,
+    x: np.ndarray,
+    centred: bool = True,
+) -> float:
+    """Square; ``centred``: without what a bias takes."""
     lost = (weights - integers * scales[..., None]) @ x
-    return float(((lost - lost.mean(axis=2, keepdims=True)) ** 2).sum())
+    return float(((lost - centred * lost.mean(axis=2, keepdims=True)) ** 2).sum())
 
 
-def chosen(x: np.ndarray, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def chosen(
+    x: np.ndarray, weights: np.ndarray, scales: np.ndarray, centred: bool = True
+) -> np.ndarray:
     moments = Moments(len(x), x.shape[1])
     for part in np.split(x, 4, axis=2):
         moments.see(part)
-    return round_together(weights, scales, moments.covariance())
+    return round_together(weights, scales, moments.covariance(centred))
 
 
+@pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize(("groups", "rows", "width"), [(1, 8, 24), (6, 1, 9)])
-def test_it_loses_less_than_the_nearest(groups: int, rows: int, width: int) -> None:
+def test_it_loses_less_than_the_nearest(groups: int, rows: int, width: int, centred: bool) -> None:
     x = inputs(groups, width)
     weights = np.random.default_rng(1).standard_normal((groups, rows, width))
     scales = np.abs(weights).max(axis=2) / 15
-    found = chosen(x, weights, scales)
+    found = chosen(x, weights, scales, centred)
     assert found.dtype == np.int8
     nearest = np.rint(weights / scales[..., None])
-    assert error(weights, found, scales, x) < 0.6 * error(weights, nearest, scales, x)
+    lost = error(weights, found, scales, x, centred)
+    assert lost < 0.6 * error(weights, nearest, scales, x, centred)
+    if not centred:
+        assert lost < error(weights, chosen(x, weights, scales), scales, x, centred)
 
 
 def test_it_comes_near_the_best_of_all_roundings() -> None:

@@ -25,6 +25,9 @@ __all__ = ["corrected_weights"]
 Values = dict[str, Array]
 WEIGHTS, BIAS = "/weights", "/bias"
 """Names of a layer's constants as it runs."""
+WIDEST = 1024
+"""Inputs whose weights are rounded together: time grows with their cube, memory with their square.
+"""
 
 
 def corrected_weights(
@@ -114,9 +117,15 @@ class _Layer:
 
     def _together(self, nearest: Weights, weights: Array, rounded: Sequence[Values]) -> Weights:
         rows = rows_of(self._node, weights)
-        moments = Moments(rows.shape[0], rows.shape[2])
-        for values in rounded:
-            moments.see(columns(self._node, values[self._node.inputs[0]], weights))
+        groups, _, width = rows.shape
         scales = nearest.scales.reshape(rows.shape[:2]).astype(np.float64)
-        integers = round_together(rows, scales, moments.covariance())
+        seen = [columns(self._node, values[self._node.inputs[0]], weights) for values in rounded]
+        integers = np.empty(rows.shape, np.int8)
+        for start in range(0, width, WIDEST):
+            part = slice(start, min(start + WIDEST, width))
+            moments = Moments(groups, part.stop - start)
+            for each in seen:
+                moments.see(each[:, part])
+            covariance = moments.covariance(centred=self._shifts)
+            integers[:, :, part] = round_together(rows[:, :, part], scales, covariance)
         return nearest._replace(integers=weights_of(self._node, integers, weights.shape))

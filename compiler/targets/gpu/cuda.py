@@ -1,0 +1,17 @@
+"""The target ``cuda``: kernels in PTX, for NVIDIA's GPUs."""
+
+from .ptx.module import check_architecture, ptx_of
+from .target import Gpu
+
+__all__ = ["find_cuda"]
+
+
+def find_cuda(rest: str) -> Gpu:
+    """The target ``cuda``, whose PTX all GPUs from sm_80 on take, or ``cuda:sm_90a`` for one kind.
+
+    Raises TargetError for an architecture that there is not.
+    """
+    architecture = rest or "sm_80"
+    check_architecture(architecture)
+    name = f"cuda:{architecture}" if rest else "cuda"
+    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture))
