@@ -2,7 +2,8 @@
 
 The accelerator makes the parts of a concatenation along channels where they lie in it, so that none
 is copied.  That takes tensors that a layer makes, that are part of one concatenation only, and that
-no layer making another part of it reads.  All others are copied:
+no layer making another part of it, and no product of two activations, reads.  All others are
+copied:
 
     Concatenate(x, y)  ->  Concatenate(MaxPool2d(x) of one pixel, y)
 
@@ -15,7 +16,7 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
-from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Slice
@@ -87,6 +88,8 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
     if producer is None or uses.count(name) > 1:
         return True
     if not isinstance(producer.operator, MADE):
+        return True
+    if any(isinstance(each.operator, RowProducts) for each in graph.consumers(name)):
         return True
     others = (other for other in join.inputs if other != name)
     return any(name in _reads(graph, other) for other in others)
