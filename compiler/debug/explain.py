@@ -11,8 +11,8 @@ from dovetail.runtime.debug.order import Race, first_race
 from dovetail.runtime.debug.session import InstructionInfo, Session
 
 from ..graph.operators.integer.products import Conv2d
-from ..graph.operators.integer.values import Add
 from ..graph.operators.integer.windows import AveragePool2d
+from ..targets.vta.operators import AnyAdd
 from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .finish import average_cause, finish_cause, folded_bias
@@ -133,7 +133,7 @@ def _vector_cause(
 
 
 def _adds(layer: Layer) -> bool:
-    return any(isinstance(node.operator, Add) for node in layer.nodes)
+    return any(isinstance(node.operator, AnyAdd) for node in layer.nodes)
 
 
 def _same_sums(

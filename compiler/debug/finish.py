@@ -3,14 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.instructions import Finish
+from dovetail.isa.instructions import Finish, Rounding
 from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.session import Session
 
-from ..graph.ir import Node
+from ..graph.ir import Array, Node
+from ..graph.operators.integer.fixed_point import RequantizeFixed
 from ..graph.operators.integer.products import Conv2d
-from ..graph.operators.integer.values import Lookup, Requantize
+from ..graph.operators.integer.values import Lookup
 from ..graph.operators.integer.windows import AveragePool2d
+from ..targets.vta.layers.fixed_sums import parameters_of
+from ..targets.vta.operators import AnyRequantize
 from ..targets.vta.passes.fuse import Layer
 from .expected import Reference
 from .results import Result
@@ -36,13 +39,18 @@ def finish_cause(
     bias: NDArray[np.int32],
 ) -> tuple[int, str] | None:
     """The sum is right: what is wrong after it."""
-    node = next(n for n in layer.nodes if isinstance(n.operator, Requantize))
-    scale = np.asarray(reference.values[node.inputs[1]], np.float32).reshape(-1)
-    found = _parameter_cause(session, result, bias, np.broadcast_to(scale, bias.shape))
+    node = next(n for n in layer.nodes if isinstance(n.operator, AnyRequantize))
+    given = [np.asarray(reference.values[name]).reshape(-1) for name in node.inputs[1:]]
+    parameters = parameters_of(bias, [np.broadcast_to(each, bias.shape) for each in given])
+    found = _parameter_cause(session, result, *parameters)
     if found is not None:
         return found
     vector, requantize = result.vector, node.operator
-    assert isinstance(requantize, Requantize)
+    assert isinstance(requantize, AnyRequantize)
+    rounding = Rounding.FIXED if isinstance(requantize, RequantizeFixed) else Rounding.FLOAT
+    if vector.rounding is not rounding:
+        has, wants = vector.rounding.name.lower(), rounding.name.lower()
+        return result.index, f"its rounding is {has}, the model has {wants}"
     for name in ("zero_point", "low", "high"):
         has, wants = getattr(vector, name), getattr(requantize, name)
         if has != wants:
@@ -70,16 +78,17 @@ def average_cause(
 
 
 def _parameter_cause(
-    session: Session, result: Result, bias: NDArray[np.int32], scales: NDArray[np.float32]
+    session: Session, result: Result, bias: Array, scales: Array
 ) -> tuple[int, str] | None:
-    """A bias or a scale in PAR that is not the model's."""
+    """A bias or a scale in PAR that is not the model's; of fixed point, as the bits are."""
     session.position = result.before
     state, channel = session.replayed_state, result.channel
-    pair = state.par.bias[result.par, result.lane], state.par.scale[result.par, result.lane]
+    held = state.par.scale.view(scales.dtype)
+    pair = state.par.bias[result.par, result.lane], held[result.par, result.lane]
     if pair == (bias[channel], scales[channel]):
         return None
     right = (state.par.bias[:, result.lane] == bias[channel]) & (
-        state.par.scale[:, result.lane] == scales[channel]
+        held[:, result.lane] == scales[channel]
     )
     if right.any():
         word = int(np.flatnonzero(right)[0])

@@ -29,6 +29,8 @@ __all__ = [
 RECORDS = Path(__file__).with_name("area_records.json")
 FIGURES = ("luts", "registers", "multipliers", "block_rams")
 FITTED = FIGURES[:3]
+FIXED_LANE = {"luts": 125.0, "registers": 61.0}
+"""What ``fixed_rounding`` adds to a lane of the vector unit, counted on zynq7020 for Xilinx 7."""
 VARIED = (
     *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
     *("tile_cycles", "lane_groups", "vector_cycles", "deep_pipelines"),
@@ -160,6 +162,9 @@ class AreaModel:
         """What the model says, whether there is a count or not."""
         mine = features(config, self.family.name)
         found = {figure: float(self._weights[figure] @ mine[figure]) for figure in FITTED}
+        if config.fixed_rounding:
+            for figure, each in FIXED_LANE.items():
+                found[figure] += each * config.block // config.vector_cycles
         return found | {"block_rams": block_rams(config, self.family.name)}
 
 

@@ -45,6 +45,8 @@ myst_heading_anchors = 3
 highlight_language = "none"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+# It is in no extra that `make setup` installs.
+autodoc_mock_imports = ["pyopencl"]
 # The navigation lists pages, not every name in them.
 toc_object_entries = False
 

@@ -36,3 +36,11 @@ def test_a_shape_beyond_all_memory_is_refused() -> None:
     content = write([Tensor("x", sizes), Tensor("y", sizes)], RELU, [0], [1])
     with pytest.raises(ModelError, match=r"tensor 'x' has shape .*required less than 2\*\*40"):
         TfliteModel.of(content)
+
+
+def test_a_window_beyond_all_memory_is_refused() -> None:
+    window = {"FilterHeight": 1 << 24, "FilterWidth": 1, "StrideH": 1, "StrideW": 1}
+    ops = [Op("MAX_POOL_2D", (0,), (1,), "Pool2DOptions", window)]
+    content = write([Tensor("x", (1, 7, 6, 4)), Tensor("y", ())], ops, [0], [1])
+    with pytest.raises(ModelError, match="required windows of at most 65536"):
+        TfliteModel.of(content).to_graph()

@@ -15,10 +15,8 @@ __all__ = [
     "exponential",
     "high_product",
     "leading_zeros",
-    "logistic",
     "reciprocal",
     "rounded_shift",
-    "tanh",
 ]
 
 LOWEST, ONE = -(1 << 31), (1 << 31) - 1
@@ -65,32 +63,14 @@ def _exponential_of_quarter(x: Array) -> Array:
     return middle + high_product(x + rounded_shift(rest, 1), middle)
 
 
-def _inverse(x: Fixed) -> Fixed:
-    """``2 / (1 + x)`` of ``x`` in 0..1, with two integer bits: three steps of Newton's."""
+def reciprocal(x: Fixed) -> Fixed:
+    """``1 / (1 + x)`` of ``x`` in 0..1, both without integer bits: three steps of Newton's."""
     half = (x + (ONE + 1)) >> 1
     result = high_product(half, -1010580540) + 1515870810
     for _ in range(3):
         error = (high_product(half, result) * -1) + (1 << 29)
         result = result + (high_product(result, error) << 2).clip(LOWEST, ONE)
-    return result
-
-
-def reciprocal(x: Fixed) -> Fixed:
-    """``1 / (1 + x)`` of ``x`` in 0..1, both without integer bits."""
-    return (_inverse(x) << 1).clip(LOWEST, ONE)
-
-
-def logistic(x: Array, bits: int) -> Array:
-    """``1 / (1 + exp(-x))``, without integer bits."""
-    above = reciprocal(exponential(-np.abs(x), bits))
-    return np.where(x == 0, 1 << 30, np.where(x > 0, above, ONE - above))
-
-
-def tanh(x: Array, bits: int) -> Array:
-    """``tanh(x)``, without integer bits."""
-    inverse = _inverse(exponential(-np.abs(x), bits + 1))
-    above = np.clip((inverse - (1 << 29)) << 2, LOWEST, ONE)
-    return np.where(x == 0, 0, np.where(x > 0, above, -above))
+    return (result << 1).clip(LOWEST, ONE)
 
 
 def leading_zeros(x: Fixed, ones: Fixed) -> Fixed:

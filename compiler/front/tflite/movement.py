@@ -206,6 +206,7 @@ def convert_mirror_pad(node: Node) -> Term:
         size = x.shape[axis]
         node.require(max(width) <= size - (not symmetric), "borders smaller than the tensor")
         if any(width):
+            node.context.require_room(size + sum(width))
             places = np.arange(size)
             mirrored = np.pad(places, width, mode="symmetric" if symmetric else "reflect")
             x = x.take(mirrored, axis)

@@ -1,6 +1,6 @@
 """A node of the model, as its converter sees it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.emitter import Tensor
 from ...graph.formulas import Term
 from ...graph.ir import Array
 from ...graph.operators.integer.conversions import Shift128
@@ -16,7 +15,7 @@ from ...graph.operators.protocol import TensorOperator
 from .context import ImportContext
 from .schema import Operation, Quantization, TensorInfo, custom_options
 
-__all__ = ["BYTES", "Converter", "Node", "Results"]
+__all__ = ["BYTES", "Converter", "Node"]
 
 BYTES = (DType.INT8, DType.UINT8)
 
@@ -149,7 +148,6 @@ class Node:
             raise ModelError(f"{self}: found {given}; required {required}")
 
 
-Results = Sequence[Term | Tensor]
 Converter = Callable[[Node], Term | tuple[Term, ...]]
 """Adds a node to the graph; its results, one for each output.
 

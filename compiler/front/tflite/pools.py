@@ -1,7 +1,5 @@
 """Converters of pooling."""
 
-import numpy as np
-
 from ...dtypes import DType
 from ...graph.formulas import Term
 from ...graph.operators.integer.fixed_point import AverageFixed
@@ -29,11 +27,9 @@ def _reduced(node: Node, x: Term, function: WindowFunction) -> tuple[Term, Term]
     kernel, strides, pads = _window(node, x)
     operator = WindowReduce((1, 2), kernel, strides, (1, 1), pads, function)
     found = node.emit(operator, x)
-    node.context.require_room(*x.shape[1:3])
-    counts = WindowReduce((0, 1), kernel, strides, (1, 1), pads, WindowFunction.ADD).evaluate(
-        [np.ones(x.shape[1:3], np.int64)]
-    )[0]
-    return found, node.constant(counts[..., None], DType.INT64)
+    (top, bottom), (left, right) = pads
+    counting = AverageFixed(kernel, strides, (top, left, bottom, right), -128, 127)
+    return found, node.constant(counting.counts(x.shape)[..., None], DType.INT64)
 
 
 def convert_average_pool(node: Node) -> Term:

@@ -64,6 +64,7 @@ def _scaled_sum(
 def _mean_of_image(node: Node, x: Term, keep: bool) -> Term:
     """Sums of rows and columns as a layer of one window."""
     zero, channels = signed_zero(node.scale(0), x.dtype), x.shape[3]
+    node.context.require_room(*x.shape)
     ones = node.constant(np.ones((channels, *x.shape[1:3], 1)), DType.INT8)
     none = node.constant(np.zeros(channels), DType.INT32)
     layer = Conv2d((1, 1), (0, 0, 0, 0), channels, zero)

@@ -7,6 +7,8 @@ __all__ = ["Pads", "pads_of", "strides_of"]
 Pads = tuple[tuple[int, int], ...]
 """First, last, of each spatial dimension."""
 SAME, VALID = 0, 1
+LARGEST_WINDOW = 1 << 16
+"""Rows or columns."""
 
 
 def pads_of(
@@ -26,6 +28,7 @@ def pads_of(
     found = []
     for size, taps, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
         reach = (taps - 1) * dilation + 1
+        node.require(reach <= LARGEST_WINDOW, f"windows of at most {LARGEST_WINDOW}")
         if scheme == VALID:
             node.require(reach <= size, f"a window of {reach} within {size}")
             found.append((0, 0))
@@ -34,6 +37,8 @@ def pads_of(
             raise node.unsupported(f"padding {scheme}")
         total = max(0, (-(-size // stride) - 1) * stride + reach - size)
         found.append((total // 2, total - total // 2))
+    padded = (size + sum(pads) for size, pads in zip(sizes, found, strict=True))
+    node.context.require_room(*padded)
     return tuple(found)
 
 

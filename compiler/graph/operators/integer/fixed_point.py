@@ -237,9 +237,13 @@ class AverageFixed:
 
     def counts(self, shape: tuple[int, ...]) -> Array:
         """How many elements each window has in an image of ``shape``: int64[OH, OW]."""
-        ones = np.ones((1, *shape[1:3], 1), np.int64)
-        windows = sliding_windows(ones, self.kernel, self.strides, self.pads, 0)
-        return np.asarray(windows.sum(axis=(4, 5))[0, :, :, 0])
+        sides = []
+        windows = window_counts(shape, self.kernel, self.strides, self.pads)
+        for axis, count in enumerate(windows):
+            start = np.arange(count) * self.strides[axis] - self.pads[axis]
+            stop = np.minimum(start + self.kernel[axis], shape[1 + axis])
+            sides.append(stop - np.maximum(start, 0))
+        return np.multiply.outer(*sides)
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when no window fits the image."""

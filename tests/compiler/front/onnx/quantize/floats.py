@@ -1,6 +1,6 @@
 """Small float models, and what ONNX Runtime makes of models."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler.graph.ir import Array
 
-__all__ = ["onnx_runtime", "onnx_runtime_model", "small_model"]
+__all__ = ["onnx_runtime", "onnx_runtime_model", "onnx_runtime_session", "small_model"]
 
 
 def small_model(
@@ -36,6 +36,13 @@ def small_model(
 
 def onnx_runtime(model: onnx.ModelProto, x: Array, optimized: str = "") -> list[Array]:
     """All outputs for the only input; the graph that runs is written to ``optimized``."""
+    return onnx_runtime_session(model, optimized)(x)
+
+
+def onnx_runtime_session(
+    model: onnx.ModelProto, optimized: str = ""
+) -> Callable[[Array], list[Array]]:
+    """The model as a function of its only input."""
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
@@ -43,7 +50,7 @@ def onnx_runtime(model: onnx.ModelProto, x: Array, optimized: str = "") -> list[
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, {session.get_inputs()[0].name: x})
+    return lambda x: session.run(None, {session.get_inputs()[0].name: x})
 
 
 def onnx_runtime_model(model: onnx.ModelProto, path: str, x: Array) -> list[str]:

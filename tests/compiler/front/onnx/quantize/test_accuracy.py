@@ -11,12 +11,13 @@ from dovetail.compiler.front.onnx.quantize import Method, QuantizeOptions, quant
 from dovetail.compiler.graph.ir import Array
 from dovetail.runtime import run
 
-from .floats import onnx_runtime
+from .floats import onnx_runtime, onnx_runtime_session
 from .pictures import read_png
 
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 """By which the pictures of ResNet-20 were normalised when it was trained."""
+DIGITS = Path(__file__).resolve().parents[5] / "examples" / "digits" / "digits.onnx"
 
 
 def load(folder: Path, name: str) -> onnx.ModelProto:
@@ -28,7 +29,8 @@ def load(folder: Path, name: str) -> onnx.ModelProto:
 
 def scores(model: onnx.ModelProto, pictures: Array) -> Array:
     """float32[N, classes], by ONNX Runtime."""
-    return np.concatenate([onnx_runtime(model, picture)[0] for picture in pictures])
+    run_one = onnx_runtime_session(model)
+    return np.concatenate([run_one(picture)[0] for picture in pictures])
 
 
 def quantized(model: onnx.ModelProto, pictures: Array, method: Method) -> onnx.ModelProto:
@@ -96,3 +98,24 @@ def test_resnet8_agrees_with_the_float_network(
     assert (scores(result, pictures).argmax(axis=1) == expected).mean() >= 0.9
     if method is Method.MINMAX:
         check_simulator(result, pictures[0])
+
+
+def test_the_digits_lose_at_most_three_in_a_thousand() -> None:
+    """The float network of the example, calibrated on training scans, judged on the test split."""
+    pytest.importorskip("sklearn", reason="no scikit-learn")
+    from digits.data import load as load_digits
+
+    digits, model = load_digits(), onnx.load(DIGITS)
+    train, test = (
+        np.ascontiguousarray(images.transpose(0, 3, 1, 2))[:, None]
+        for images in (digits.train_images, digits.test_images)
+    )
+    samples = [{"image": image} for image in train[:64]]
+    right = (scores(model, test).argmax(axis=1) == digits.test_labels).mean()
+    assert right == pytest.approx(0.9889, abs=1e-4)
+    for options in (
+        QuantizeOptions(),
+        QuantizeOptions(Method.MSE, equalize=True, correct_bias=True, adaptive=True, held=8),
+    ):
+        found = scores(quantize_model(model, samples, options).model, test).argmax(axis=1)
+        assert (found == digits.test_labels).mean() >= right - 0.003
