@@ -47,6 +47,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # It is in no extra that `make setup` installs.
 autodoc_mock_imports = ["pyopencl"]
+# Signatures have names without modules, which some classes share; the first one is linked.
+suppress_warnings = ["ref.python"]
 # The navigation lists pages, not every name in them.
 toc_object_entries = False
 
@@ -65,7 +67,10 @@ CONTENTS = {
         *("docs/quantization", "docs/cpu", "docs/gpu", "docs/simulator", "docs/proofs"),
         *("docs/transformers", "docs/trust"),
     ],
-    "Reference": ["docs/isa", "docs/operators", "docs/timing", "docs/runtime", "docs/tflite"],
+    "Reference": [
+        *("docs/isa", "docs/operators", "docs/timing", "docs/runtime"),
+        *("docs/tflite", "docs/torch"),
+    ],
     "Benchmarks": ["docs/benchmarks", "docs/resources", "docs/conformance"],
     "Development": ["CONTRIBUTING"],
 }
