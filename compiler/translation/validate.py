@@ -74,7 +74,7 @@ def validate(
 
 def _inexact(part: AcceleratorPart) -> str:
     """Which layers are known to differ for some pairs of bytes, as a subordinate clause."""
-    layers = [f"{x.name!r} ({x.inexact_pairs} pairs)" for x in part.layers if x.inexact_pairs]
+    layers = [f"{x.name!r} (pairs: {x.inexact_pairs})" for x in part.layers if x.inexact_pairs]
     if not layers:
         return ""
     return f"; of 65,536 pairs of bytes, some are known to give another sum in {', '.join(layers)}"
