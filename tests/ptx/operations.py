@@ -15,7 +15,11 @@ __all__ = ["KINDS", "UnknownInstructionError", "compute"]
 
 Array = NDArray[Any]
 KINDS: Mapping[str, Any] = {
-    **{f"{letter}{bits}": np.dtype(f"u{bits // 8}") for letter in "bu" for bits in (8, 16, 32, 64)},
+    **{
+        f"{letter}{bits}": np.dtype(f"u{bits // 8}")
+        for letter in ("b", "u")
+        for bits in (8, 16, 32, 64)
+    },
     **{f"s{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
     "bf16": np.dtype(ml_dtypes.bfloat16),
