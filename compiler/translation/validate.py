@@ -13,7 +13,8 @@ from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOu
 from ..errors import TranslationError
 from ..graph.ir import Graph
 from .layers import evaluate, softmax, unary
-from .machine import Machine
+from .machine import execute
+from .state import State
 from .symbols import Array, Symbols, constants, fresh, function
 
 __all__ = ["Validated", "validate"]
@@ -51,15 +52,15 @@ def validate(
     }
     expected = evaluate(graph, inputs)
     dram = np.frombuffer(part.dram, np.uint8).copy()
-    machine = Machine(part.configuration, dram)
+    state = State(part.configuration, dram)
     for source in part.sources:
-        _place(machine, source, inputs[source.tensor.name])
+        _place(state, source, inputs[source.tensor.name])
     instructions = part.program if program is None else program
     for instruction in instructions:
-        machine.run(instruction)
+        execute(state, instruction)
     elements = 0
     for result in part.results:
-        found, wanted = _taken(machine, result), expected[result.tensor.name]
+        found, wanted = _taken(state, result), expected[result.tensor.name]
         differs = found.values.reshape(-1) != wanted.values.reshape(-1)
         if differs.any():
             first = np.unravel_index(int(np.argmax(differs)), wanted.values.shape)
@@ -86,23 +87,21 @@ def _step(x: Symbols, step: HostStep) -> Symbols:
     return softmax(step, x) if isinstance(step, Softmax) else unary(step, x)
 
 
-def _place(machine: Machine, source: PartInput, x: Symbols) -> None:
+def _place(state: State, source: PartInput, x: Symbols) -> None:
     """Put an input where it lies in DRAM, found by packing the digits of its elements' numbers."""
     x = reduce(_step, source.steps, x)
     numbers = np.arange(1, x.values.size + 1).reshape(x.values.shape)
-    digits = [(numbers >> shift & 0xFF).astype(np.uint8) for shift in (0, 8, 16, 24)]
-    packed = [
-        source.layout.pack(digit.view(np.int8)).reshape(-1).view(np.uint8).astype(np.int64)
-        for digit in digits
-    ]
-    places = sum(digit << shift for digit, shift in zip(packed, (0, 8, 16, 24), strict=True)) - 1
+    places = np.full(source.layout.size, -1)
+    for shift in (0, 8, 16, 24):
+        digits = (numbers >> shift & 0xFF).astype(np.uint8).view(np.int8)
+        places += source.layout.pack(digits).reshape(-1).view(np.uint8).astype(np.int64) << shift
     zero = constants(np.zeros(1, np.int8))
 
     def spread(each: Array, border: Array) -> Array:
         return np.append(each.reshape(-1), border)[places]
 
-    machine.put(
-        source.address,
+    state.put(
+        source.address + np.arange(len(places)),
         Symbols(
             spread(x.values, zero.values),
             spread(x.roots, zero.roots),
@@ -111,7 +110,7 @@ def _place(machine: Machine, source: PartInput, x: Symbols) -> None:
     )
 
 
-def _taken(machine: Machine, result: PartOutput) -> Symbols:
+def _taken(state: State, result: PartOutput) -> Symbols:
     """An output, as the host takes it from DRAM."""
     layout, shape = result.layout, result.shape
 
@@ -121,4 +120,4 @@ def _taken(machine: Machine, result: PartOutput) -> Symbols:
         image = blocks.transpose(1, 2, 0, 3).reshape(height, width, -1)
         return image[:, :, : shape[-1]].reshape(shape)
 
-    return reduce(_step, result.steps, machine.dram.moved(unpacked))
+    return reduce(_step, result.steps, state.dram.moved(unpacked))
