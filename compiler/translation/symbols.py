@@ -119,6 +119,7 @@ class _Tables:
     def __init__(self) -> None:
         self.rows: list[Array] = []
         self.names: list[int] = []
+        self.constant: list[bool] = []
         self._numbers: dict[bytes, int] = {}
 
     def number(self, table: Array) -> int:
@@ -127,6 +128,7 @@ class _Tables:
         if found == len(self.rows):
             self.rows.append(row)
             self.names.append(digest(row))
+            self.constant.append(bool((row == row[0]).all()))
         return found
 
 
@@ -205,8 +207,8 @@ def multiplied(x: Array, weights: Array) -> Array:
 
 
 def is_constant(x: Symbols) -> Array:
-    """Which elements are known bytes."""
-    return (x.tables >= _FIRST) & (x.tables < _FIRST + 256)
+    """Which elements are known integers."""
+    return np.array(_TABLES.constant)[x.tables] & (x.tables != NOT_A_BYTE)
 
 
 def linear(
@@ -229,7 +231,9 @@ def linear(
         rule(np.where(constant, 0, each), used)[alone] for each in (x.values, x.roots, x.tables)
     )
     factor = rule(np.where(constant, 0, 1), factors)[alone]
-    rest = balanced(made.values[alone] - factor * values)
+    # A bias may be larger than elements of the field.
+    apart = np.broadcast_to(added, made.values.shape)[alone]
+    rest = balanced(made.values[alone] - factor * values - apart) + apart
     cases, places = np.unique(np.stack([tables, factor, rest]), axis=1, return_inverse=True)
     found = [_TABLES.number(_TABLES.rows[table] * by + more) for table, by, more in cases.T]
     made.roots[alone] = roots

@@ -18,6 +18,7 @@ from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.translation.module import validate_module
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import accelerator_part
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SAMPLES = 2
@@ -40,7 +41,9 @@ def verify(name: str, target: str, images: int) -> str:
     try:
         module = compile(model, target)
         compiled = time.perf_counter()
-        list(validate_module(module, SourceModel.of(model)))
+        known = sum(layer.inexact_pairs for layer in accelerator_part(module).layers)
+        if not known:
+            list(validate_module(module, SourceModel.of(model)))
     except DovetailError as error:
         return f"{name}: {error}"
     validated = time.perf_counter()
@@ -51,9 +54,15 @@ def verify(name: str, target: str, images: int) -> str:
         wrong += int((found != session.run(None, {"image": picture})[0]).sum())
         total, cycles = total + found.size, result.cycles or 0
     seconds = time.perf_counter() - validated
+    how = (
+        f"not validated ({known} inexact pairs)"
+        if known
+        else f"validated in {validated - compiled:.1f} s"
+    )
     same = f"{wrong} of {total} outputs differ" if wrong else "equal"
     return (
-        f"{name}: compiled in {compiled - begin:.1f} s, validated in {validated - compiled:.1f} s, "
+        f"{name}: compiled in {compiled - begin:.1f} s, "
+        f"{how}, "
         f"{images} images in {seconds:.1f} s, "
         f"{cycles:,} cycles each, {total} outputs: {same}"
     )
