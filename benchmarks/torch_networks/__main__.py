@@ -1,4 +1,4 @@
-"""Networks of torch from files against torch's results, where there is no torch.
+"""Compares networks from ``.pt2`` files with torch's results; torch need not be installed.
 
 ``make torch-networks``: ``export.py`` makes the files.
 """

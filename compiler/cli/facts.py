@@ -113,7 +113,7 @@ def _torch(model: Any) -> Facts:
 
 
 DESCRIBED = {"SourceModel": _onnx, "TfliteModel": _tflite, "TorchModel": _torch}
-"""What is particular to each format, by the class that its front end has."""
+"""Facts that only one format has, by the class of its front end."""
 
 
 def _tensor(tensor: Any) -> Facts:

@@ -137,7 +137,7 @@ def _transposed_pads(
     node: Node, sizes: tuple[int, ...], wanted: tuple[int, ...], kernel: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> tuple[Pads, tuple[int, ...]]:  # fmt: skip
-    """What is cut before and after the whole result, and what is added behind it."""
+    """Rows or columns cut before and after the whole result, and those added behind it."""
     node.require(min(*strides, *wanted) >= 1, "strides and sizes above 0")
     pads, added = [], []
     for (before, _), size, result, taps, stride in zip(

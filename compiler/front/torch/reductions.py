@@ -153,7 +153,7 @@ def variance_mean(
     keepdim: bool = False,
     correction: Number | None = None,
 ) -> tuple[Term, Term]:
-    """Both."""
+    """Variance and mean, as ``variance`` has them."""
     return _moments(context, x, dim, _correction(unbiased, correction), keepdim)
 
 

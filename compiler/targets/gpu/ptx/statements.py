@@ -1,7 +1,5 @@
 """Statements of a kernel as instructions."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -25,6 +23,7 @@ from ....loops.ir import (
 )
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
+from ..scope import bound
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
 
@@ -83,17 +82,6 @@ class KernelWriter:
             pointer = e.op(f"getelementptr {kind}, ptr addrspace({GLOBAL}) {pointer}, i64 {place}")
         return Address(pointer, GLOBAL)
 
-    @contextmanager
-    def named(self, name: str, value: str) -> Iterator[None]:
-        """The variable ``name`` has a value."""
-        before = self.x.variables.get(name)
-        self.x.variables[name] = value
-        yield
-        if before is None:
-            del self.x.variables[name]
-        else:
-            self.x.variables[name] = before
-
     def statement(self, stmt: Stmt) -> None:
         """Its instructions; values that it loads may change with the next one."""
         self.x.memo = [{}]
@@ -105,7 +93,7 @@ class KernelWriter:
                 self._bound(stmt)
             case For(kind=LoopKind.UNROLLED, extent=Constant(value=count)) if count <= MOST:
                 for number in range(int(count)):
-                    with self.named(stmt.variable, str(number)):
+                    with bound(self.x.variables, stmt.variable, str(number)):
                         self.statement(stmt.body)
             case For():
                 self._loop(stmt)
@@ -121,15 +109,10 @@ class KernelWriter:
             case If(condition=condition, then=then, otherwise=otherwise):
                 self._if(self.x.evaluate(condition)[0], then, otherwise)
             case Allocate(buffer=buffer, body=body):
-                before = self.x.addresses.get(buffer.name)
-                self.x.addresses[buffer.name] = self._allocated(buffer)
-                self.statement(body)
-                if before is None:
-                    del self.x.addresses[buffer.name]
-                else:
-                    self.x.addresses[buffer.name] = before
+                with bound(self.x.addresses, buffer.name, self._allocated(buffer)):
+                    self.statement(body)
             case Let(variable=variable, value=value, body=body):
-                with self.named(variable.name, self.x.evaluate(value)[0]):
+                with bound(self.x.variables, variable.name, self.x.evaluate(value)[0]):
                     self.statement(body)
             case Store(buffer=buffer, indices=indices, value=value):
                 found, *places = self.x.evaluate(value, *indices)
@@ -168,7 +151,7 @@ class KernelWriter:
         e.lines.append("")
         e.branch(e.op(f"icmp slt i64 {counter}, {extent}"), inside, end)
         e.start(inside)
-        with self.named(stmt.variable, counter):
+        with bound(self.x.variables, stmt.variable, counter):
             self.statement(stmt.body)
         e.line(f"{following} = add nuw nsw i64 {counter}, 1")
         e.lines[at] = f"  {counter} = phi i64 [ 0, %{before} ], [ {following}, %{e.block} ]"
@@ -192,7 +175,7 @@ class KernelWriter:
             inside, end = e.label("bound"), e.label("end")
             e.branch(e.op(f"icmp ult i64 {number}, {axis.total}"), inside, end)
             e.start(inside)
-        with self.named(stmt.variable, value):
+        with bound(self.x.variables, stmt.variable, value):
             self.statement(stmt.body)
         if end:
             e.jump(end)

@@ -24,6 +24,7 @@ from ....loops.ir import (
     While,
 )
 from ..kernels import Kernel, Parameter
+from ..scope import bound
 from .arithmetic import Helpers
 from .dialect import Dialect
 from .expressions import Expressions
@@ -96,17 +97,6 @@ class _Writer:
         self.depth -= 1
         self.line("}")
 
-    @contextmanager
-    def named(self, name: str, text: str) -> Iterator[None]:
-        """``name`` is called ``text``."""
-        before = self.e.names.get(name)
-        self.e.names[name] = text
-        yield
-        if before is None:
-            del self.e.names[name]
-        else:
-            self.e.names[name] = before
-
     def statement(self, stmt: Stmt) -> None:
         """Its lines."""
         match stmt:
@@ -133,7 +123,7 @@ class _Writer:
                 name = self.e.fresh(variable.name)
                 kind = self.dialect.type(variable.dtype)
                 self.line(f"const {kind} {name} = {self.e.texts(value)[0]};")
-                with self.named(variable.name, name):
+                with bound(self.e.names, variable.name, name):
                     self.statement(body)
             case Store(buffer=buffer, indices=indices, value=value):
                 self._write(buffer, *self.e.texts(value, *indices))
@@ -155,7 +145,7 @@ class _Writer:
         head = f"for (long {name} = 0, n{name} = {extent}; {name} < n{name}; {name}++)"
         if extent.endswith("L"):
             head = f"for (long {name} = 0; {name} < {extent}; {name}++)"
-        with self.inside(head), self.named(stmt.variable, name):
+        with self.inside(head), bound(self.e.names, stmt.variable, name):
             self.statement(stmt.body)
 
     def _bound(self, stmt: For) -> None:
@@ -174,7 +164,7 @@ class _Writer:
         with self.inside(guard) if guard else nullcontext():
             name = self.e.fresh(stmt.variable)
             self.line(f"const long {name} = {value};")
-            with self.named(stmt.variable, name):
+            with bound(self.e.names, stmt.variable, name):
                 self.statement(stmt.body)
 
     def _allocate(self, stmt: Allocate) -> None:
@@ -188,7 +178,7 @@ class _Writer:
         self.e.scalars.discard(buffer.name)
         if is_scalar:
             self.e.scalars.add(buffer.name)
-        with self.named(buffer.name, name):
+        with bound(self.e.names, buffer.name, name):
             place = self.line if buffer.scope is not Scope.SHARED else self.shared.append
             place(f"{kind} {name};" if is_scalar else f"{kind} {name}[{buffer.elements or 1}];")
             self.statement(stmt.body)
