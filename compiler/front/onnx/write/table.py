@@ -28,7 +28,33 @@ from ....graph.operators.rows import SoftmaxRows
 from ....graph.operators.sorting import Sort
 from ....graph.operators.transposed import TransposedConvolution
 from ....graph.operators.windows import WindowReduce
-from . import contractions, elementwise, movement, quantization, reductions
+from .contractions import write_contract, write_convolution, write_transposed_convolution
+from .elementwise import write_binary, write_cast, write_multiply_add, write_unary, write_where
+from .movement import (
+    write_concatenate,
+    write_expand,
+    write_gather,
+    write_gather_elements,
+    write_gather_nd,
+    write_iota,
+    write_pad,
+    write_reshape,
+    write_scatter_elements,
+    write_scatter_nd,
+    write_slice,
+    write_tile,
+    write_transpose,
+)
+from .quantization import write_dequantize, write_quantize
+from .reductions import (
+    write_arg_reduce,
+    write_cumulative,
+    write_determinant,
+    write_reduce,
+    write_softmax,
+    write_sort,
+    write_windows,
+)
 from .writing import Writing
 
 __all__ = ["WRITERS", "Writer"]
@@ -37,34 +63,34 @@ Writer = Callable[[Writing, Any], str | tuple[str, ...]]
 """Adds ONNX's nodes for one node of the graph; gives the names of its results."""
 
 WRITERS: Mapping[type, Writer] = {
-    ArgReduce: reductions.write_arg_reduce,
-    Binary: elementwise.write_binary,
-    Cast: elementwise.write_cast,
-    Concatenate: movement.write_concatenate,
-    Contract: contractions.write_contract,
-    Convolution: contractions.write_convolution,
-    Cumulative: reductions.write_cumulative,
-    DequantizeLinear: quantization.write_dequantize,
-    Determinant: reductions.write_determinant,
-    Expand: movement.write_expand,
-    Gather: movement.write_gather,
-    GatherElements: movement.write_gather_elements,
-    GatherNd: movement.write_gather_nd,
-    Iota: movement.write_iota,
-    MultiplyAdd: elementwise.write_multiply_add,
-    PadTensor: movement.write_pad,
-    QuantizeLinear: quantization.write_quantize,
-    Reduce: reductions.write_reduce,
-    Reshape: movement.write_reshape,
-    ScatterElements: movement.write_scatter_elements,
-    ScatterNd: movement.write_scatter_nd,
-    Slice: movement.write_slice,
-    SoftmaxRows: reductions.write_softmax,
-    Sort: reductions.write_sort,
-    Tile: movement.write_tile,
-    TransposedConvolution: contractions.write_transposed_convolution,
-    Transpose: movement.write_transpose,
-    Unary: elementwise.write_unary,
-    Where: elementwise.write_where,
-    WindowReduce: reductions.write_windows,
+    ArgReduce: write_arg_reduce,
+    Binary: write_binary,
+    Cast: write_cast,
+    Concatenate: write_concatenate,
+    Contract: write_contract,
+    Convolution: write_convolution,
+    Cumulative: write_cumulative,
+    DequantizeLinear: write_dequantize,
+    Determinant: write_determinant,
+    Expand: write_expand,
+    Gather: write_gather,
+    GatherElements: write_gather_elements,
+    GatherNd: write_gather_nd,
+    Iota: write_iota,
+    MultiplyAdd: write_multiply_add,
+    PadTensor: write_pad,
+    QuantizeLinear: write_quantize,
+    Reduce: write_reduce,
+    Reshape: write_reshape,
+    ScatterElements: write_scatter_elements,
+    ScatterNd: write_scatter_nd,
+    Slice: write_slice,
+    SoftmaxRows: write_softmax,
+    Sort: write_sort,
+    Tile: write_tile,
+    TransposedConvolution: write_transposed_convolution,
+    Transpose: write_transpose,
+    Unary: write_unary,
+    Where: write_where,
+    WindowReduce: write_windows,
 }
