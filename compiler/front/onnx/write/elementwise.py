@@ -136,7 +136,7 @@ def _divided(w: Writing, a: str, b: str) -> str:
 
 
 def _shift(w: Writing, function: BinaryFunction, a: str, b: str) -> str:
-    """Of unsigned integers in ONNX; to the left the bits of signed ones are the same."""
+    """A shift of bits.  ONNX has it for unsigned integers; to the left signed ones have the same bits."""
     dtype = w.type(a).dtype
     left = function is BinaryFunction.SHL
     if not left and dtype in UNSIGNED:

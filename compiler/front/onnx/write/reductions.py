@@ -70,7 +70,7 @@ def write_cumulative(w: Writing, operator: Cumulative) -> str:
 
 
 def write_softmax(w: Writing, operator: SoftmaxRows) -> str:
-    """Of the last dimension."""
+    """Softmax, or its logarithm, over the last dimension."""
     return w.emit("LogSoftmax" if operator.logarithm else "Softmax", w.node.inputs[0], axis=-1)
 
 
@@ -85,7 +85,7 @@ def write_sort(w: Writing, operator: Sort) -> tuple[str, ...]:
 
 
 def write_determinant(w: Writing, operator: object) -> str:
-    """Of square matrices."""
+    """Determinants of square matrices."""
     return w.emit("Det", w.node.inputs[0])
 
 
