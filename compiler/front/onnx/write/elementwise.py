@@ -136,7 +136,7 @@ def _divided(w: Writing, a: str, b: str) -> str:
 
 
 def _shift(w: Writing, function: BinaryFunction, a: str, b: str) -> str:
-    """A shift of bits.  ONNX has it for unsigned integers; to the left signed ones have the same bits."""
+    """A shift of bits.  ONNX has it for unsigned ones only."""
     dtype = w.type(a).dtype
     left = function is BinaryFunction.SHL
     if not left and dtype in UNSIGNED:
