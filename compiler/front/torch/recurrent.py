@@ -99,7 +99,10 @@ def _run(
         first = product(state, recurrent).unsqueeze(0)
         ends = (steps - 1, 0) if reverse else (0, steps - 1)
         projected = projected + first.pad([ends, (0, 0), (0, 0)])
-        recurrent, state = product(turned, recurrent), x.constant(np.zeros((batch, hidden)), x.dtype)
+        recurrent, state = (
+            product(turned, recurrent),
+            x.constant(np.zeros((batch, hidden)), x.dtype),
+        )
     extra: tuple[Term, ...] = ()
     if kind.cell == Cell.GRU:
         extra = (last_gate,)
@@ -129,7 +132,9 @@ def _layers(kind: _Kind) -> Converter:
         batch_first: bool,
     ) -> tuple[Term, ...]:
         if train and dropout:
-            raise UnsupportedOperatorError(f"{context.where}: dropout in training; use model.eval()")
+            raise UnsupportedOperatorError(
+                f"{context.where}: dropout in training; use model.eval()"
+            )
         states = hx if isinstance(hx, tuple) else (hx,)
         directions = 2 if bidirectional else 1
         each, rest = divmod(len(params), num_layers * directions)
