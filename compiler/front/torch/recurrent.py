@@ -50,7 +50,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Of one layer in one direction: of inputs and states, [gates * hidden, size], their biases,
+    """One layer's in one direction: of inputs and states, [gates * hidden, size], their biases,
     and of an LSTM's projection, [projected, hidden]."""
 
     inputs: Term
