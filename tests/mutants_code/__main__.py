@@ -85,7 +85,7 @@ def tests_for(reach: Reach, fault: Fault, lines: range) -> Iterator[list[str]]:
 
 
 def _reaching(reach: Reach, path: str, lines: range, tests: list[str]) -> list[str]:
-    """Those of the tests that reach a line; of code that is only translated, a line of its file."""
+    """The tests that reach a line; of code that is only translated, those that import it."""
     files = {test: reach.records[test].files for test in tests}
     running = [test for test in tests if path in files[test]]
     exact = [test for test in running if not set(lines).isdisjoint(files[test][path][1])]
