@@ -74,6 +74,7 @@ CASES = {
     "config check": "own.toml",
     "config new": "new.toml --base tiny",
     "config show": "tiny",
+    "convert": "float.onnx -o again.onnx",
     "debug": "int8.dvt -c where",
     "devices": "",
     "disassemble": "int8.dvt",
