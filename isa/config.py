@@ -211,6 +211,13 @@ class HardwareConfig:
             "VECTOR also requantises in fixed point, as TensorFlow Lite does (rounding = 1)."
         ),
     )
+    row_parameters: bool = field(
+        default=False,
+        metadata=declare(
+            "VECTOR also writes parameters of rows to PAR: the largest of a row, and a scale over "
+            "its sum (row)."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -284,11 +291,11 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding`` is named only where it is set: bitstreams without it keep their
-        fingerprints.
+        ``fixed_rounding`` and ``row_parameters`` are named only where they are set: bitstreams
+        without them keep their fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        skip |= set() if self.fixed_rounding else {"fixed_rounding"}
+        skip |= {name for name in ("fixed_rounding", "row_parameters") if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines"}
         return ",".join(

@@ -26,6 +26,8 @@ from .sdram import SDRAM_CHIPS, SdramTiming, sdram_timing
 __all__ = ["SUFFIX", "config_to_toml", "read_config", "require_name"]
 
 SUFFIX = ".toml"
+FLAGS = ("deep_pipelines", "fixed_rounding", "row_parameters")
+"""Fields that are true or false."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 LONGEST_NAME = 60
 LARGEST_FILE = 1 << 20
@@ -74,7 +76,7 @@ def read_config(path: Path, bases: Mapping[str, HardwareConfig]) -> HardwareConf
     require_name(given["name"], place("name"), (), "name" in content)
     for key, declared in HARDWARE.items():
         if key in content and key not in ("name", "dram"):
-            kind = bool if key in ("deep_pipelines", "fixed_rounding") else int
+            kind = bool if key in FLAGS else int
             _require(key, content[key], kind, declared, place)
     given["dram"] = _dram(content.get("dram", {}), base, content.get("clock_hz"), place)
     if base is None:

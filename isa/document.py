@@ -14,7 +14,7 @@ from .config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
 from .configs import CONFIGS, TINY
 from .declared import declarations
 from .formats import Format
-from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding
+from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding, Row
 from .manual_text import (
     BUS,
     FIXED_FORMULA,
@@ -102,8 +102,8 @@ def _configurations() -> str:
         _table(("", *CONFIGS), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
         f"that of {TINY.name}): every field but the name, how units are built (`multiplier_bits` "
-        "to `deep_pipelines`), the clock, the memory's timing, and `fixed_rounding` where it is "
-        "False.\n",
+        "to `deep_pipelines`), the clock, the memory's timing, and `fixed_rounding` and "
+        "`row_parameters` where they are False.\n",
         f"    {TINY.identity}\n",
         f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
         _fields(DramTiming),
@@ -149,6 +149,7 @@ def manual() -> str:
         "### Multipliers\n\n" + _enumeration(Multiplier),
         "### Finishes\n\n" + _enumeration(Finish),
         "### Roundings\n\n" + _enumeration(Rounding),
+        "### Parameters of rows\n\n" + _enumeration(Row),
         FORMULA + "\n" + indent(dedent(getsource(requantize)), "    "),
         FIXED_FORMULA + "\n" + indent(dedent(getsource(requantize_fixed)), "    "),
         RUNNING,

@@ -103,6 +103,8 @@ class VectorLane(wiring.Component):
         The limits; cycles ``compared`` and ``clipped``.
     limited : In(1)
         Whether there are limits; cycle ``clipped``.
+    sum : Out(signed(32))
+        The folded value; cycle ``folded``.
     finished : Out(signed(32))
         Cycle ``finished``.
     """
@@ -137,6 +139,7 @@ class VectorLane(wiring.Component):
     low_clip: In(signed(8))
     high_clip: In(signed(8))
     limited: In(1)
+    sum: Out(signed(32))
     finished: Out(signed(32))
 
     def __init__(self, cycles: LaneCycles, *, deep: bool, turns: int, fixed_rounding: bool) -> None:
@@ -149,6 +152,7 @@ class VectorLane(wiring.Component):
         early, before, second = self._multiply(m)
         value = delayed(m, early, "value") if self._deep else early
         folded = self._fold(m, value, early, before, second)
+        m.d.comb += self.sum.eq(folded)
         self._finish(m, folded)
         return m
 
