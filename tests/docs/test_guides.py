@@ -66,9 +66,7 @@ def test_the_guide_does_what_it_says(
     run_page(GUIDES[name])
 
 
-def test_changes_of_guides_fit_the_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changes_of_guides_fit_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in sorted(CHANGES_SOURCES):
         folder = tmp_path / name
         copy_repository(folder)
