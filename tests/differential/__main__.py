@@ -79,7 +79,7 @@ def _print(totals: Totals, title: str) -> None:
     "--config",
     default="tiny",
     show_default=True,
-    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}.",
+    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}, or FILE.toml.",
 )
 @click.option("--programs", default=200, show_default=True, help="Sound programs.")
 @click.option("--seed", default=1, show_default=True)

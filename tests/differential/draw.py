@@ -240,6 +240,7 @@ class Draw:
 
     def vector(self) -> Vector:
         """Any fold, finish and look-up that reads no word after writing it."""
+        finishes = [it for it in Finish if self.config.finish or it is not Finish.CUSTOM]
         while True:
             fold = Fold.MAC if self.rng.random() < 0.3 else Fold(self.integer(0, len(Fold) - 1))
             multiplier = Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP
@@ -260,7 +261,7 @@ class Draw:
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
                 multiplier=multiplier,
-                finish=Finish(self.integer(0, len(Finish) - 1)),
+                finish=finishes[self.integer(0, len(finishes) - 1)],
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
                 zero_point=self.integer(-128, 127),
