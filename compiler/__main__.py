@@ -13,6 +13,7 @@ from .cli.check import check
 from .cli.compile import compile_command
 from .cli.completion import completion
 from .cli.config import config
+from .cli.convert import convert
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
@@ -28,9 +29,9 @@ from .cli.verilog import verilog
 __all__ = ["main"]
 
 COMMANDS = (
-    *(assemble, benchmark, bitstream, check, compile_command, completion, config, debug, devices),
-    *(disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune, validate),
-    verilog,
+    *(assemble, benchmark, bitstream, check, compile_command, completion, config, convert, debug),
+    *(devices, disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune),
+    *(validate, verilog),
 )
 
 

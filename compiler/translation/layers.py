@@ -18,7 +18,14 @@ from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
-from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
+from ..graph.operators.integer.values import (
+    Add,
+    Lookup,
+    Multiply,
+    Requantize,
+    Softmax,
+    WeightedAdd,
+)
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ..graph.operators.movement import (
     Concatenate,
@@ -99,12 +106,13 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             limits = operator.zero_point, operator.low, operator.high
             packed = fixed_parameters(np.zeros_like(constant(1)), constant(1), constant(2))
             return (requantized(x, Parameters(*packed, Rounding.FIXED), *limits),)
-        case Add() | Multiply() | AddFixed() | MultiplyFixed():
+        case Add() | Multiply() | AddFixed() | MultiplyFixed() | WeightedAdd():
             (table,) = operator.evaluate(
                 tuple(each.astype(np.int8) for each in np.meshgrid(BYTES, BYTES, indexing="ij"))
             )
-            other = tensor(node.inputs[1]).values
-            return (of_pairs(table, x.values, np.broadcast_to(other, x.values.shape)),)
+            second = tensor(node.inputs[1])
+            spread = second.moved(lambda y: np.broadcast_to(y, x.values.shape))
+            return (of_pairs(table, x, spread),)
         case Lookup():
             return (apply_table(x, constant(1)),)
         case MaxPool2d() | AveragePool2d():

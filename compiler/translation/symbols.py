@@ -43,6 +43,8 @@ PRIME = (1 << 31) - 1
 BYTES = np.arange(-128, 128)
 NOT_A_BYTE = -1
 """In place of a table, for integers."""
+PAIRS = 1 << 16
+"""Pairs of two bytes."""
 SMALL = 1 << 16
 PARTS = 8192
 """Terms of a sum of products of small and large elements that float64 holds exactly."""
@@ -53,7 +55,8 @@ class Symbols:
     """A tensor of symbols; the arrays are of one shape.
 
     values: int64, elements of the field.  A byte, or an integer that depends on one byte alone, is
-    a table of 256 integers applied to a root.  roots: int64, elements of the field.  tables: int64,
+    a table of 256 integers applied to a root; one that depends on two bytes is a table of PAIRS
+    applied to a root that stands for both.  roots: int64, elements of the field.  tables: int64,
     numbers of tables; NOT_A_BYTE for other integers.
     """
 
@@ -112,8 +115,8 @@ def digest(*parts: object) -> int:
 
 
 class _Tables:
-    """Every table of 256 integers that was seen, by number; the first is the identity, then follow
-    those of one byte alone.
+    """Every table of 256 or PAIRS integers that was seen, by number; the first is the identity,
+    then follow those of one byte alone.
     """
 
     def __init__(self) -> None:
@@ -180,14 +183,28 @@ def apply_table(x: Symbols, table: Array) -> Symbols:
     return mapped(x.roots, np.array(found, np.int64)[places.reshape(x.tables.shape)])
 
 
-def of_pairs(table: Array, a: Array, b: Array) -> Symbols:
-    """A function of two bytes: ``table`` int8[256, 256], by ``a`` and ``b``, elements of the field.
+def of_pairs(table: Array, a: Symbols, b: Symbols) -> Symbols:
+    """A function of two bytes: ``table`` int8[256, 256], by ``a`` and ``b``.
 
-    Which of the two comes first has no influence.
+    Which of the two comes first has no influence.  A function of two functions of the same pair is
+    one of that pair.
     """
-    first = function(digest(np.ascontiguousarray(table)), a, b)
-    second = function(digest(np.ascontiguousarray(table.T)), b, a)
-    return fresh(balanced(first + second))
+    wide = np.array([len(row) == PAIRS for row in _TABLES.rows])
+    nested = (a.roots == b.roots) & wide[a.tables] & wide[b.tables]
+    swapped, same = a.values > b.values, a.values == b.values
+    low, high = np.minimum(a.values, b.values), np.maximum(a.values, b.values)
+    roots = np.where(same, a.values, function(digest("pair"), low, high))
+    numbers = [_TABLES.number(each.reshape(-1)) for each in (table, table.T)]
+    tables = np.where(swapped, numbers[1], numbers[0])
+    tables = np.where(same, _TABLES.number(np.diagonal(table)), tables)
+    if nested.any():
+        cases, places = np.unique(
+            np.stack([a.tables[nested], b.tables[nested]]), axis=1, return_inverse=True
+        )
+        rows = [table[tuple(_TABLES.rows[number] + 128 for number in case)] for case in cases.T]
+        found = np.array([_TABLES.number(each) for each in rows])
+        roots[nested], tables[nested] = a.roots[nested], found[places.reshape(-1)]
+    return mapped(roots, tables)
 
 
 def multiplied(x: Array, weights: Array) -> Array:

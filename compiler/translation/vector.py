@@ -40,6 +40,9 @@ from .symbols import (
 
 __all__ = ["vector"]
 
+EVERY = (slice(None), 0), (slice(None), 1)
+"""The first and the second element of each result."""
+
 
 def vector(state: State, instruction: Vector) -> None:
     """Fold every result, finish it, write it."""
@@ -95,7 +98,7 @@ def _of_pairs(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) 
     for number, case in enumerate(cases.T):
         words = case[:1], case[1:].view(np.float32)
         table = parameters.meaning(sums.astype(np.int32), *words, *limits)
-        made = of_pairs(table, x.values[:, 0], x.values[:, 1])
+        made = of_pairs(table, x.moved(itemgetter(EVERY[0])), x.moved(itemgetter(EVERY[1])))
         found = made if found is None else chosen(numbers == number, made, found)
     return found
 

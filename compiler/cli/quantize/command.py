@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..arrays import read_dimensions
 from ..output import clear_errors, human, print_json, progress, require_folder
 from .data import Given, data_options
 
@@ -89,6 +90,9 @@ class _Share(click.ParamType):
     show_default=True,
     help="At most this many for the loss of each layer.",
 )
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
+)
 @click.option("--target", help="vta or vta:CONFIG: say how many cycles the model takes there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -110,10 +114,11 @@ def quantize(
     compares: bool,
     shows_losses: bool,
     loss_samples: int,
+    dims: tuple[str, ...],
     target: str | None,
     as_json: bool,
 ) -> None:
-    """Quantise MODEL, a float ONNX file, to int8 in QDQ form.
+    """Quantise MODEL, a float model of any front end, to int8: ONNX in QDQ form.
 
     The data is a folder of pictures, of WAV files or of arrays, or one file of arrays.  A folder
     may have a folder for each class.  An archive has one array for each input, under its name; for
@@ -126,8 +131,8 @@ def quantize(
 
     from dovetail.runtime.files import write_whole
 
-    from ...front.onnx.quantize import Method, QuantizeOptions, compare
-    from ...front.onnx.source import SourceModel
+    from ...front.onnx.quantize import Method, QuantizeOptions, compare, float_model
+    from ...front.table import open_model
     from .report import accuracy_json, accuracy_table, comparison_table, loss_json, loss_table
     from .runners import load_metric
     from .work import Work
@@ -156,7 +161,8 @@ def quantize(
         "corrections": sorted(set(corrections)),
     }
     with progress(f"quantising {model.name}"):
-        work = Work(SourceModel.load(model).proto, given, options, samples, loss_samples)
+        source = float_model(open_model(model).bind(read_dimensions(dims)))
+        work = Work(source, given, options, samples, loss_samples)
         judged = None
         if rated is not None or work.data.labels is not None or max_drop is not None:
             bound = float("inf") if max_drop is None else max_drop

@@ -133,7 +133,7 @@ class TorchModel:
             inputs = [argument for _, argument in node.inputs]
             if not plain or not inputs or inputs[0].kind != "as_tensor":
                 continue
-            name = inputs[0].value.get("name")
+            name = inputs[0].name
             if plain[0].endswith("_") and not plain[0].endswith("__") and name in by_tensor:
                 found.add(by_tensor[name])
         return frozenset(found)

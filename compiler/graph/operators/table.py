@@ -44,6 +44,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Multiply,
     values.Requantize,
     values.Softmax,
+    values.WeightedAdd,
     conversions.Dequantize,
     conversions.Quantize,
     conversions.Shift128,

@@ -33,6 +33,7 @@ from .passes.align_channels import AlignChannels
 from .passes.channel_tables import ChannelTables
 from .passes.constant_channels import ConstantChannels
 from .passes.dense_to_conv import DenseToConv
+from .passes.exact_sums import ExactSums
 from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
 from .passes.move_pixels import MovePixels
@@ -86,7 +87,8 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     None has anything left to do after the others; so a piece of a graph may go through them again.
     """
     return (
-        *(FixedAverages(), RealFinishes(), ConstantChannels(), RaiseTransposes(), PadPixels()),
+        *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
+        *(RaiseTransposes(), PadPixels()),
         *(SplitProducts(lanes), RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
         *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),

@@ -1,10 +1,10 @@
 """Operators that the accelerator runs alike, with the arithmetic of different runtimes."""
 
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
-from ...graph.operators.integer.values import Add, Multiply, Requantize
+from ...graph.operators.integer.values import Add, Multiply, Requantize, WeightedAdd
 
 __all__ = ["AnyAdd", "AnyMultiply", "AnyRequantize"]
 
 AnyRequantize = Requantize | RequantizeFixed
-AnyAdd = Add | AddFixed
+AnyAdd = Add | AddFixed | WeightedAdd
 AnyMultiply = Multiply | MultiplyFixed

@@ -75,6 +75,7 @@ CASES = {
     "config manual": "own.toml",
     "config new": "new.toml --base tiny",
     "config show": "tiny",
+    "convert": "float.onnx -o again.onnx",
     "debug": "int8.dvt -c where",
     "devices": "",
     "disassemble": "int8.dvt",

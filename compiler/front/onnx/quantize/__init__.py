@@ -2,6 +2,7 @@
 
 from .compare import Comparison, compare
 from .driver import QuantizedModel, quantize_model
+from .model import float_model
 from .options import Method, QuantizeOptions
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "QuantizeOptions",
     "QuantizedModel",
     "compare",
+    "float_model",
     "quantize_model",
 ]

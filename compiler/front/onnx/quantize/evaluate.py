@@ -221,6 +221,12 @@ def _quantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
     return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(zero.dtype)
 
 
+def _hard_sigmoid(node: OnnxNode, x: Array) -> Array:
+    """HardSigmoid; ONNX's reference implementation gives float64."""
+    alpha, beta = F32(node.real("alpha", 0.2)), F32(node.real("beta", 0.5))
+    return np.clip(x * alpha + beta, F32(0), F32(1))
+
+
 def _dequantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
     """DequantizeLinear, one scale or one a channel."""
     shape = [1] * x.ndim
@@ -235,6 +241,7 @@ KERNELS: dict[str, Callable[..., Array]] = {
     "BatchNormalization": _batch_norm,
     "Conv": _conv,
     "DequantizeLinear": _dequantize,
+    "HardSigmoid": _hard_sigmoid,
     "MaxPool": _max_pool,
     "QuantizeLinear": _quantize,
 }

@@ -12,10 +12,20 @@ from onnx import TensorProto, helper, numpy_helper, version_converter
 from ....errors import ModelError
 from ....graph.ir import Array
 from ....quantize.signature import Signature
+from ...source import Source
 from ..element_types import type_name
 from ..node import OnnxNode, is_quantized_kind
+from ..source import SourceModel
+from ..write import onnx_model
 
-__all__ = ["FloatModel", "read_any_model", "read_model", "signatures", "to_node_proto"]
+__all__ = [
+    "FloatModel",
+    "float_model",
+    "read_any_model",
+    "read_model",
+    "signatures",
+    "to_node_proto",
+]
 
 OLDEST_OPSET = 13
 """The first with a scale for each channel in DequantizeLinear."""
@@ -57,6 +67,19 @@ class FloatModel:
     ) -> "FloatModel":
         """The model with other nodes, and with more constants."""
         return replace(self, nodes=tuple(nodes), constants={**self.constants, **(constants or {})})
+
+
+def float_model(source: Source) -> onnx.ModelProto:
+    """What any front end has read, as ONNX to quantise; an open batch is 1.
+
+    Raises ModelError for a model that is quantised already, and what ``onnx_model`` raises.
+    """
+    if source.quantizes and not isinstance(source, SourceModel):
+        raise ModelError(
+            "the model is quantised already; required a float model.  dovetail compile takes it "
+            "as it is"
+        )
+    return onnx_model(source, batch=1)
 
 
 def read_model(proto: onnx.ModelProto) -> FloatModel:

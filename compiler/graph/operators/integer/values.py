@@ -14,7 +14,7 @@ from ...types import TensorType
 from ..protocol import Array, Fusion, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes, require_exactly
 
-__all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax"]
+__all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax", "WeightedAdd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,49 @@ class Add:
         inner = ((b.astype(np.float64) + shift) * rb + np.float64(offset)).astype(F32)
         total = ((a.astype(np.float64) + shift) * ra + inner).astype(F32)
         return (np.clip(np.rint(total) - shift, self.low, self.high).astype(np.int8),)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedAdd:
+    """``clip(rint(float32(a * a_factor + b * b_factor + offset) * 2**-shift) + zero_point, low,
+    high)``, the sum in int32: a form that a sum of another meaning has in whole numbers.
+
+    a, b: int8 of one shape.  Factors are of 24 bits with their sign.
+    """
+
+    a_factor: int
+    b_factor: int
+    offset: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+    def __post_init__(self) -> None:
+        most = max(abs(self.a_factor), abs(self.b_factor))
+        check(self, most < 1 << 23, "factors within -(2**23 - 1)..2**23 - 1")
+        largest = 128 * (abs(self.a_factor) + abs(self.b_factor)) + abs(self.offset)
+        check(self, largest < 1 << 31, "sums of int32")
+        check(self, 0 <= self.shift <= 30, "a shift in 0..30")
+        check(self, is_int8(self.zero_point), "a zero point in -128..127")
+        check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError when the operands are not int8 of one shape."""
+        require_inputs(self, inputs, 2)
+        x, other = inputs
+        require_bytes(self, x)
+        require_exactly(self, other, x)
+        return (x,)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The product with a power of two is exact."""
+        a, b = (each.astype(np.int32) for each in inputs)
+        total = a * self.a_factor + b * self.b_factor + self.offset
+        rounded = np.rint(total.astype(F32) * F32(2.0**-self.shift)).astype(np.float64)
+        return (np.clip(rounded + self.zero_point, self.low, self.high).astype(np.int8),)
 
 
 @dataclass(frozen=True, slots=True)

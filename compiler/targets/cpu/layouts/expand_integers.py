@@ -36,12 +36,19 @@ from ....graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
+from ....graph.operators.integer.values import (
+    Add,
+    Lookup,
+    Multiply,
+    Requantize,
+    Softmax,
+    WeightedAdd,
+)
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
 from ....graph.operators.table import INTEGER
-from .fixed_point import average, pair, requantize, requantize_real
+from .fixed_point import average, pair, requantize, requantize_real, weighted
 from .integer_products import conv2d, dense, largest_sum, row_products
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
@@ -144,6 +151,7 @@ class _Expanding:
                 | AddFixed()
                 | MultiplyFixed()
                 | Add()
+                | WeightedAdd()
                 | Multiply()
                 | Lookup()
                 | Shift128()
@@ -223,6 +231,7 @@ class _Expanding:
         | MultiplyFixed
         | Add
         | Multiply
+        | WeightedAdd
         | Lookup
         | Shift128
         | Quantize
@@ -245,6 +254,8 @@ class _Expanding:
                 result = requantize_real(self.new, x, operator, scale)
             case AddFixed() | MultiplyFixed():
                 result = pair(self.new, x, self.beside(node, is_image), operator)
+            case WeightedAdd():
+                result = weighted(self.new, x, self.beside(node, is_image), operator)
             case Lookup():
                 result = self.lookup(x, node.inputs[1], is_image)
             case Shift128():

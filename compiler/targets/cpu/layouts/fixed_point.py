@@ -19,10 +19,11 @@ from ....graph.operators.integer.fixed_point import (
     RequantizeFixed,
     RequantizeReal,
 )
+from ....graph.operators.integer.values import WeightedAdd
 from ....graph.operators.windows import WindowFunction, WindowReduce
 from .raised_bytes import RAISE, RaisedBytes
 
-__all__ = ["average", "pair", "requantize", "requantize_real"]
+__all__ = ["average", "pair", "requantize", "requantize_real", "weighted"]
 
 
 def requantize(
@@ -59,6 +60,14 @@ def pair(new: RaisedBytes, a: str, b: str, operator: AddFixed | MultiplyFixed) -
             assert_never(operator)
     result = scaled(total, operator.multiplier, operator.shift)
     return _limited(result, operator.zero_point, operator.low, operator.high)
+
+
+def weighted(new: RaisedBytes, a: str, b: str, operator: WeightedAdd) -> str:
+    """A sum in whole numbers, and its product with a power of two."""
+    left, right = (_term(new, each).cast(DType.INT32) - RAISE for each in (a, b))
+    total = left * operator.a_factor + right * operator.b_factor + operator.offset
+    rounded = (total.cast(DType.FLOAT32) * 2.0**-operator.shift).rint().clip(-512.0, 512.0)
+    return _limited(rounded.cast(DType.INT32), operator.zero_point, operator.low, operator.high)
 
 
 def average(new: RaisedBytes, x: str, operator: AverageFixed) -> str:

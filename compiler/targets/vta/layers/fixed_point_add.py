@@ -7,6 +7,7 @@ before it rounds, which matters where sums tie, and where it is odd.  TensorFlow
 more bits than the vector unit's own fixed point keeps, are found in the same way.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import UnsupportedOperatorError
-from ....graph.operators.integer.values import Add
+from ....graph.operators.integer.fixed_point import AddFixed
+from ....graph.operators.integer.values import Add, WeightedAdd
 from ..operators import AnyAdd
 
 __all__ = ["FixedPointAdd", "find_fixed_point"]
@@ -24,6 +26,10 @@ MULTIPLIER_LIMIT = (1 << 23) - 1
 ACCUMULATOR_LIMIT = (1 << 31) - 1
 TRIES = 4
 """Shifts tried, from the largest."""
+STRETCHES = tuple(part * 2.0**-power for power in range(8, 21) for part in (1, 1.5))
+"""What both ratios are enlarged by, so that sums half way between two integers, which TensorFlow
+Lite rounds away from zero, lie beyond it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class _Sum:
     high: int
 
 
-def _sum_of(add: AnyAdd) -> _Sum:
+def _sum_of(add: Add | AddFixed) -> _Sum:
     zero_points = (add.a_zero_point, add.b_zero_point, add.zero_point)
     if isinstance(add, Add):
         return _Sum(add.a_ratio, add.b_ratio, *zero_points, add.low, add.high)
@@ -71,18 +77,17 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
     A candidate that differs as often on the pairs that the best so far gets wrong is not better.
     Raises UnsupportedOperatorError when a ratio is too large for the vector unit's arithmetic.
     """
+    if isinstance(operator, WeightedAdd):
+        factors = operator.a_factor, operator.b_factor
+        return FixedPointAdd(*factors, operator.offset, operator.shift, operator.zero_point, 0)
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
     (wanted,) = operator.evaluate((a, b))
     add = _sum_of(operator)
     best: FixedPointAdd | None = None
     hard = np.ones(wanted.shape, bool)
-    steps = sorted(
-        product((0, 1, -1, 2, -2), (0, 1, -1, 2, -2)), key=lambda d: abs(d[0]) + abs(d[1])
-    )
-    for shift, (d0, d1) in product(_shifts(add), steps):
+    for m0, m1, shift in _multipliers(add):
         unit = 1 << shift
-        m0, m1 = round(add.a_ratio * unit) + d0, round(add.b_ratio * unit) + d1
         offset = _best_offset(add, (m0, m1), shift, a, b, wanted)
         whole = (m0, m1, offset + add.zero_point * unit, shift, 0)
         for form in ((m0, m1, offset, shift, add.zero_point), whole):
@@ -98,6 +103,17 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
                 return best
     assert best is not None
     return best
+
+
+def _multipliers(add: _Sum) -> Iterator[tuple[int, int, int]]:
+    """Both multipliers and their shift: next to the ratios, then both a little larger or less."""
+    steps = sorted(product((0, 1, -1, 2, -2), repeat=2), key=lambda d: abs(d[0]) + abs(d[1]))
+    shifts = _shifts(add)
+    for shift, (d0, d1) in product(shifts, steps):
+        yield round(add.a_ratio * (1 << shift)) + d0, round(add.b_ratio * (1 << shift)) + d1, shift
+    for more in STRETCHES:
+        unit = (1 << shifts[-1]) * (1 + more)
+        yield round(add.a_ratio * unit), round(add.b_ratio * unit), shifts[-1]
 
 
 def _best_offset(

@@ -12,7 +12,7 @@ from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
 from ....graph.operators.integer.products import Conv2d, RowProducts
-from ....graph.operators.integer.values import Add, Lookup, Multiply
+from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
@@ -71,7 +71,7 @@ def lower(
         case RowProducts():
             inputs, stored = inputs[:1], inputs[1]
             definition = define_row_products(graph, layer, x, stored, output)
-        case Add() | AddFixed():
+        case Add() | AddFixed() | WeightedAdd():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs
         case Multiply() | MultiplyFixed():

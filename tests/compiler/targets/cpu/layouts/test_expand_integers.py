@@ -25,6 +25,7 @@ from dovetail.compiler.graph.operators.integer.values import (
     Multiply,
     Requantize,
     Softmax,
+    WeightedAdd,
 )
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
 from dovetail.compiler.graph.operators.movement import Reshape, Transpose
@@ -74,6 +75,7 @@ def check(graph: Graph, level: str = "native") -> None:
     [
         (Add(0.7, 1.3, 3, -9, 5, -128, 127), ("int8", "int8")),
         (Add(0.031, 0.9, 3, -9, 5, -20, 100, unsigned=True), ("int8", "int8")),
+        (WeightedAdd(3_000_001, -700_003, 90_000_001, 22, 5, -100, 120), ("int8", "int8")),
         (AddFixed(3, 2**30, 0, -9, 2**31 - 9, -3, 2**30 + 7, -18, 5, -100, 127), ("int8",) * 2),
         (AddFixed(3, 2**30, 0, -9, -(2**30), 0, 2**30 + 7, -17, 5, -128, 9), ("int8",) * 2),
         (MultiplyFixed(3, -128, 2**30 + 99, -5, 7, -128, 127), ("int8",) * 2),

@@ -1,0 +1,72 @@
+"""``dovetail quantize`` and ``dovetail convert`` of files that are not ONNX."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.compiler.cli.commands import invoke, refused
+from tests.compiler.front.torch.mutate import FILES
+
+pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
+
+from tests.compiler.front.tflite.cases import cases
+from tests.compiler.front.tflite.networks import mobile_net
+
+PICTURES, COUNTER, QUANTISED, WORDS = (
+    next(path for path in FILES if path.stem == name)
+    for name in ("pictures", "counter", "quantised", "words")
+)
+
+
+def test_a_float_tflite_model_runs_on_the_accelerator_whole(tmp_path: Path) -> None:
+    (tmp_path / "float.tflite").write_bytes(mobile_net())
+    images = np.random.default_rng(8).random((6, 16, 16, 3), np.float32)
+    np.save(tmp_path / "images.npy", images)
+    out = tmp_path / "int8.onnx"
+    arguments = ("--data", tmp_path / "images.npy", "--compare", "--target", "vta:zynq7020")
+    done = invoke("quantize", tmp_path / "float.tflite", "-o", out, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["float"] == {}
+    assert found["integer"]["Conv"] == 8
+    assert found["cost"]["cpu"] == 0
+    assert found["cost"]["parts"] == 1
+    assert found["comparison"]["outputs"]["mean"] < 0.05
+    assert [each.name for each in onnx.load(out).graph.output] == ["shares", "mean"]
+
+
+def test_a_program_of_torch_is_quantised(tmp_path: Path) -> None:
+    with np.load(PICTURES.with_suffix(".npz")) as archive:
+        np.save(tmp_path / "x.npy", archive["input0"])
+    arguments = ("-o", tmp_path / "int8.onnx", "--data", tmp_path / "x.npy", "--compare")
+    done = invoke("quantize", PICTURES, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["integer"]["Conv"] == 3
+    assert max(found["comparison"]["outputs"].values()) < 0.05
+
+
+def test_models_that_are_not_float_are_refused(tmp_path: Path) -> None:
+    case = next(each for each in cases("products") if each.dtype == "int8")
+    (tmp_path / "int8.tflite").write_bytes(case.content)
+    np.save(tmp_path / "x.npy", case.inputs[0])
+    rest = ("-o", tmp_path / "out.onnx", "--data", tmp_path / "x.npy")
+    for model in (tmp_path / "int8.tflite", QUANTISED):
+        refused(invoke("quantize", model, *rest), "the model is quantised already")
+    refused(invoke("quantize", WORDS, *rest), "input 'tokens' is INT64; required float32")
+    refused(invoke("quantize", COUNTER, *rest, "--dim", "n=3"), "no input has a dimension 'n'")
+    refused(invoke("convert", tmp_path / "int8.tflite", "-o", tmp_path / "y.onnx"), "as it is")
+
+
+def test_a_converted_model_has_the_sizes_that_are_given(tmp_path: Path) -> None:
+    out = tmp_path / "counter.onnx"
+    done = invoke("convert", COUNTER, "-o", out, "--dim", "s77=3", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["inputs"], found["opset"]) == (["x", "count"], 21)
+    assert found["outputs"] == ["mul", "mul_1", "count.updated"]
+    sizes = onnx.load(out).graph.input[0].type.tensor_type.shape.dim
+    assert [each.dim_value for each in sizes] == [3, 6]
