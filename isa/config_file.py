@@ -39,7 +39,7 @@ SDRAM = {
     "io_delay": Declared("Registers to the chip, and back from it.", 0, IO_DELAY),
 }
 OTHER_KINDS: dict[str, type] = {"deep_pipelines": bool, "fixed_rounding": bool, "finish": str}
-"""Fields of the hardware that are no integers."""
+"""Types of the fields of the hardware that are not integers."""
 KINDS = {int: "an integer", bool: "true or false", str: "a text", dict: "a table"}
 WIDTH = 98
 
