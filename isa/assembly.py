@@ -47,6 +47,7 @@ from .instructions import (
     Load,
     Multiplier,
     Rounding,
+    Row,
     Store,
     Vector,
 )
@@ -59,7 +60,13 @@ Choice = TypeVar("Choice")
 CLASSES: dict[str, type[Instruction]] = {
     cls.__name__.lower(): cls for cls in (Load, Gemm, Vector, Store)
 }
-ENUMS = {"fold": Fold, "multiplier": Multiplier, "finish": Finish, "rounding": Rounding}
+ENUMS = {
+    "fold": Fold,
+    "multiplier": Multiplier,
+    "finish": Finish,
+    "rounding": Rounding,
+    "row": Row,
+}
 MEMORIES = ("memory", "source", "destination")
 UNITS = ("wait", "post")
 FLAGS = ("accumulate", "lookup")
@@ -111,7 +118,7 @@ def _text(name: str, value: object) -> str:
         case tuple():
             used = [level for level, number in enumerate(value) if number != _rest(name)]
             return ",".join(map(str, value[: max(used, default=0) + 1]))
-        case Fold() | Multiplier() | Finish() | Rounding():
+        case Fold() | Multiplier() | Finish() | Rounding() | Row():
             return value.name.lower()
         case bool():
             return str(int(value))

@@ -220,6 +220,13 @@ class HardwareConfig:
             "its version; none when empty."
         ),
     )
+    row_parameters: bool = field(
+        default=False,
+        metadata=declare(
+            "VECTOR also writes parameters of rows to PAR: the largest of a row, and a scale over "
+            "its sum (row)."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -303,11 +310,12 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding`` and ``finish`` are named only where they are set: bitstreams without them
-        keep their fingerprints.
+        ``fixed_rounding``, ``finish`` and ``row_parameters`` are named only where they are set:
+        bitstreams without them keep their fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        skip |= {name for name in ("fixed_rounding", "finish") if not getattr(self, name)}
+        optional = ("fixed_rounding", "finish", "row_parameters")
+        skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines"}
         return ",".join(

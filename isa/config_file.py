@@ -38,8 +38,7 @@ SDRAM = {
     "chip": Declared(f"One of {', '.join(SDRAM_CHIPS)}; its times at clock_hz are computed."),
     "io_delay": Declared("Registers to the chip, and back from it.", 0, IO_DELAY),
 }
-OTHER_KINDS: dict[str, type] = {"deep_pipelines": bool, "fixed_rounding": bool, "finish": str}
-"""Types of the fields of the hardware that are not integers."""
+KINDS_OF: dict[str, Any] = {field.name: field.type for field in fields(HardwareConfig)}
 KINDS = {int: "an integer", bool: "true or false", str: "a text", dict: "a table"}
 WIDTH = 98
 
@@ -77,7 +76,7 @@ def read_config(path: Path, bases: Mapping[str, HardwareConfig]) -> HardwareConf
     require_name(given["name"], place("name"), (), "name" in content)
     for key, declared in HARDWARE.items():
         if key in content and key not in ("name", "dram"):
-            _require(key, content[key], OTHER_KINDS.get(key, int), declared, place)
+            _require(key, content[key], KINDS_OF[key], declared, place)
     given["dram"] = _dram(content.get("dram", {}), base, content.get("clock_hz"), place)
     if base is None:
         _require_whole(given, path, bases)

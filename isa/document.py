@@ -15,7 +15,7 @@ from .configs import CONFIGS
 from .declared import declarations
 from .finishes import OwnFinish
 from .formats import Format
-from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding
+from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding, Row
 from .manual_text import (
     BUS,
     FIXED_FORMULA,
@@ -104,8 +104,8 @@ def _configurations(configs: Sequence[HardwareConfig]) -> str:
         _table(("", *names), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
         f"that of {first.name}): every field but the name, how units are built (`multiplier_bits` "
-        "to `deep_pipelines`), the clock, the memory's timing, `fixed_rounding` where it is "
-        "False, and `finish` where it is empty.\n",
+        "to `deep_pipelines`), the clock, the memory's timing, `fixed_rounding` and "
+        "`row_parameters` where they are False, and `finish` where it is empty.\n",
         f"    {first.identity}\n",
         f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
         _fields(DramTiming),
@@ -160,6 +160,7 @@ def manual(config: HardwareConfig | None = None) -> str:
         "### Multipliers\n\n" + _enumeration(Multiplier),
         _finishes(config.own_finish if config else None),
         "### Roundings\n\n" + _enumeration(Rounding),
+        "### Parameters of rows\n\n" + _enumeration(Row),
         FORMULA + "\n" + indent(dedent(getsource(requantize)), "    "),
         FIXED_FORMULA + "\n" + indent(dedent(getsource(requantize_fixed)), "    "),
         RUNNING,

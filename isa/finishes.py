@@ -116,7 +116,8 @@ class OwnFinish:
 def find_finish(name: str) -> OwnFinish:
     """The finish called ``name``, or ``name@version``, that an installed package brings.
 
-    Raises ExtensionError when there is none, it is of another version, or something else has its name.
+    Raises ExtensionError when there is none, it is of another version, or something else has its
+    name.
     """
     plain, _, version = name.partition("@")
     found = find_outside(GROUP, plain) if NAME.fullmatch(plain) else None

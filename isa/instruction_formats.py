@@ -150,6 +150,7 @@ VECTOR_FORMAT = Format(
         *_levels("destination_stride", VECTOR_LEVELS - 1, 16, "destination words a step", first=1),
         *_levels("par_stride", VECTOR_LEVELS - 1, 12, "PAR words a step", first=1),
         Field("window_skip", 2, "of WINDOW: first results of each run that are not written"),
+        Field("row", 2, "0 NONE; the parameters of a row go to PAR: 1 LARGEST, 2 OVER"),
     ),
 )
 

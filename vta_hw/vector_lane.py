@@ -107,6 +107,8 @@ class VectorLane(wiring.Component):
         The limits; cycles ``compared`` and ``clipped``.
     limited : In(1)
         Whether there are limits; cycle ``clipped``.
+    sum : Out(signed(32))
+        The folded value; cycle ``folded``.
     finished : Out(signed(32))
         Cycle ``finished``.
 
@@ -144,6 +146,7 @@ class VectorLane(wiring.Component):
     low_clip: In(signed(8))
     high_clip: In(signed(8))
     limited: In(1)
+    sum: Out(signed(32))
     finished: Out(signed(32))
 
     def __init__(
@@ -165,6 +168,7 @@ class VectorLane(wiring.Component):
         early, before, second = self._multiply(m)
         value = delayed(m, early, "value") if self._deep else early
         folded = self._fold(m, value, early, before, second)
+        m.d.comb += self.sum.eq(folded)
         self._finish(m, folded)
         return m
 

@@ -12,6 +12,7 @@ from dovetail.isa.footprint import (
     outer_extent,
     scratchpad_writes,
     with_bank_masks,
+    written_memory,
 )
 from dovetail.isa.instructions import (
     Finish,
@@ -21,6 +22,7 @@ from dovetail.isa.instructions import (
     Load,
     Multiplier,
     Rounding,
+    Row,
     Store,
     Vector,
 )
@@ -37,6 +39,8 @@ LONG = 0.03
 """Share of loop nests that may have ``LONG_ITERATIONS``."""
 EXCESS = 0.25
 """Share of instructions that may name more banks than they touch, or than there are."""
+ROWS = 0.25
+"""Share of VECTORs that write parameters of rows."""
 TRANSFER_BYTES = 4096
 MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
 """Bits of masks in every configuration, however few banks it has."""
@@ -276,19 +280,28 @@ class Draw:
                 tap_stride=self.strides(5),
                 tab_address=256 * self.integer(0, self.config.tab_depth // 256 - 1),
                 window_skip=self.integer(0, 3),
+                row=self.row(),
             )
             if not _reads_own_writes(vector, self.config):
                 return vector
 
+    def row(self) -> Row:
+        """Parameters of rows, at times, where there are such."""
+        rows = self.config.row_parameters and self.rng.random() < ROWS
+        return Row(self.integer(1, len(Row) - 1)) if rows else Row.NONE
+
 
 def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a word is read after an earlier result of the same instruction was written to it."""
-    if vector.source is not vector.destination:
+    source = vector.source if vector.row is Row.NONE else Memory.PAR
+    if source is not written_memory(vector) or vector.row is Row.LARGEST:
         return False
-    depth = config.depth(vector.source)
+    depth = config.depth(source)
     outer = outer_extent(vector)
     writes = nest(vector.destination_address, outer, vector.destination_stride, depth)
     reads = element_words(vector, config)
+    if vector.row is Row.OVER:
+        reads = nest(vector.par_address, outer, vector.par_stride, depth)
     first = np.full(depth, len(writes))
     np.minimum.at(first, writes, np.arange(len(writes)))
     result = np.arange(len(reads)) // (len(reads) // len(writes))

@@ -108,6 +108,7 @@ def _broken_vector(it: Instruction, config: dict[str, int]) -> str | None:
         "fold": it["fold"] > 4,
         "finish": it["finish"] > 2,  # the named configurations have none of their own
         "rounding": it["rounding"] > config["fixed_rounding"],
+        "row": it["row"] > 2 * config["row_parameters"],
         "reduction_levels": not 1 <= it["reduction_levels"] <= 5,
         "lookup to ACC": it["lookup"] == 1 and it["destination"] == 1,
         "tab_address": it["tab_address"] % 256 != 0,

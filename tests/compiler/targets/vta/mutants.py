@@ -25,9 +25,8 @@ from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.encoding import encode
-from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.footprint import reads_parameters, with_bank_masks, written_memory
 from dovetail.isa.instructions import (
-    Finish,
     Fold,
     Gemm,
     Instruction,
@@ -226,9 +225,9 @@ def _addresses(instruction: Instruction) -> dict[str, Memory | None]:
         case Vector():
             found: dict[str, Memory | None] = {
                 "source_address": instruction.source,
-                "destination_address": instruction.destination,
+                "destination_address": written_memory(instruction),
             }
-            if instruction.finish is Finish.REQUANTIZE:
+            if reads_parameters(instruction):
                 found["par_address"] = Memory.PAR
             if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
                 found["tap_address"] = Memory.TAP
