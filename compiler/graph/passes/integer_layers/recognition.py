@@ -145,7 +145,10 @@ def _input(state: State, name: str, kind: TensorType) -> Value:
     if not kind.rank or 0 in kind.shape:
         return Foreign(f"input {name!r} has shape {list(kind.shape)}; required some elements")
     if kind.shape[0] != 1:
-        return Foreign(f"input {name!r} has batch {kind.shape[0]}; required 1")
+        return Foreign(
+            f"input {name!r} has batch {kind.shape[0]}; required 1; compile the model for one "
+            "image with --batch"
+        )
     if kind.dtype == DType.FLOAT32:
         return Floating(name, identity_order(kind.rank))
     return _stored(state, name, name, kind)
