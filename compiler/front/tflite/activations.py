@@ -84,6 +84,7 @@ def _by_sigmoid(bits: int, real: Callable[[Node], Term]) -> Converter:
         if x.dtype != DType.INT16 or node.info(0).quantization is None:
             return real(node)
         factor, shift = node.scale(0).scale * 4096 * 3, 0
+        node.require(factor < 1 << 31, "a scale below 2**17")
         while factor <= 32767 / 2 and shift <= 30:
             factor, shift = factor * 2, shift + 1
 

@@ -8,6 +8,7 @@ from .cases_layers import detection, indexing, recurrent
 from .cases_movement import movement, reductions
 from .cases_products import mixed_products, pools, products
 from .cases_quantised import functions_of_bytes, functions_of_int16, products_of_integers
+from .cases_recurrent import hybrid_layers, integer_layers
 
 __all__ = ["FAMILIES", "Case", "cases"]
 
@@ -17,6 +18,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
         *(unary, unary_bytes, binary, binary_bytes, products, mixed_products, pools),
         *(reductions, movement, indexing, quantization, recurrent, detection),
         *(functions_of_bytes, functions_of_int16, products_of_integers),
+        *(hybrid_layers, integer_layers),
     )
 }
 
