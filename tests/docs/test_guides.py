@@ -39,6 +39,11 @@ def test_the_guide_to_a_model_names_the_configuration_of_the_board() -> None:
     assert f"--target vta:{board.config.name} " in page
 
 
+def test_the_guide_to_a_finish_shows_the_example() -> None:
+    record = next(each for each in blocks_of(GUIDES["own-instruction.md"]))
+    assert record.text == (ROOT / "examples" / "finish" / "acme_finishes.py").read_text()
+
+
 @pytest.mark.parametrize("name", sorted(GUIDES))
 def test_the_guide_does_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

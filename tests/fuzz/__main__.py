@@ -6,11 +6,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 from tests.conformance.workers import Outcome, run_cases
 
 from .mutate import models
-from .run import FRONTS, Mutants
+from .run import FRONTS, Mutants, runner
 
 
 def main() -> None:
@@ -21,6 +22,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=30, help="seconds a mutant may take")
     parser.add_argument("--front", choices=FRONTS, default="onnx", help="whose files are damaged")
+    parser.add_argument("--files", type=Path, help="a folder of more .pt2 files to damage")
     arguments = parser.parse_args()
     if arguments.front == "onnx":
         models()
@@ -34,10 +36,11 @@ def main() -> None:
         if done.total() % 10_000 == 0:
             print(f"{done.total()} of {arguments.mutants}", flush=True)
 
+    files = sorted(arguments.files.glob("*.pt2")) if arguments.files else []
     numbers = range(arguments.seed, arguments.seed + arguments.mutants)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DOVETAIL_CACHE"] = folder
-        mutants = Mutants(1 << 62, FRONTS[arguments.front])
+        mutants = Mutants(1 << 62, runner(arguments.front, files))
         run_cases(mutants, map(str, numbers), arguments.jobs, arguments.limit, note)
     print(f"{arguments.mutants} mutants, {done[False]} wrong; {time.monotonic() - start:.0f} s")
     sys.exit(bool(done[False]))

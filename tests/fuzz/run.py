@@ -1,6 +1,6 @@
 """What a mutated model may do: run, or be refused by one of the compiler's errors."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,9 @@ from tests.conformance.backend import Case
 
 from .mutate import mutant
 
-__all__ = ["FRONTS", "Mutants", "run_mutant"]
+__all__ = ["FRONTS", "Mutants", "run_mutant", "runner"]
+
+FRONTS = ("onnx", "tflite", "torch")
 
 MOST_WORK = 2 * 10**9
 """Work allowed in a run: some seconds."""
@@ -36,7 +38,7 @@ MOST_ELEMENTS = 1_000_000
 class Mutants(Mapping[str, Case]):
     """Cases by the number they are drawn from, in base 10."""
 
-    def __init__(self, count: int, run: Callable[[int], None] | None = None) -> None:
+    def __init__(self, count: int, run: Callable[[int], object] | None = None) -> None:
         self.count = count
         self.run = run or run_mutant
 
@@ -92,22 +94,18 @@ def _inputs(model: onnx.ModelProto, seed: int) -> dict[str, Any] | None:
     return inputs
 
 
-def _run_pt2(seed: int) -> None:
-    """Import the ``.pt2`` file of that number."""
+def runner(front: str, files: Sequence[Path] = ()) -> Callable[[int], object]:
+    """What runs a damaged file of a front end by its number.
+
+    files: ``.pt2`` files to damage beside the tests' own.
+    """
+    if front == "tflite":
+        from .tflite_mutants import read_mutant  # Its models need the package tflite.
+
+        return read_mutant
+    return run_mutant if front == "onnx" else lambda seed: _run_pt2(seed, files or pt2.FILES)
+
+
+def _run_pt2(seed: int, files: Sequence[Path]) -> None:
     with TemporaryDirectory() as folder:
-        pt2.run_mutant(seed, Path(folder) / "model.pt2")
-
-
-def _run_tflite(seed: int) -> None:
-    """Import the ``.tflite`` file of that number."""
-    from .tflite_mutants import read_mutant  # Its models need the package tflite.
-
-    read_mutant(seed)
-
-
-FRONTS: dict[str, Callable[[int], None]] = {
-    "onnx": run_mutant,
-    "tflite": _run_tflite,
-    "torch": _run_pt2,
-}
-"""What runs a damaged file of each format, by its number."""
+        pt2.run_mutant(seed, Path(folder) / "model.pt2", files)

@@ -5,6 +5,7 @@ Source: PyTorch 2.15, torch/export/pt2_archive (``constants.py``, ``_package.py`
 
 import io
 import json
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,8 @@ OLD = "serialized_exported_program.json"
 """What archives of torch 2.7 and older hold; their weights are pickles."""
 
 BROKEN = (
-    *(BadZipFile, EOFError, KeyError, NotImplementedError),
-    *(OSError, RuntimeError, UnicodeDecodeError, ValueError),
+    *(BadZipFile, EOFError, LookupError, NotImplementedError),
+    *(OSError, RuntimeError, ValueError, struct.error),
 )
 """What ``zipfile`` and ``json`` raise for damaged files."""
 
@@ -83,7 +84,7 @@ def archive_of(content: bytes) -> Archive:
 
 def _members(path: Path, file: BinaryIO, size: int) -> dict[str, bytes]:
     with ZipFile(file) as archive:
-        entries = [each for each in archive.infolist() if not each.is_dir()]
+        entries = [each for each in archive.infolist() if not each.filename.endswith("/")]
         names = [each.filename for each in entries]
         if any(name.rpartition("/")[2] == OLD for name in names):
             raise ModelError(

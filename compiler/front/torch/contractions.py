@@ -25,10 +25,10 @@ def product(a: Term, b: Term) -> Term:
     return matmul(a, b, accumulator(a.dtype)).cast(a.dtype)
 
 
-def multiply(context: Context, x: Term, other: Term | None = None, **given: Term) -> Term:
-    """``x @ other``."""
-    right = next(iter(given.values())) if other is None else other
-    return product(x, right)
+def multiply(context: Context, x: Term, **given: Term) -> Term:
+    """``x`` times the other operand, which each operator calls otherwise."""
+    (other,) = given.values()
+    return product(x, other)
 
 
 def linear(context: Context, x: Term, weight: Term, bias: Term | None = None) -> Term:

@@ -51,6 +51,13 @@ class Argument:
     kind: str
     value: Any
 
+    @property
+    def name(self) -> str:
+        """What the tensor or the number is called; empty for anything else."""
+        given = self.value
+        found = given.get("name") or given.get("as_name") if isinstance(given, dict) else None
+        return found if isinstance(found, str) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -90,9 +97,7 @@ class Spec:
     @property
     def tensor(self) -> str:
         """The name of the tensor, or of the number; empty for anything else."""
-        value = self.argument.value
-        found = value.get("name") or value.get("as_name") if isinstance(value, dict) else None
-        return found if isinstance(found, str) else ""
+        return self.argument.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from .movement import MOVEMENT
 from .normalisations import NORMALISATIONS
 from .numbers import NUMBERS
 from .quantized import QUANTIZED
+from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .resize import RESIZE
 from .sampling import SAMPLING
@@ -39,6 +40,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **NORMALISATIONS,
     **NUMBERS,
     **QUANTIZED,
+    **RECURRENT,
     **REDUCTIONS,
     **RESIZE,
     **SAMPLING,

@@ -18,9 +18,12 @@ import numpy as np
 from ...dtypes import DType
 from ..types import TensorType
 from .protocol import Array, require, require_inputs
-from .winograd import KERNEL, Matrix, TiledOutputs, Transforms, transforms
+from .winograd import KERNEL, Matrix, TiledOutputs, Transforms, interpolation
 
-__all__ = ["IntegerWinograd", "WholeTransforms", "whole_transforms"]
+__all__ = ["WHOLE_POINTS", "IntegerWinograd", "WholeTransforms", "whole_transforms"]
+
+WHOLE_POINTS = (0, 1, -1, 2, -2)
+"""Interpolation points beside infinity, the first ones first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class WholeTransforms:
 @cache
 def whole_transforms(tile: int) -> WholeTransforms:
     """The matrices for a tile of ``tile`` outputs.  Raises as ``transforms``."""
-    exact = transforms(tile)
+    exact = interpolation(tile, WHOLE_POINTS[: tile + KERNEL - 2])
     scales = [lcm(*(each.denominator for each in row)) for row in exact.kernel]
     common = lcm(*scales)
     kernel: Matrix = tuple(

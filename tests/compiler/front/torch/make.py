@@ -1,11 +1,12 @@
 """The ``.pt2`` files beside this, with inputs and torch's results: run where torch is installed.
 
-``python -m tests.compiler.front.torch.make`` from the repository.  Traces of the source are left
-out, and so are the sample inputs, which are a pickle.
+``python -m tests.compiler.front.torch.make [NAME ...]`` from the repository.  Traces of the source
+are left out, and so are the sample inputs, which are a pickle.
 """
 
 import io
 import json
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -85,6 +86,30 @@ class Words(nn.Module):
         return (x @ self.tokens.weight.t()).argmax(-1)
 
 
+class Sequences(nn.Module):
+    """Recurrent layers and cells of every kind: two layers, both directions, a projection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(5, 4, num_layers=2, bidirectional=True, batch_first=True)
+        self.projected = nn.LSTM(8, 6, proj_size=3, bidirectional=True)
+        self.gru = nn.GRU(6, 4, bidirectional=True)
+        self.tanh, self.relu = nn.RNN(8, 3, bias=False), nn.RNN(3, 4, nonlinearity="relu")
+        self.cells = nn.ModuleList([nn.LSTMCell(4, 3), nn.GRUCell(3, 4), nn.RNNCell(4, 2)])
+        self.last = nn.RNNCell(2, 8, nonlinearity="relu")
+
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+        y, states = self.lstm(x)
+        y, projected = self.projected(y.transpose(0, 1), (h, c))
+        y, gru = self.gru(y)
+        y, tanh = self.tanh(y)
+        y, relu = self.relu(y)
+        first, second, third = self.cells
+        cell = first(y[-1])
+        last = self.last(third(second(cell[0])))
+        return (y, *states, *projected, gru, tanh, relu, *cell, last)
+
+
 class Residual(nn.Module):
     """Convolutions, a sum and a dense layer, to be quantised."""
 
@@ -153,10 +178,12 @@ def make(
     FOLDER.mkdir(exist_ok=True)
     plain(program, FOLDER / f"{name}.pt2")
     given, results = arrays(inputs), arrays(program.module()(*inputs))
-    named = {f"input{n}": each for n, each in enumerate(given)}
-    named |= {f"output{n}": each for n, each in enumerate(results)}
+    named = {f"input{n:02}": each for n, each in enumerate(given)}
+    named |= {f"output{n:02}": each for n, each in enumerate(results)}
     np.savez(FOLDER / f"{name}.npz", **named)
 
+
+SEQUENCE = torch.randn(2, 3, 5), torch.randn(2, 2, 3), torch.randn(2, 2, 6)
 
 MODELS: dict[str, Callable[[str], None]] = {
     "counter": lambda name: make(
@@ -168,12 +195,13 @@ MODELS: dict[str, Callable[[str], None]] = {
     "pictures": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18)),
     "pictures_core": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18), decompose=True),
     "quantised": quantised,
+    "sequences": lambda name: make(name, Sequences(), *SEQUENCE),
     "words": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8))),
     "words_core": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8)), decompose=True),
 }
 
 if __name__ == "__main__":
-    torch.manual_seed(1)
     with torch.no_grad():
-        for name, maker in MODELS.items():
-            maker(name)
+        for chosen in sys.argv[1:] or MODELS:
+            torch.manual_seed(1)
+            MODELS[chosen](chosen)

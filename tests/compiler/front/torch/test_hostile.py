@@ -102,6 +102,19 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: first_weight(path_name="../../../etc/passwd"), "required a member's name"
     ),
     "a missing weight": (lambda: first_weight(path_name="weight_99"), "no member"),
+    "a member without a name": (
+        lambda: packed({"?/archive_format": b"pt2"}).replace(b"?/arch", bytes(6)),
+        "no archive of torch.export",
+    ),
+    "a tensor that is a number": (
+        lambda: graph(
+            lambda g: g["nodes"][0].update(
+                target="torch.ops.aten.add_.Tensor",
+                inputs=[{"name": "self", "arg": {"as_tensor": 1}}],
+            )
+        ),
+        "is malformed",
+    ),
     "negative sizes": (lambda: first_weight(sizes=[one(-1), one(4)]), r"required 0 or more"),
     "negative strides": (lambda: first_weight(strides=[one(-1), one(4)]), "required 0 or more"),
     "an offset beyond the bytes": (

@@ -19,6 +19,7 @@ from dovetail.runtime.session import run
 
 FOLDER = Path(__file__).parent / "models"
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+PLAIN = ("pictures", "pictures_core", "sequences", "words", "words_core")
 
 
 def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
@@ -30,7 +31,7 @@ def results(model: TorchModel, **given: np.ndarray[Any, Any]) -> dict[str, Any]:
     return dict(run(compile(model, "cpu"), given).outputs)
 
 
-@pytest.mark.parametrize("name", ["pictures", "pictures_core", "words", "words_core"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_program_gives_the_results_of_torch(name: str) -> None:
     model = TorchModel.of(FOLDER / f"{name}.pt2")
     given = {each.name: x for each, x in zip(model.inputs, arrays(name, "input"), strict=True)}

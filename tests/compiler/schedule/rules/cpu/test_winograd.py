@@ -14,7 +14,8 @@ from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
-from dovetail.compiler.graph.operators.winograd import Winograd, transforms
+from dovetail.compiler.graph.operators.integer_winograd import WHOLE_POINTS
+from dovetail.compiler.graph.operators.winograd import Winograd, interpolation, transforms
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.winograd import choose_tile
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
@@ -30,7 +31,7 @@ def fractions(*rows: str) -> tuple[tuple[Fraction, ...], ...]:
 
 def test_the_matrices_are_the_published_ones() -> None:
     """Lavin and Gray, CVPR 2016, sections 4.1 and 4.3, but for signs of pairs of rows."""
-    two, four = transforms(2), transforms(4)
+    two, four = transforms(2), interpolation(4, WHOLE_POINTS)
     assert two.input == fractions("-1 0 1 0", "0 1 1 0", "0 -1 1 0", "0 -1 0 1")
     assert four.input == fractions(
         "4 0 -5 0 1 0",
@@ -103,6 +104,18 @@ def test_any_size_is_the_direct_sum_but_for_rounding(
     (found,) = segment.run({"x": x}).values()
     expected = np.maximum(direct(x, w, pads) + 0.5, 0)
     assert np.abs(found - expected).max() <= 3e-5 * np.abs(expected).max()
+
+
+def test_a_large_layer_loses_little() -> None:
+    """The points 1, -1, 2, -2 lose three times as much; direct sums, half."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((1, 128, 28, 28)).astype(np.float32)
+    w = rng.standard_normal((128, 128, 3, 3)).astype(np.float32)
+    segment = compile_segment(network(w, x.shape, 1))
+    assert any(isinstance(node.operator, Winograd) for node in segment.graph.nodes)
+    expected = np.maximum(direct(x, w, 1) + 0.5, 0)
+    (found,) = segment.run({"x": x}).values()
+    assert np.abs(found - expected).max() <= 4e-6 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("tile", [2, 4])
