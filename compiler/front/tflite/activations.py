@@ -71,7 +71,7 @@ def _by_table(
 
 
 def _by_sigmoid(bits: int, real: Callable[[Node], Term]) -> Converter:
-    """Of int16 by 257 samples of the sigmoid, 1/24 apart, and straight lines between them.
+    """Straight lines between 257 samples of the sigmoid, 1/24 apart, for int16.
 
     bits: of the way from one sample to the next.
     Source: TensorFlow Lite, ``integer_ops/logistic.h``, ``integer_ops/tanh.h``.

@@ -19,7 +19,7 @@ from .sixteen import scaled_wide
 __all__ = ["REDUCTIONS"]
 
 MOST_FACTORS = 1024
-"""Of a product of quantised elements, which is written out."""
+"""Elements of a product that is quantised: each is a node or more."""
 
 
 def _axes(node: Node, rank: int) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ LARGEST_FACTOR = float((1 << 31) - 1)
 LEAST = -(1 << 40)
 """Less than every difference of 5 integer bits."""
 OUTPUT_BITS = 22
-"""Of a difference of 5 integer bits below 1/16, the scale of logarithms."""
+"""Bits below 1/16, the scale of logarithms, in a difference of 5 integer bits."""
 
 
 def convert_softmax(node: Node) -> Term:
