@@ -39,7 +39,7 @@ ADDRESS_MASK = 0xFFFF
 """Addresses wrap: results that are skipped may lie before the first word."""
 
 MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC, Scope.PAR: Memory.ACT}
-"""Of operands; a parameter of a row goes to PAR, whatever the instruction says."""
+"""Memories of operands; a parameter of a row goes to PAR, whatever the instruction says."""
 
 
 @dataclass(frozen=True, slots=True)
