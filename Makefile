@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test check format differential prove manual conformance conformance-torch torch-networks ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check demo train test coverage check format differential prove manual conformance conformance-torch torch-networks ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,14 @@ train: $(READY) ## Train the digits model anew
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
+coverage: $(READY) ## Lines and branches of the production code that tests reach, by part: ARGS (tests; all)
+	rm -rf build/coverage
+	$(BIN)/python -m coverage run -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage json --quiet -o build/coverage/report.json
+	$(BIN)/python -m coverage html --quiet -d build/coverage/pages
+	$(BIN)/python -m tests.line_coverage build/coverage/report.json
+
 check: $(READY) ## Check format, lint, types, spelling and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -71,9 +79,10 @@ format: $(READY) ## Format the sources and fix what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-differential: $(READY) ## Random programs on semantics, simulator and RTL: CONFIG, PROGRAMS, SEED
+differential: $(READY) ## Random programs on semantics, simulator and RTL, and what they reach: CONFIG, PROGRAMS, SEED
+	mkdir -p build
 	$(BIN)/python -m tests.differential --config $(CONFIG) --programs $(PROGRAMS) \
-		--seed $(SEED)
+		--seed $(SEED) --reached build/differential-$(CONFIG).json
 
 prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
 	$(BIN)/python -m tests.proofs --jobs $(JOBS) --report docs/proofs.md $(ARGS)
@@ -133,6 +142,10 @@ benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-1
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.targets.vta.mutants --count 1000 $(ARGS)
+
+mutants-code: COUNT = 100
+mutants-code: $(READY) ## Put faults into the production code, and see whether tests notice: COUNT, SEED, WITHIN
+	$(BIN)/python -m tests.mutants_code --count $(COUNT) --seed $(SEED) --within "$(WITHIN)" $(ARGS)
 
 debug-faults: $(READY) ## Put faults into compiled programs and count those told to the instruction: ARGS
 	$(BIN)/python -m tests.compiler.debug.faults examples/digits/digits_int8.onnx $(ARGS)

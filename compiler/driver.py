@@ -7,8 +7,10 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.module import Module, Placement
 from dovetail.runtime.tensors import TensorSignature
 
+from .errors import ModelError
 from .front.table import open_model
 from .front.torch.live import exported
+from .graph.replicate import batched_type
 from .graph.text import to_text
 from .options import CompileOptions
 from .pipeline.limits import Budget, Watch
@@ -42,6 +44,11 @@ def compile_model(
     watch = Watch(options.limits)
     trace, source = Trace(options, watch), open_model(model, Budget(watch))
     imported = chosen.load(source, dims)
+    if options.batch > 1 and (imported is None or imported.rest is not None):
+        raise ModelError(
+            f"a batch of {options.batch} of a model with open sizes, or shapes that depend on "
+            "data; required fixed shapes; give its own batch dimension a size, or leave it open"
+        )
     if imported is None:
         part = chosen.compile_open(source, dims, options)
         trace.end()
@@ -61,7 +68,7 @@ def compile_model(
     signatures = {
         name: TensorSignature(name, kind.shape, str(kind.dtype))
         for name in imported.graph.inputs
-        for kind in [imported.graph.types[name]]
+        for kind in [batched_type(name, imported.graph.types[name], options.batch)]
     }
     signatures |= {
         tensor.name: tensor for each in parts for tensor in (*each.inputs, *each.outputs)

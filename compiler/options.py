@@ -63,6 +63,8 @@ class CompileOptions:
     records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
     ones the last file's.
     limits: what compiling may take.
+    batch: images that a run computes; the first dimension of inputs and outputs is as many times
+    the model's.
     """
 
     dump: Path | None = None
@@ -74,6 +76,7 @@ class CompileOptions:
     cpu: CpuOptions = CpuOptions()
     records: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    batch: int = 1
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":

@@ -39,6 +39,7 @@ TINY = HardwareConfig(
     queue_depth=4,
     token_max=3,
     fixed_rounding=True,
+    row_parameters=True,
     dram=DramTiming(latency_cycles=12, queue_bursts=4),
 )
 """4x4: small enough for every test."""
@@ -56,7 +57,14 @@ SIXTEEN = HardwareConfig(
 )
 """16x16 with memories of a middle size; those below say what is different in them."""
 
-ZYNQ7020 = replace(SIXTEEN, name="zynq7020", acc_banks=2, multiplier_bits=25, fixed_rounding=True)
+ZYNQ7020 = replace(
+    SIXTEEN,
+    name="zynq7020",
+    acc_banks=2,
+    multiplier_bits=25,
+    fixed_rounding=True,
+    row_parameters=True,
+)
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.
 """

@@ -15,6 +15,7 @@ from .instructions import (
     Load,
     Multiplier,
     Rounding,
+    Row,
     Units,
     Vector,
 )
@@ -124,6 +125,7 @@ def _decode_enums(cls: type[Instruction], arguments: dict[str, object]) -> None:
             "finish": tuple(Finish),
             "lookup": (False, True),
             "rounding": tuple(Rounding),
+            "row": tuple(Row),
         }
     for name, values in choices.items():
         code = arguments[name]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import HardwareConfig
-from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Store, Vector
+from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Row, Store, Vector
 from .memories import Memory
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "is_window",
     "nest",
     "outer_extent",
+    "reads_parameters",
     "results_written",
     "row_span",
     "scratchpad_reads",
@@ -32,6 +33,7 @@ __all__ = [
     "window_taps",
     "with_bank_masks",
     "written_beats",
+    "written_memory",
 ]
 
 Addresses = NDArray[np.int64]
@@ -143,6 +145,18 @@ def _tap_words(
     """The words of ``window_taps``, each once, ascending."""
     first = np.unique(nest(base, extent, stride, depth) & ~3)
     return (first[:, None] + np.arange(3)).reshape(-1)
+
+
+def reads_parameters(vector: Vector) -> bool:
+    """Whether it reads PAR."""
+    if vector.row is Row.NONE:
+        return vector.finish is Finish.REQUANTIZE
+    return vector.row is Row.OVER
+
+
+def written_memory(vector: Vector) -> Memory:
+    """Where its results go."""
+    return vector.destination if vector.row is Row.NONE else Memory.PAR
 
 
 def _written(vector: Vector) -> tuple[int, tuple[int, ...]]:
@@ -271,10 +285,10 @@ def scratchpad_reads(
             if is_window(instruction):
                 taps = instruction.tap_address, extent, instruction.tap_stride
                 touches.append(Touch(Memory.TAP, _tap_words(*taps, config.tap_depth)))
-            if instruction.finish is Finish.REQUANTIZE:
+            if reads_parameters(instruction):
                 outer = outer_extent(instruction)
                 add(Memory.PAR, instruction.par_address, outer, instruction.par_stride)
-            if instruction.lookup:
+            if instruction.lookup and instruction.row is Row.NONE:
                 add(Memory.TAB, instruction.tab_address, (256,), (1,))
         case Store():
             counts = (instruction.count_x, instruction.count_y, instruction.count_z)
@@ -305,7 +319,8 @@ def scratchpad_writes(
         case Gemm():
             memory, base = Memory.ACC, instruction.acc_address
             extent, stride = instruction.extent, instruction.acc_stride
-        case Vector(destination=memory):
+        case Vector():
+            memory = written_memory(instruction)
             base, extent = _written(instruction)
             stride = instruction.destination_stride
             if not all(extent):

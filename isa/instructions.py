@@ -31,6 +31,7 @@ __all__ = [
     "Load",
     "Multiplier",
     "Rounding",
+    "Row",
     "Store",
     "Units",
     "Vector",
@@ -87,6 +88,10 @@ class Finish(IntEnum):
     """
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
+    CUSTOM = 3
+    """What the configuration's own `finish` makes of ``v`` and ``shift``, then as NONE.  Only where
+    that field names one; its number is the last.
+    """
 
 
 class Rounding(IntEnum):
@@ -97,6 +102,21 @@ class Rounding(IntEnum):
     FIXED = 1
     """By a multiplier of 31 bits and a power of two, rounding twice: TensorFlow Lite's results.
     Only where the configuration has `fixed_rounding`.
+    """
+
+
+class Row(IntEnum):
+    """What VECTOR makes of all lanes of a folded word, and writes to PAR, for all lanes alike, in
+    place of a finish; only where the configuration has `row_parameters`.
+    """
+
+    NONE = 0
+    """Nothing: each lane is finished by itself."""
+    LARGEST = 1
+    """The bias ``m1`` less the largest of the lanes' low 8 bits (signed), and the scale 1."""
+    OVER = 2
+    """The bias ``m1``, and lane 0's scale of PAR divided by the sum of all lanes and lane 0's bias
+    of PAR: a quotient of float32.
     """
 
 
@@ -240,6 +260,7 @@ class Vector:
     tap_stride: tuple[int, ...] = (0,) * VECTOR_LEVELS
     tab_address: int = 0
     window_skip: int = 0
+    row: Row = Row.NONE
     act_read_banks: int = 0
     act_write_banks: int = 0
     acc_banks: int = 0

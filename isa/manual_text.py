@@ -1,7 +1,7 @@
 """Prose and pseudo-code of the manual; ``document`` puts them between the generated tables."""
 
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import Finish, Fold, Rounding
+from .instructions import Finish, Fold, Rounding, Row
 from .memories import Memory
 from .requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT
 
@@ -100,8 +100,10 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
 - GEMM and VECTOR: an extent is 0;
-- VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)},
+- VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
+  (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
   `rounding` above {max(Rounding)} (where the configuration's `fixed_rounding` is False: not 0),
+  `row` above {max(Row)} (where the configuration's `row_parameters` is False: not 0),
   `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is
   not a multiple of 256, or `low` is above `high`. These rules hold whether or not the instruction
   uses the field.
@@ -114,7 +116,7 @@ compiler's checker all but the last two:
   orders them;
 - an instruction touches a bank that its masks do not name;
 - a LOAD addresses one scratchpad word twice;
-- a VECTOR reads a word after the same instruction wrote it;
+- a VECTOR reads a word after the same instruction wrote it, of PAR too;
 - a REQUANTIZE with the rounding FLOAT and a scale that is negative, infinite or not a number (0 and
   subnormal scales are defined: every product is 0);
 - a program that writes over its own instructions.
@@ -243,6 +245,16 @@ LOOPS = {
         if the destination is ACT: r = clip(r, low, high)
         if lookup: r = TAB[tab_address + 128 + r][l]
         destination[destination_address + sum(i * destination_stride)][l] = r
+
+    With a `row`, in place of r, the bias and the scale of every lane of
+    PAR[destination_address + sum(i * destination_stride)]:
+        LARGEST: m1 - max over l of (v[l]'s low 8 bits, signed), and 1.0
+        OVER: m1, and the float32 quotient p.scale[0] / float32(max(1, s)), where
+            p = PAR[par_address + sum(i * par_stride)]
+            s = sum over l of v[l] + p.bias[0]          modulo 2^32
+    The destination's memory, finish, limits and lookup are ignored then. Conversion and quotient
+    are rounded half to even. The sign of p.scale[0] is ignored, and any exponent but 0 taken as
+    that of a normal number; it is 0 if subnormal, as is a quotient that would be subnormal.
 
     A sum is over all five levels; those for PAR and the destination are over the levels that are
     not folded. Elements of ACT are sign-extended to 32 bits, and so is an int8 result in ACC.

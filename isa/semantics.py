@@ -16,6 +16,7 @@ from .footprint import (
     outer_extent,
     results_written,
     window_taps,
+    written_memory,
 )
 from .instructions import (
     Finish,
@@ -25,11 +26,13 @@ from .instructions import (
     Load,
     Multiplier,
     Rounding,
+    Row,
     Store,
     Vector,
 )
 from .memories import Memory
 from .requantize import low_bits, requantize, requantize_fixed
+from .rows import largest_lane, over_sum
 from .state import MachineState
 
 __all__ = [
@@ -197,15 +200,18 @@ def vector(state: MachineState, instruction: Vector) -> None:
             places = nest(instruction.tap_address, extent, instruction.tap_stride, config.tap_depth)
             taps = state.tap[places].reshape(results, -1, config.block)
         total = fold(values.reshape(results, -1, config.block), instruction, taps)
-    folded = _finish(state, instruction, total, outer)
     written = results_written(instruction)
     places = nest(
         instruction.destination_address,
         outer,
         instruction.destination_stride,
-        config.depth(instruction.destination),
+        config.depth(written_memory(instruction)),
     )[written]
-    folded = folded[written]
+    if instruction.row is not Row.NONE:
+        bias, scale = _row(state, instruction, total, outer)
+        state.par.bias[places], state.par.scale[places] = bias[written], scale[written]
+        return
+    folded = _finish(state, instruction, total, outer)[written]
     if instruction.destination is Memory.ACC:
         state.acc[places] = folded
         return
@@ -226,6 +232,10 @@ def _finish(
             return values
         case Finish.SHIFT:
             return shift_right(values, instruction.shift)
+        case Finish.CUSTOM:
+            own = state.config.own_finish
+            assert own is not None, "legality refuses it"
+            return own.meaning(values, instruction.shift)
         case Finish.REQUANTIZE:
             depth = state.config.par_depth
             places = nest(instruction.par_address, outer, instruction.par_stride, depth)
@@ -234,6 +244,19 @@ def _finish(
             fixed = instruction.rounding is Rounding.FIXED
             meaning = requantize_fixed if fixed else requantize
             return meaning(values, bias, scale, *limits).astype(np.int32)
+
+
+def _row(
+    state: MachineState, instruction: Vector, values: NDArray[np.int32], outer: tuple[int, ...]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Bias and scale of each row, [rows, 1]."""
+    start = np.full(len(values), instruction.m1, np.int32)
+    if instruction.row is Row.LARGEST:
+        less, scale = largest_lane(values)
+        return (start + less)[:, None], scale[:, None]
+    places = nest(instruction.par_address, outer, instruction.par_stride, state.config.par_depth)
+    scale = over_sum(values, state.par.bias[places, 0], state.par.scale[places, 0])
+    return start[:, None], scale[:, None]
 
 
 def execute(state: MachineState, instruction: Instruction) -> None:

@@ -13,7 +13,7 @@ from .config import INSTRUCTION_BYTES, HardwareConfig
 from .encoding import SIDES
 from .formats import Format
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import FORMATS, Finish, Fold, Multiplier, Rounding
+from .instructions import FORMATS, Finish, Fold, Multiplier, Rounding, Row
 from .memories import Memory, Unit
 
 __all__ = ["InstructionTable", "decode_table"]
@@ -142,7 +142,8 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             roundings = len(Rounding) if config.fixed_rounding else 1
             legal &= _extents(field) & (field["rounding"] < roundings)
             legal &= (field["fold"] < len(Fold)) & (field["multiplier"] < len(Multiplier))
-            legal &= field["finish"] < len(Finish)
+            legal &= field["finish"] < (len(Finish) if config.finish else Finish.CUSTOM)
+            legal &= field["row"] < (len(Row) if config.row_parameters else 1)
             levels = field["reduction_levels"]
             legal &= (levels >= 1) & (levels <= VECTOR_LEVELS)
             legal &= (field["lookup"] == 0) | (field["destination"] == SIDES.index(Memory.ACT))

@@ -193,7 +193,9 @@ class Accelerator(wiring.Component):
             config.word_bytes(memory) // config.bus_bytes for memory in (Memory.WGT, Memory.PAR)
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts, wgt_beats)
-        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, 1, par_beats, in_turns=True)
+        m.submodules.par = par = SimpleScratchpad(
+            config, Memory.PAR, 1, par_beats, in_turns=True, rows=config.row_parameters
+        )
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for part in range(parts):
@@ -215,6 +217,7 @@ class Accelerator(wiring.Component):
             (load.write_wgt, wgt.write),
             (vector.par, par.read_0),
             (load.write_par, par.write),
+            *(((vector.par_row, par.row),) if config.row_parameters else ()),
             (vector.tap, tap.read),
             (load.write_tap, tap.write),
             (vector.tab, tab.read),

@@ -12,8 +12,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instructions import Finish, Row
 from dovetail.isa.latency import compute_latency, pipeline_stages
-from dovetail.isa.memories import Unit
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.priorities import ACCEPTING
 
 from . import layouts
@@ -35,8 +36,10 @@ QUEUED = {
 }
 """Entry of each unit's queue: an instruction and its index in the program."""
 
-ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
-"""What a unit can hold, and how many banks each has at most."""
+ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4, "par": 1}
+"""What a unit can hold, and how many banks each has at most.  PAR is held by what writes it, where
+there are two such units.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Issue(wiring.Component):
     """
 
     def __init__(self, config: HardwareConfig) -> None:
-        self._token_max = config.token_max
+        self._token_max, self._rows = config.token_max, config.row_parameters
         self._accept = pipeline_stages(config).accept
         assert self._accept in (0, 2)
         # Room for the instructions in flight: one accepted a cycle, until its end.
@@ -99,7 +102,7 @@ class Issue(wiring.Component):
         m = Module()
         heads = {unit: getattr(self, f"head_{unit.name.lower()}") for unit in Unit}
         controls = {unit: getattr(self, f"control_{unit.name.lower()}") for unit in Unit}
-        claims = {unit: self._claims(heads[unit].instruction) for unit in Unit}
+        claims = {unit: self._claims(unit, heads[unit].instruction) for unit in Unit}
         flying = {unit: self._track(m, unit, heads[unit], claims[unit]) for unit in Unit}
         tokens = self._tokens(m, heads, flying)
         hazard = self._hazard(m, heads[Unit.VECTOR].instruction, flying[Unit.VECTOR].oldest)
@@ -155,9 +158,14 @@ class Issue(wiring.Component):
                     claimed = claimed | (overlap & chosen[higher])
             m.d.comb += chosen[unit].eq(was_ready[unit] & ~claimed)
 
-    def _claims(self, instruction: Value) -> dict[str, Value]:
+    def _claims(self, unit: Unit, instruction: Value) -> dict[str, Value]:
         names = dict(instruction.shape()).keys()
-        return {role: instruction[role] for role in ROLES if role in names}
+        claims = {role: instruction[role] for role in ROLES if role in names}
+        if self._rows and unit is Unit.LOAD:
+            claims["par"] = Value.cast(instruction.memory == Memory.PAR.code)
+        if self._rows and unit is Unit.VECTOR:
+            claims["par"] = instruction.row.any()
+        return claims
 
     def _track(self, m: Module, unit: Unit, head: Value, claims: dict[str, Value]) -> _Flying:
         """Remember what is in flight, and count who holds each bank."""
@@ -229,9 +237,18 @@ class Issue(wiring.Component):
                 counts.append(_count(m, name, self._in_flight[Unit.VECTOR], up, down))
             writes[role] = Cat(*counts)
         reads_acc = head.acc_banks & head.source.replicate(4)
-        return (head.act_read_banks & writes["act_write_banks"]).any() | (
-            reads_acc & writes["acc_banks"]
-        ).any()
+        reads_row: Value = Const(0)
+        if self._rows:
+            up = self.accept[Unit.VECTOR] & head.row.any()
+            down = self.done[Unit.VECTOR] & ending.par
+            writes_par = _count(m, "vector_writes_par", self._in_flight[Unit.VECTOR], up, down)
+            requantizes = (head.finish == Finish.REQUANTIZE) & (head.row == Row.NONE)
+            reads_row = (requantizes | (head.row == Row.OVER)) & writes_par
+        return (
+            reads_row
+            | (head.act_read_banks & writes["act_write_banks"]).any()
+            | (reads_acc & writes["acc_banks"]).any()
+        )
 
 
 def _overlap(claims: dict[str, Value], others: dict[str, Value]) -> Value:

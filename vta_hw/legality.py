@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from dovetail.isa.instructions import FORMATS, Finish, Fold, Rounding
+from dovetail.isa.instructions import FORMATS, Finish, Fold, Rounding, Row
 from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
@@ -96,8 +96,9 @@ class Legality(wiring.Component):
         illegal = (
             empty
             | (fields.fold >= len(Fold))
-            | (fields.finish >= len(Finish))
+            | (fields.finish >= (len(Finish) if self._config.finish else Finish.CUSTOM))
             | (fields.rounding >= (len(Rounding) if self._config.fixed_rounding else 1))
+            | (fields.row >= (len(Row) if self._config.row_parameters else 1))
             | (fields.reduction_levels == 0)
             | (fields.reduction_levels > VECTOR_LEVELS)
             | (fields.lookup & fields.destination)

@@ -3,7 +3,7 @@
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ADDRESS_BITS", "ReadPort", "UnitControl", "WritePort"]
+__all__ = ["ADDRESS_BITS", "ReadPort", "RowPort", "UnitControl", "WritePort"]
 
 ADDRESS_BITS = 16
 """Bits of a scratchpad word address; a memory uses the low ones it has depth for."""
@@ -46,6 +46,23 @@ class WritePort(wiring.Signature):
 
     def __init__(self, width: int, pieces: int = 1) -> None:
         super().__init__({"enable": Out(pieces), "address": Out(ADDRESS_BITS), "data": Out(width)})
+
+
+class RowPort(wiring.Signature):
+    """The side of PAR's writer that gives all lanes of a word the same parameters.
+
+    Members
+    -------
+    enable : Out(1)
+        Write this cycle; a read in the next cycle sees it.
+    address : Out(ADDRESS_BITS)
+        Word to write.
+    bias, scale : Out(32)
+    """
+
+    def __init__(self) -> None:
+        parameters = {"bias": Out(32), "scale": Out(32)}
+        super().__init__({"enable": Out(1), "address": Out(ADDRESS_BITS), **parameters})
 
 
 class UnitControl(wiring.Signature):

@@ -19,7 +19,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from .pipeline import delayed, delays
-from .ports import ADDRESS_BITS, ReadPort, WritePort
+from .ports import ADDRESS_BITS, ReadPort, RowPort, WritePort
 from .turns import turn_elements
 
 __all__ = [
@@ -295,11 +295,15 @@ class SimpleScratchpad(wiring.Component):
     in_turns : bool
         Whether the reader takes the parameters of one turn (``turn_elements``) at a time; with deep
         pipelines, two cycles after the address.
+    rows : bool
+        Whether PAR has a second writer, never at work in the same cycle.
 
     Members
     -------
     read_<part> : In(ReadPort(width / parts))
     write : In(WritePort(width / pieces, pieces))
+    row : In(RowPort())
+        With ``rows``.
     """
 
     def __init__(
@@ -310,8 +314,9 @@ class SimpleScratchpad(wiring.Component):
         pieces: int = 1,
         *,
         in_turns: bool = False,
+        rows: bool = False,
     ) -> None:
-        self._name = memory.value
+        self._name, self._rows, self._lanes = memory.value, rows, config.block
         self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(memory) // parts
         self._depth = config.depth(memory)
@@ -323,7 +328,8 @@ class SimpleScratchpad(wiring.Component):
         turns = len(self._turns) if in_turns else 1
         reads = {f"read_{part}": In(ReadPort(self._width // turns, turns)) for part in range(parts)}
         port = WritePort(self._width * parts // pieces, pieces)
-        super().__init__({**reads, "write": In(port)})
+        more = {"row": In(RowPort())} if rows else {}
+        super().__init__({**reads, "write": In(port), **more})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -336,6 +342,13 @@ class SimpleScratchpad(wiring.Component):
             if self._pieces > 1:
                 enable = enable.word_select(part, pieces)
                 data = self.write.data.replicate(pieces)
+            address = self.write.address
+            if self._rows:
+                both = self.row.bias, self.row.scale
+                of_row = Cat(*(value.replicate(self._lanes) for value in both))
+                data = Mux(self.row.enable, of_row, data)
+                address = Mux(self.row.enable, self.row.address, address)
+                enable = enable | self.row.enable.replicate(len(enable))
             read = block.read_port()
             write = block.write_port(granularity=self._width // max(1, pieces))
             found = delayed(m, read.data, f"kept{part}") if self._registered else read.data
@@ -346,7 +359,7 @@ class SimpleScratchpad(wiring.Component):
                 read.addr.eq(reader.address),
                 read.en.eq(1 if self._registered else reader.enable),
                 reader.data.eq(found),
-                write.addr.eq(self.write.address),
+                write.addr.eq(address),
                 write.en.eq(enable),
                 write.data.eq(data),
             ]

@@ -6,14 +6,15 @@ from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
-from dovetail.isa.instructions import Finish, Fold, Multiplier, Rounding
+from dovetail.isa.instructions import Finish, Fold, Multiplier, Rounding, Row
 from dovetail.isa.latency import compute_latency
 from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
 from .affine import NestWalker
 from .pipeline import COPIES, copies, delayed, delays
-from .ports import ReadPort, UnitControl, WritePort
+from .ports import ReadPort, RowPort, UnitControl, WritePort
+from .rows import ROW_LATENCY, RowParameters
 from .scratchpad import TablePort, TapScratchpad
 from .turns import turn_elements
 from .vector_lane import VectorLane, lane_cycles
@@ -46,6 +47,8 @@ class Vector(wiring.Component):
     tab : Out(TablePort)
         Table, read in the cycle of the finished value.
     act_write, acc_write : Out(WritePort)
+    par_row : Out(RowPort)
+        Parameters of rows, with ``row_parameters``; written in ``t + latency + 1``.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
@@ -74,8 +77,13 @@ class Vector(wiring.Component):
                 "tab": Out(TablePort(config.block)),
                 "act_write": Out(WritePort(act // turns, turns)),
                 "acc_write": Out(WritePort(acc // turns, turns)),
+                **({"par_row": Out(RowPort())} if config.row_parameters else {}),
             }
         )
+        if config.row_parameters:
+            # Before a LOAD that waited for the end could write.
+            assert self._cycles.folded + ROW_LATENCY <= self._latency + 1
+            self._rows = RowParameters(lanes, self._turns)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -87,6 +95,9 @@ class Vector(wiring.Component):
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
         ends = walker.valid & (walker.index_last | ~folded).all()
         begins, slides, skipped = self._window(m, walker, current, folded, ends)
+        if self._config.row_parameters:
+            self._row_results(m, walker, current, ends & ~skipped)
+            skipped = skipped | current.row.any()
         result = delays(m, ends, "result", self._latency, reset=True)
         # Each turn's part of a word is written in its turn.
         writes = Cat(ends & ~skipped & now for now in walker.turn)
@@ -113,6 +124,26 @@ class Vector(wiring.Component):
             m.d.comb += port.address.eq(destination[self._latency])
         self._lanes(m, walker, current, self._settings(m, walker, current, begins, slides))
         return m
+
+    def _row_results(self, m: Module, walker: NestWalker, current: Value, ends: Value) -> None:
+        """Write the parameters of rows where instructions say so."""
+        m.submodules.rows = self._rows
+        scale = self.par.data.word_select(self._config.block // self._turns, 32)
+        latency = self._cycles.folded + ROW_LATENCY
+        done = ends & walker.turn[-1] & current.row.any()
+        writes = delays(m, done, "row_written", latency, reset=True)[-1]
+        address = delays(m, walker.destination, "row_place", latency)[-1]
+        m.d.comb += [
+            self._rows.start.eq(delays(m, current.m1, "row_start", latency)[-1].as_signed()),
+            self._rows.over.eq(delays(m, current.row == Row.OVER, "row_over", latency)[-1]),
+            self._rows.first.eq(delays(m, walker.turn[0], "row_first", self._cycles.folded)[-1]),
+            self._rows.bias.eq(delayed(m, self.par.data[:32], "row_par_bias").as_signed()),
+            self._rows.scale.eq(delayed(m, scale, "row_par_scale")),
+            self.par_row.enable.eq(writes),
+            self.par_row.address.eq(address),
+            self.par_row.bias.eq(self._rows.row_bias),
+            self.par_row.scale.eq(self._rows.row_scale),
+        ]
 
     def _window(
         self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
@@ -209,6 +240,9 @@ class Vector(wiring.Component):
             "high_clip": (current.high, cycles.clipped),
             "limited": (requantized | ~current.destination, cycles.clipped),
         }
+        if self._config.own_finish:
+            arrival["operand"] = (current.shift, cycles.folded)
+            arrival["own"] = (current.finish == Finish.CUSTOM, cycles.limited - 2)
         if self._config.fixed_rounding:
             arrival["fixed"] = (current.rounding == Rounding.FIXED, cycles.folded - 1)
         return {name: self._spread(m, value, name, late) for name, (value, late) in arrival.items()}
@@ -257,9 +291,15 @@ class Vector(wiring.Component):
         wide: list[Value] = []
         for lane in range(lanes):
             unit = VectorLane(
-                cycles, deep=self._deep, turns=turns, fixed_rounding=self._config.fixed_rounding
+                cycles,
+                deep=self._deep,
+                turns=turns,
+                fixed_rounding=self._config.fixed_rounding,
+                own_finish=self._config.own_finish,
             )
             m.submodules[f"lane{lane}"] = unit
+            if self._config.row_parameters:
+                m.d.comb += self._rows.lanes[lane].eq(unit.sum)
             group = lane * self._groups // lanes
             own_taps = [word.word_select(lane, 8) for word in taps]
             m.d.comb += [

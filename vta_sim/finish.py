@@ -4,7 +4,7 @@ Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at
 """
 
 from dovetail.isa.encoding import SIDES
-from dovetail.isa.instructions import Finish, Rounding, Vector
+from dovetail.isa.instructions import Finish, Rounding, Row, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT
 
@@ -21,6 +21,7 @@ from .native.language import (
     splat,
     store_word,
 )
+from .rows import write_row
 
 __all__ = [
     "begins",
@@ -29,6 +30,7 @@ __all__ = [
     "low_bits",
     "low_offset",
     "offset",
+    "own_finish",
     "read_source",
     "write",
 ]
@@ -87,7 +89,10 @@ def low_offset(factor: int) -> int:
 
 
 def write(row: Vector, m: Memories, target: int, par: int, value: Lanes) -> None:
-    """Finish a folded value and write it."""
+    """Finish a folded value and write it, or the parameters that are made of it."""
+    if row.row != Row.NONE:
+        write_row(row, m, target, par & m.par_wrap, value)
+        return
     _write_word(row, m, target, _finish(row, m, value, par & m.par_wrap))
 
 
@@ -101,6 +106,13 @@ def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
     if row.finish == Finish.SHIFT and row.shift:
         # The bit below the last one kept rounds half up.
         return (value >> row.shift) + (value >> (row.shift - 1) & 1)
+    if row.finish == Finish.CUSTOM:
+        return own_finish(value, row.shift)
+    return value
+
+
+def own_finish(value: Lanes, shift: int) -> Lanes:
+    """The configuration's own finish, whose native code stands in place of this function."""
     return value
 
 

@@ -20,7 +20,7 @@ class Memories(Record):
 
     multiplier: the bits of ``scale``.
 
-    lanes: of the core. stored: what the STORE at work has read.
+    lanes: of the core. stored: what the STORE at work has read.  folded: lanes of a word at work.
     """
 
     lanes: int
@@ -41,6 +41,7 @@ class Memories(Record):
     dram: Bytes
     dram_base: int
     stored: Bytes
+    folded: Int32s
 
 
 def memories_of(state: MachineState, stored: Bytes) -> Memories:
@@ -79,4 +80,5 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
                 f"{name} has shape {array.shape}; required {shape} for {config.name}"
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
-    return Memories(lanes=lanes, dram_base=state.dram_base, stored=stored, **arrays, **wraps)
+    scratch = {"stored": stored, "folded": np.zeros(lanes, np.int32)}
+    return Memories(lanes=lanes, dram_base=state.dram_base, **scratch, **arrays, **wraps)

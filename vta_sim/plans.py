@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.encoding import SIDES
 from dovetail.isa.formats import Format
-from dovetail.isa.instructions import Gemm, Load, Store, Vector
+from dovetail.isa.instructions import Finish, Gemm, Load, Row, Store, Vector
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.table import InstructionTable
@@ -21,7 +21,7 @@ MOST_BURSTS = 1 << 24
 MOST_ISSUES = 1 << 60
 """Issues counted of one instruction, at most: no run lasts that long."""
 
-ACC_SHIFT, WRITE_SHIFT = 16, 8
+ACC_SHIFT, WRITE_SHIFT, PAR_SHIFT = 16, 8, 20
 Columns = NDArray[np.int64]
 
 
@@ -142,6 +142,8 @@ def _banks(
     claim[store] = table.field(Store.format, "act_read_banks", store)
     claim[load] = table.field(Load.format, "act_write_banks", load) << WRITE_SHIFT
     claim[load] |= table.field(Load.format, "acc_banks", load) << ACC_SHIFT
+    to_par = table.field(Load.format, "memory", load) == Memory.PAR.code
+    claim[load] |= to_par.astype(np.int64) << PAR_SHIFT
     claim[gemm] = table.field(Gemm.format, "act_read_banks", gemm)
     claim[gemm] |= table.field(Gemm.format, "acc_banks", gemm) << ACC_SHIFT
     act_read = table.field(Vector.format, "act_read_banks", vector)
@@ -152,5 +154,12 @@ def _banks(
     side = SIDES.index(Memory.ACC)
     from_acc = table.field(Vector.format, "source", vector) == side
     to_acc = table.field(Vector.format, "destination", vector) == side
+    row = table.field(Vector.format, "row", vector)
+    requantized = table.field(Vector.format, "finish", vector) == Finish.REQUANTIZE
+    reads_par = np.where(row == Row.NONE, requantized, row == Row.OVER).astype(np.int64)
+    writes_par = (row != Row.NONE).astype(np.int64)
+    claim[vector] |= writes_par << PAR_SHIFT
     columns["reads"][vector] = act_read | np.where(from_acc, acc, 0) << WRITE_SHIFT
+    columns["reads"][vector] |= reads_par << PAR_SHIFT
     columns["writes"][vector] = act_write | np.where(to_acc, acc, 0) << WRITE_SHIFT
+    columns["writes"][vector] |= writes_par << PAR_SHIFT

@@ -35,6 +35,9 @@ GPUS = ("opencl", "cuda")
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )
+@click.option(
+    "--batch", type=click.IntRange(1, 1024), default=1, help="Images that a run computes at once."
+)
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option(
     "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
@@ -59,6 +62,7 @@ def compile_command(
     dump: Path | None,
     dims: tuple[str, ...],
     threads: int,
+    batch: int,
     cpu_level: str,
     most_work: float | None,
     plans: Path | None,
@@ -68,7 +72,7 @@ def compile_command(
     records: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compile MODEL, an ONNX file, to a module."""
+    """Compile MODEL, a file of any front end, to a module."""
     from dataclasses import replace
 
     from dovetail.runtime.accelerator.part import AcceleratorPart
@@ -86,7 +90,7 @@ def compile_command(
         limits = options.limits.within(most_compile_seconds, most_memory)
         options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
-        options = replace(options, records=record_paths(records))
+        options = replace(options, records=record_paths(records), batch=batch)
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     note_own(output)
@@ -108,13 +112,17 @@ def compile_command(
     own = asked - sum(each.macs for each in beside)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
     layers = [layer for part in parts for layer in part.layers]
+    cycles = sum(part.expected_cycles for part in parts)
     figures = {
         "output": str(output),
         "target": module.target,
         "layers": len(layers),
         "instructions": sum(part.instruction_count for part in parts),
         "macs": sum(part.macs for part in parts),
-        "expected_cycles": sum(part.expected_cycles for part in parts),
+        "expected_cycles": cycles,
+        "images": batch,
+        "cycles_per_image": cycles / batch,
+        "images_per_second": batch * parts[0].configuration.clock_hz / cycles,
         "bytes": output.stat().st_size,
         "parts": [part.target for part in module.parts],
         "macs_on_accelerator": own / asked if asked else 1.0,
@@ -131,6 +139,10 @@ def compile_command(
             f"{_count(layers, 'layer')}, {figures['instructions']:,} instructions, "
             f"{figures['macs_on_accelerator']:.1%} of the MACs on the accelerator, "
             f"{figures['bytes']:,} bytes"
+        )
+        human.print(
+            f"{cycles:,} cycles a run{f' of {batch} images' * (batch > 1)}: "
+            f"{figures['images_per_second']:,.1f} images a second"
         )
 
 

@@ -8,7 +8,9 @@ from dovetail.runtime.module import Module
 
 from ..errors import TranslationError
 from ..front.source import Source
+from ..graph.ir import Graph
 from ..graph.passes.integer_layers.recognition import recognise
+from ..graph.replicate import replicate
 from ..targets.table import find_target
 from .validate import Validated, validate
 
@@ -52,4 +54,12 @@ def validate_module(module: Module, model: Source, seed: int = 0) -> Iterator[Va
         graph = pieces[number].graph
         if len(module.parts) == 1:
             graph = recognise(imported.graph, imported.kinds).graph
+        graph = replicate(graph, _images(graph, part))
         yield ValidatedPart(number, part.target, validate(graph, part, seed=seed))
+
+
+def _images(graph: Graph, part: AcceleratorPart) -> int:
+    """How many images a run of ``part`` computes."""
+    tensor = part.inputs[0]
+    rows = graph.types[tensor.name].shape[0] if tensor.name in graph.inputs else 0
+    return tensor.shape[0] // rows if rows and tensor.shape else 1

@@ -12,6 +12,7 @@ from ..errors import ModuleError
 __all__ = [
     "Dequantize",
     "HostStep",
+    "Image",
     "Quantize",
     "Reshape",
     "Select",
@@ -139,7 +140,20 @@ class Select:
             ) from None
 
 
-HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose | Select
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image of a batch: that of number ``place``."""
+
+    place: int
+
+    def run(self, x: Array) -> Array:
+        """T[N, ...] to T[1, ...]."""
+        if not 0 <= self.place < len(x):
+            raise ModuleError(f"a batch of {len(x)} has no image {self.place}; compile it again")
+        return x[self.place : self.place + 1]
+
+
+HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose | Select | Image
 
 
 def _require_quantization(scale: float, zero_point: int) -> None:

@@ -1,8 +1,10 @@
 """``python -m tests.differential --config tiny --programs 200 --seed 1``."""
 
+import json
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -15,6 +17,7 @@ from dovetail.isa.configs import CONFIGS
 from dovetail.isa.registers import ErrorCode
 from tests.differential.compare import BACKENDS, Difference, compare
 from tests.differential.configs import VARIANTS, differential_config
+from tests.differential.coverage import Coverage
 from tests.differential.faults import with_fault
 from tests.differential.generate import Case, generate
 from tests.differential.minimise import minimise
@@ -74,12 +77,26 @@ def _print(totals: Totals, title: str) -> None:
         console.print(f"stopped, alike on all: {causes}" if not totals.failures else causes)
 
 
+def _print_coverage(coverage: Coverage) -> None:
+    """How many goals of each group were reached, and which never."""
+    table = Table(title="reached")
+    for heading in ("group", "goals", "reached", "never"):
+        table.add_column(heading, justify="left" if heading in ("group", "never") else "right")
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for (group, thing, name), count in coverage.reached().items():
+        groups.setdefault(group, []).append((f"{thing} {name}", count))
+    for group, found in groups.items():
+        never = [name for name, count in found if not count]
+        table.add_row(group, str(len(found)), str(len(found) - len(never)), ", ".join(never))
+    Console().print(table)
+
+
 @click.command()
 @click.option(
     "--config",
     default="tiny",
     show_default=True,
-    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}.",
+    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}, or FILE.toml.",
 )
 @click.option("--programs", default=200, show_default=True, help="Sound programs.")
 @click.option("--seed", default=1, show_default=True)
@@ -89,7 +106,12 @@ def _print(totals: Totals, title: str) -> None:
     show_default=True,
     help="Those to compare, at least two.",
 )
-def main(config: str, programs: int, seed: int, backends: str) -> None:
+@click.option(
+    "--reached",
+    type=click.Path(path_type=Path),
+    help="Write as JSON how often each class of values, each pair and each hazard was reached.",
+)
+def main(config: str, programs: int, seed: int, backends: str, reached: Path | None) -> None:
     """Run random programs on semantics, simulator and RTL; exit 1 when they differ anywhere.
 
     Every fifth program runs again with a fault, which must stop simulator and RTL alike.
@@ -99,14 +121,19 @@ def main(config: str, programs: int, seed: int, backends: str) -> None:
         raise click.BadParameter(f"{backends!r}; required two or more of {','.join(BACKENDS)}")
     hardware = differential_config(config)
     console = Console(stderr=True)
-    totals = Totals()
+    totals, coverage = Totals(), Coverage(hardware)
     batches = range(0, programs, BATCH)
     for start in track(batches, description=f"{config}, seed {seed}", console=console):
         numbers = range(start, min(programs, start + BATCH))
         cases = _cases(hardware, seed, numbers, chosen)
-        for case, found in zip(cases, compare(cases, chosen), strict=True):
+        for case, found in zip(cases, compare(cases, chosen, coverage.add), strict=True):
             totals.add(case, found)
     _print(totals, f"{' = '.join(chosen)}, {config}, seed {seed}")
+    if "sim" in chosen:
+        _print_coverage(coverage)
+        if reached:
+            rows = [[*goal, count] for goal, count in coverage.reached().items()]
+            reached.write_text(json.dumps(rows, indent=0) + "\n")
     if totals.failures:
         case, found = totals.failures[0]
         console.print(f"{len(totals.failures)} programs differ; the first: {found.first}")

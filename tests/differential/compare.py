@@ -1,6 +1,6 @@
 """Running one case on every backend, and what differs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +37,14 @@ class Difference:
         return bool(self.bytes_wrong or self.cycles_wrong or self.counters_wrong)
 
 
-def compare(cases: Sequence[Case], backends: Sequence[str] = BACKENDS) -> list[Difference]:
+def compare(
+    cases: Sequence[Case],
+    backends: Sequence[str] = BACKENDS,
+    watch: Callable[[Case, SimResult], None] = lambda case, run: None,
+) -> list[Difference]:
     """Run every case (of one configuration) on ``backends``, names of ``BACKENDS``.
+
+    ``watch`` is told each run of the simulator.
 
     A case that the machine stops has no meaning in the semantics: what the simulator and the RTL
     leave in DRAM is compared, and when and why they stop.
@@ -46,10 +52,13 @@ def compare(cases: Sequence[Case], backends: Sequence[str] = BACKENDS) -> list[D
     rtls: Sequence[RtlResult | None] = [None] * len(cases)
     if "rtl" in backends:
         rtls = _run_rtl(cases)
-    return [
-        _compare(case, _simulate(case) if "sim" in backends else None, rtl, backends)
-        for case, rtl in zip(cases, rtls, strict=True)
-    ]
+    found = []
+    for case, rtl in zip(cases, rtls, strict=True):
+        sim = _simulate(case) if "sim" in backends else None
+        found.append(_compare(case, sim, rtl, backends))
+        if sim is not None:
+            watch(case, sim)
+    return found
 
 
 def _run_rtl(cases: Sequence[Case]) -> list[RtlResult]:

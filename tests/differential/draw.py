@@ -12,8 +12,10 @@ from dovetail.isa.footprint import (
     outer_extent,
     scratchpad_writes,
     with_bank_masks,
+    written_memory,
 )
 from dovetail.isa.instructions import (
+    CLASSES,
     Finish,
     Fold,
     Gemm,
@@ -21,6 +23,7 @@ from dovetail.isa.instructions import (
     Load,
     Multiplier,
     Rounding,
+    Row,
     Store,
     Vector,
 )
@@ -35,11 +38,19 @@ ITERATIONS = 120
 LONG_ITERATIONS = 1500
 LONG = 0.03
 """Share of loop nests that may have ``LONG_ITERATIONS``."""
+EDGE = 0.04
+"""Share of values that are an end of their range, or next to 0."""
 EXCESS = 0.25
 """Share of instructions that may name more banks than they touch, or than there are."""
+ROWS = 0.25
+"""Share of VECTORs that write parameters of rows."""
 TRANSFER_BYTES = 4096
-MASK_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
-"""Bits of masks in every configuration, however few banks it has."""
+MOST_WORD_BYTES = 1 << 12
+"""No word of a memory is longer, and all are powers of two."""
+LONGEST = 0.01
+"""Share of loop nests of one level with as many iterations as there can be."""
+FIELDS = {field.name: field for cls in CLASSES for field in cls.format.fields}
+MASKS = ("act_read_banks", "act_write_banks", "acc_banks")
 
 
 class Draw:
@@ -62,8 +73,8 @@ class Draw:
         if self.rng.random() >= EXCESS:
             return masked
         more = {
-            name: getattr(masked, name) | self.integer(0, (1 << bits) - 1)
-            for name, bits in MASK_BITS.items()
+            name: getattr(masked, name) | self.any(name)
+            for name in MASKS
             if hasattr(masked, name) and self.rng.random() < 0.6
         }
         return replace(masked, **more)  # type: ignore[arg-type]
@@ -72,8 +83,23 @@ class Draw:
         """Uniform, both ends included."""
         return int(self.rng.integers(low, high + 1))
 
+    def edge(self, name: str, usual: int, share: float = EDGE) -> int:
+        """``usual``, or at times another value that the field ``name`` can have."""
+        if self.rng.random() >= share:
+            return usual
+        field = FIELDS[name]
+        return (field.low, field.high, max(field.low, -1), 0, 1)[self.integer(0, 4)]
+
+    def any(self, name: str) -> int:
+        """Any value of the field ``name``, ends of its range more often than others."""
+        field = FIELDS[name]
+        return self.edge(name, self.integer(field.low, field.high))
+
     def address(self, memory: Memory) -> int:
         """Mostly in a small span around the start of a bank, so that addresses meet, and wrap."""
+        return self.edge("sram_address", self._near_address(memory))
+
+    def _near_address(self, memory: Memory) -> int:
         span = self.spans[memory]
         if self.rng.random() < 0.1:
             return self.integer(0, self.config.depth(memory) - 1)
@@ -82,6 +108,9 @@ class Draw:
 
     def extents(self, levels: int) -> tuple[int, ...]:
         """Extents of ``levels`` levels; mostly few iterations."""
+        if self.rng.random() < LONGEST:
+            place = self.integer(0, levels - 1)
+            return tuple(FIELDS["extent0"].high if i == place else 1 for i in range(levels))
         long = self.rng.random() < LONG
         limit = self.integer(1, LONG_ITERATIONS if long else ITERATIONS)
         most = 300 if long else 9
@@ -91,11 +120,19 @@ class Draw:
             product *= extents[level]
         return tuple(extents)
 
-    def strides(self, count: int, most: int = 9) -> tuple[int, ...]:
-        """``count`` strides, often 0, at times negative."""
+    def strides(self, count: int, name: str = "act_stride0") -> tuple[int, ...]:
+        """``count`` strides, often 0, at times negative; ``name``: a field as wide."""
         return tuple(
-            0 if self.rng.random() < 0.3 else self.integer(-most, most) for _ in range(count)
+            self.edge(name, 0 if self.rng.random() < 0.3 else self.integer(-9, 9))
+            for _ in range(count)
         )
+
+    def free_stride(self, stride: int, count: int) -> int:
+        """A stride in DRAM: any at times, where there is one row, so that it leads nowhere."""
+        if count > 1 or self.rng.random() >= 2 * EDGE:
+            return stride
+        field = FIELDS["dram_stride_y"]
+        return (field.low, field.high + 1 - MOST_WORD_BYTES)[self.integer(0, 1)]
 
     def block(self, size: int, base: int, room: int) -> tuple[int, int, int, int, int, int]:
         """Counts x, y, z, address and strides of words of ``size`` bytes within ``room`` bytes from
@@ -123,6 +160,9 @@ class Draw:
         while True:
             x, y, z, address, stride_y, stride_z = self.block(size, base, room)
             pads = [self.integer(0, 3) if self.rng.random() < 0.4 else 0 for _ in range(4)]
+            if self.rng.random() < EDGE:  # with few words, so that all fit
+                x, y, z = min(x, 2), 1, 1
+                pads[self.integer(0, 3)] = FIELDS["pad_x_before"].high
             if self.rng.random() < 0.1:
                 x, pads = self.integer(0, 1) * x, [self.integer(1, 4) for _ in range(4)]
                 y = 0 if x else y
@@ -133,10 +173,10 @@ class Draw:
                 count_x=x,
                 count_y=y,
                 count_z=z,
-                dram_stride_y=stride_y,
-                dram_stride_z=stride_z,
-                sram_stride_y=self.integer(-40, 40),
-                sram_stride_z=self.integer(-120, 120),
+                dram_stride_y=self.free_stride(stride_y, y),
+                dram_stride_z=self.free_stride(stride_z, z),
+                sram_stride_y=self.edge("sram_stride_y", self.integer(-40, 40)),
+                sram_stride_z=self.edge("sram_stride_z", self.integer(-120, 120)),
                 pad_x_before=pads[0],
                 pad_x_after=pads[1],
                 pad_y_before=pads[2],
@@ -153,6 +193,7 @@ class Draw:
         """``load`` with a step; its rows lie anywhere in the data that programs share."""
         bus = self.config.bus_bytes
         step = self.integer(bus, min(255, 2 * self.config.block + 3))
+        step = 255 if self.rng.random() < EDGE else step
         length = (load.count_x - 1) * step + self.config.block
         while True:
             stride_y, stride_z = bus * self.integer(-20, 20), bus * self.integer(-40, 40)
@@ -167,12 +208,14 @@ class Draw:
         return replace(
             load,
             dram_address=DRAM_BASE + self.integer(0, DATA_BYTES - (high - low)) - low,
-            dram_stride_y=stride_y,
-            dram_stride_z=stride_z,
+            dram_stride_y=self.free_stride(stride_y, load.count_y),
+            dram_stride_z=self.free_stride(stride_z, load.count_z),
             step=step,
-            gap=self.integer(0, 3) if self.rng.random() < 0.5 else 0,
-            row_first=self.integer(0, 20) if self.rng.random() < 0.5 else 0,
-            row_end=self.integer(0, length + 9),
+            gap=self.edge("gap", self.integer(0, 3) if self.rng.random() < 0.5 else 0, 0.15),
+            row_first=self.edge(
+                "row_first", self.integer(0, 20) if self.rng.random() < 0.5 else 0, 0.15
+            ),
+            row_end=self.edge("row_end", self.integer(0, length + 9), 0.15),
         )
 
     def store(self) -> Store:
@@ -186,10 +229,10 @@ class Draw:
             count_x=x,
             count_y=y,
             count_z=z,
-            dram_stride_y=stride_y,
-            dram_stride_z=stride_z,
-            sram_stride_y=self.integer(-40, 40),
-            sram_stride_z=self.integer(-120, 120),
+            dram_stride_y=self.free_stride(stride_y, y),
+            dram_stride_z=self.free_stride(stride_z, z),
+            sram_stride_y=self.edge("sram_stride_y", self.integer(-40, 40)),
+            sram_stride_z=self.edge("sram_stride_z", self.integer(-120, 120)),
         )
 
     def gemm(self) -> Gemm:
@@ -211,13 +254,13 @@ class Draw:
             acc_stride=tuple(acc),
             reduction=reduction,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(-256, 255),
-            act_zero_point=self.offset(-128, 127),
+            weight_offset=self.offset("weight_offset"),
+            act_zero_point=self.offset("act_zero_point"),
         )
 
-    def offset(self, low: int, high: int) -> int:
+    def offset(self, name: str) -> int:
         """What is added to weights or taken from inputs, mostly 0."""
-        return self.integer(low, high) if self.rng.random() < 0.3 else 0
+        return self.any(name) if self.rng.random() < 0.3 else 0
 
     def _product(self) -> Gemm:
         """Rows by columns by a long reduction, every result in a word of its own."""
@@ -234,12 +277,14 @@ class Draw:
             acc_stride=(0, 0, 1, rows, 0, 0),
             reduction=0b11,
             accumulate=self.rng.random() < 0.3,
-            weight_offset=self.offset(-256, 255),
-            act_zero_point=self.offset(-128, 127),
+            weight_offset=self.offset("weight_offset"),
+            act_zero_point=self.offset("act_zero_point"),
         )
 
     def vector(self) -> Vector:
         """Any fold, finish and look-up that reads no word after writing it."""
+        finishes = [it for it in Finish if self.config.finish or it is not Finish.CUSTOM]
+        tables = self.config.tab_depth // 256
         while True:
             fold = Fold.MAC if self.rng.random() < 0.3 else Fold(self.integer(0, len(Fold) - 1))
             multiplier = Multiplier(self.integer(0, 3)) if fold is Fold.MAC else Multiplier.TAP
@@ -247,7 +292,7 @@ class Draw:
             if multiplier is Multiplier.PAIR and self.rng.random() < 0.5:
                 extent = (2, *extent[1:])
             source, destination = ((Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2))
-            limits = sorted(self.integer(-128, 127) for _ in range(2))
+            limits = sorted(self.any("low") for _ in range(2))
             wide = self.rng.random() < 0.6
             vector = Vector(
                 source=source,
@@ -260,34 +305,43 @@ class Draw:
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
                 multiplier=multiplier,
-                finish=Finish(self.integer(0, len(Finish) - 1)),
+                finish=finishes[self.integer(0, len(finishes) - 1)],
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
-                zero_point=self.integer(-128, 127),
+                zero_point=self.any("zero_point"),
                 low=-128 if wide else limits[0],
                 high=127 if wide else limits[1],
-                shift=self.integer(0, 31),
-                m0=self.integer(-(1 << 23), (1 << 23) - 1),
-                m1=self.integer(-(1 << 23), (1 << 23) - 1),
-                par_address=self.integer(0, self.config.par_depth - 1),
-                par_stride=self.strides(4),
-                tap_address=self.integer(0, self.config.tap_depth - 1),
-                tap_stride=self.strides(5),
-                tab_address=256 * self.integer(0, self.config.tab_depth // 256 - 1),
+                shift=self.any("shift"),
+                m0=self.any("m0"),
+                m1=self.any("m1"),
+                par_address=self.edge("par_address", self.integer(0, self.config.par_depth - 1)),
+                par_stride=self.strides(4, "par_stride1"),
+                tap_address=self.edge("tap_address", self.integer(0, self.config.tap_depth - 1)),
+                tap_stride=self.strides(5, "tap_stride0"),
+                tab_address=256 * (15 if self.rng.random() < EDGE else self.integer(0, tables - 1)),
                 window_skip=self.integer(0, 3),
+                row=self.row(),
             )
             if not _reads_own_writes(vector, self.config):
                 return vector
 
+    def row(self) -> Row:
+        """Parameters of rows, at times, where there are such."""
+        rows = self.config.row_parameters and self.rng.random() < ROWS
+        return Row(self.integer(1, len(Row) - 1)) if rows else Row.NONE
+
 
 def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a word is read after an earlier result of the same instruction was written to it."""
-    if vector.source is not vector.destination:
+    source = vector.source if vector.row is Row.NONE else Memory.PAR
+    if source is not written_memory(vector) or vector.row is Row.LARGEST:
         return False
-    depth = config.depth(vector.source)
+    depth = config.depth(source)
     outer = outer_extent(vector)
     writes = nest(vector.destination_address, outer, vector.destination_stride, depth)
     reads = element_words(vector, config)
+    if vector.row is Row.OVER:
+        reads = nest(vector.par_address, outer, vector.par_stride, depth)
     first = np.full(depth, len(writes))
     np.minimum.at(first, writes, np.arange(len(writes)))
     result = np.arange(len(reads)) // (len(reads) // len(writes))

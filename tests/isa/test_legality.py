@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Load, Rounding
+from dovetail.isa.instructions import Load, Rounding, Row
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory
 
@@ -44,3 +44,12 @@ def test_fixed_rounding_is_legal_where_the_configuration_has_it() -> None:
     assert legality_problem(vector, without) == "rounding = fixed; tiny has no fixed_rounding"
     assert without.fingerprint != tiny.fingerprint
     assert "fixed_rounding" not in without.identity
+
+
+def test_parameters_of_rows_are_legal_where_the_configuration_has_them() -> None:
+    vector, tiny = replace(VECTOR, row=Row.LARGEST), find_config("tiny")
+    assert legality_problem(vector, tiny) is None
+    without = replace(tiny, row_parameters=False)
+    assert legality_problem(vector, without) == "row = largest; tiny has no row_parameters"
+    assert without.fingerprint != tiny.fingerprint
+    assert "row_parameters" not in without.identity

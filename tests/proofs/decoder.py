@@ -81,6 +81,7 @@ def _vector(value: dict[str, Value], config: HardwareConfig) -> Value:
         value["fold"] > 4,
         value["finish"] > 2,
         value["rounding"] > config.fixed_rounding,
+        value["row"] > 2 * config.row_parameters,
         (levels < 1) | (levels > 5),
         value["lookup"] & value["destination"],
         value["tab_address"] % 256 != 0,

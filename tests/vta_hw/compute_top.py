@@ -101,7 +101,9 @@ class ComputeTop(wiring.Component):
             in_turns=("vector",),
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts)
-        m.submodules.par = par = SimpleScratchpad(config, Memory.PAR, in_turns=True)
+        m.submodules.par = par = SimpleScratchpad(
+            config, Memory.PAR, in_turns=True, rows=config.row_parameters
+        )
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)
         for user, memory_side in (
@@ -122,6 +124,7 @@ class ComputeTop(wiring.Component):
             (vector.act_write, act.write_vector),
             (vector.acc_write, acc.write_vector),
             (vector.par, par.read_0),
+            *(((vector.par_row, par.row),) if config.row_parameters else ()),
             (vector.tap, tap.read),
             (vector.tab, tab.read),
             (flipped(self.load_act), act.write_load),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Gemm, Instruction, Vector
+from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Row, Vector
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Memory, Unit
 
@@ -69,17 +69,36 @@ def needs_bank(
                 taken = getattr(flight.instruction, role, 0)
                 if other is not instruction.unit and mask & taken:
                     return True
+    others = (each.instruction for unit in Unit for each in flights[unit])
+    if _writes_par(instruction) and any(
+        _writes_par(other) and other.unit is not instruction.unit for other in others
+    ):
+        return True
     if not isinstance(instruction, Vector):
         return False
     for flight in flights[Unit.VECTOR]:
         earlier = flight.instruction
         assert isinstance(earlier, Vector)
+        if _reads_par(instruction) and earlier.row is not Row.NONE:
+            return True
         if instruction.act_read_banks & earlier.act_write_banks:
             return True
         both = instruction.source is Memory.ACC and earlier.destination is Memory.ACC
         if both and instruction.acc_banks & earlier.acc_banks:
             return True
     return False
+
+
+def _writes_par(instruction: Instruction) -> bool:
+    if isinstance(instruction, Load):
+        return instruction.memory is Memory.PAR
+    return isinstance(instruction, Vector) and instruction.row is not Row.NONE
+
+
+def _reads_par(vector: Vector) -> bool:
+    if vector.row is Row.NONE:
+        return vector.finish is Finish.REQUANTIZE
+    return vector.row is Row.OVER
 
 
 class Tokens:

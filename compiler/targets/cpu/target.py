@@ -9,6 +9,7 @@ from dovetail.runtime.parts import Part
 from ...errors import TargetError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
+from ...graph.replicate import replicate
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .llvm.build import LlvmOptions
@@ -42,7 +43,7 @@ class Cpu:
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
         """As ``Target``."""
-        imported = Imported(piece.graph, kinds)
+        imported = Imported(replicate(piece.graph, options.batch), kinds)
         own = replace(_llvm_options(options), check=trace.check)
         return compile_imported(imported, trace, own, options.passes)
 

@@ -8,6 +8,7 @@ from dovetail.runtime.parts import Part
 from ...errors import ModelError, TargetError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
+from ...graph.replicate import replicate
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from ..table import HOST, find_target
@@ -50,7 +51,8 @@ class Gpu:
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
         """As ``Target``."""
-        return compile_graph(piece.graph, self.name, self.backend, options, trace)
+        graph = replicate(piece.graph, options.batch)
+        return compile_graph(graph, self.name, self.backend, options, trace)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""

@@ -26,6 +26,7 @@ from ...options import CompileOptions
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
+from .batch import batch_graph
 from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
@@ -70,6 +71,9 @@ def compile_accelerated(
     trace.step("integer_layers", lambda: to_text(layers))
     verify(layers)
     graph = prepare_graph(layers, trace, config.block, options.passes)
+    if options.batch > 1:
+        graph = Pipeline(_shapes(config.block)).run(batch_graph(graph, options.batch))
+        trace.step("batch", lambda: to_text(graph))
     return accelerate_graph(graph, config, options, trace, timing)
 
 

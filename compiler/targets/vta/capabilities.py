@@ -10,7 +10,7 @@ from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, Requ
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.values import Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ...graph.operators.movement import Concatenate, Reshape, Transpose
+from ...graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...graph.partition import Refusal
 from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_product import find_scale
@@ -86,7 +86,7 @@ def _reason(
     if isinstance(operator, AnyRequantize) and not _sums(node, makers):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
     if not _is_for_accelerator(graph, node):
-        if isinstance(operator, ON_HOST):
+        if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, JOINS):
@@ -226,6 +226,13 @@ def _is_for_accelerator(graph: Graph, node: Node) -> bool:
         or is_channel_concatenation(node, after)
         or is_channel_slice(node, before)
     )
+
+
+def _is_image(graph: Graph, node: Node) -> bool:
+    """Whether ``node`` takes one image of a batch."""
+    before, after = (graph.types[name].shape for name in (node.inputs[0], node.output))
+    parts = isinstance(node.operator, Slice) and before[1:] == after[1:]
+    return parts and before[0] > after[0] == 1
 
 
 def is_alias(graph: Graph, node: Node) -> bool:

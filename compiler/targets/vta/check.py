@@ -17,12 +17,15 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
     distinct,
     element_words,
+    nest,
+    outer_extent,
     results_written,
     scratchpad_reads,
     scratchpad_writes,
     with_bank_masks,
+    written_memory,
 )
-from dovetail.isa.instructions import Instruction, Load, Vector
+from dovetail.isa.instructions import Instruction, Load, Row, Vector
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory, Unit
 
@@ -81,12 +84,16 @@ def _problem(instruction: Instruction, config: HardwareConfig) -> str | None:
 
 def _reads_own_result(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a result lands on a word that a later result of the same instruction is made from."""
-    if vector.source is not vector.destination:
+    source = vector.source if vector.row is Row.NONE else Memory.PAR
+    if source is not written_memory(vector) or vector.row is Row.LARGEST:
         return False
     read = element_words(vector, config)
+    if vector.row is Row.OVER:
+        outer = outer_extent(vector)
+        read = nest(vector.par_address, outer, vector.par_stride, config.par_depth)
     results = np.flatnonzero(results_written(vector))
     count = len(results_written(vector))
-    last_read = np.full(config.depth(vector.source), -1)
+    last_read = np.full(config.depth(source), -1)
     np.maximum.at(last_read, read, np.repeat(np.arange(count), len(read) // count))
     return any(
         bool(np.any(last_read[write.addresses] > results))

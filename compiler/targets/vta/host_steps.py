@@ -9,7 +9,7 @@ from ...errors import UnsupportedOperatorError
 from ...graph.ir import Node
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.values import Softmax
-from ...graph.operators.movement import Reshape, Transpose
+from ...graph.operators.movement import Reshape, Slice, Transpose
 
 __all__ = ["host_steps"]
 
@@ -38,6 +38,8 @@ def _step(node: Node) -> HostStep:
             return steps.Reshape(shape)
         case Transpose(permutation=permutation):
             return steps.Transpose(permutation)
+        case Slice(starts=starts):
+            return steps.Image(starts[0])
         case other:
             raise UnsupportedOperatorError(
                 f"node {node.origin!r}: {type(other).__name__} has no host step"

@@ -39,6 +39,14 @@ def test_a_module_of_kernels_is_described(digits_model: Path, tmp_path: Path) ->
     assert f"opencl, {figures['kernels']} kernels" in " ".join(invoke(*arguments).stderr.split())
 
 
+def test_a_batch_tells_the_throughput(digits_model: Path, tmp_path: Path) -> None:
+    arguments = ("compile", digits_model, "--target", "vta:tiny", "-o", tmp_path / "digits.dvt")
+    figures = json.loads(invoke(*arguments, "--batch", 2, "--json").stdout)
+    assert figures["images"] == 2
+    assert figures["cycles_per_image"] == figures["expected_cycles"] / 2
+    assert figures["images_per_second"] > 0
+
+
 def float_model(path: Path, kind: str = "Relu") -> Path:
     """One operator on float32."""
     graph = helper.make_graph(

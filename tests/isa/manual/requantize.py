@@ -1,5 +1,7 @@
 """Requantisation in whole numbers, as the manual's text has it; no floating point."""
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,6 +48,22 @@ def requantize_fixed(
     divisor = 2 ** np.maximum(-power, 0)
     y = (x + divisor // 2) // divisor
     return np.clip(np.where(total < 0, -y, y) + zero_point, low, high)
+
+
+def quotient(scale: NDArray[np.uint32], total: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bits of ``scale / total``, both rounded to 24 significant bits; 0 where that is subnormal."""
+    found = []
+    for bits, whole in zip(scale.tolist(), total.tolist(), strict=True):
+        field = bits >> 23 & 255
+        divisor = Fraction(int(np.float32(whole)))
+        value, power = (bits & 0x7FFFFF | 0x800000) / divisor, 0
+        while value < 1 << 23:
+            value, power = 2 * value, power + 1
+        while value >= 1 << 24:
+            value, power = value / 2, power - 1
+        left = field - power
+        found.append((left << 23) + round(value) - 0x800000 if field > 0 and left > 0 else 0)
+    return np.array(found, np.int64)
 
 
 def _to_24_bits(value: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

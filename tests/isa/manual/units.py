@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .decode import Instruction, word_bytes
 from .memories import Memories
-from .requantize import requantize, requantize_fixed
+from .requantize import quotient, requantize, requantize_fixed
 
 Lanes = NDArray[np.int64]
 
@@ -104,15 +104,33 @@ def vector(it: Instruction, memories: Memories) -> None:
             v = elements.min(axis=1)
         case _:
             v = _mac(it, memories, at, elements, aside)
-    r = _finish(it, memories, signed(v, 32), it["par_address"] + at[:, 0] @ _upper(it, "par"))
+    par = it["par_address"] + at[:, 0] @ _upper(it, "par")
     cells = it["destination_address"] + at[:, 0] @ _upper(it, "destination")
     written = np.full(len(cells), True)
     if fold == "MAC" and it["multiplier"] == 3 and levels < 5:
         written = outer[:, 0] >= it["window_skip"]
     elif fold == "MAC" and it["multiplier"] == 3:
         written = np.arange(len(cells)) >= it["window_skip"]
+    if it["row"]:
+        _parameters(it, memories, signed(v, 32)[written], cells[written], par[written])
+        return
+    r = _finish(it, memories, signed(v, 32), par)
     for cell, each in zip(cells[written] % len(destination), r[written], strict=True):
         destination[cell] = each
+
+
+def _parameters(
+    it: Instruction, memories: Memories, v: Lanes, cells: Lanes, par_address: Lanes
+) -> None:
+    """Bias and scale of rows, for all lanes alike."""
+    cells, par = cells % len(memories.bias), par_address % len(memories.bias)
+    if it["row"] == 1:
+        memories.bias[cells] = it["m1"] - signed(v, 8).max(axis=1, keepdims=True)
+        memories.scale[cells] = 127 << 23
+        return
+    total = signed(v.sum(axis=1) + memories.bias[par, 0], 32)
+    memories.scale[cells] = quotient(memories.scale[par, 0], np.maximum(1, total))[:, None]
+    memories.bias[cells] = it["m1"]
 
 
 def _upper(it: Instruction, name: str) -> list[int]:

@@ -2,8 +2,8 @@
 
 The accelerator makes the parts of a concatenation along channels where they lie in it, so that none
 is copied.  That takes tensors that a layer makes, that are part of one concatenation only, and that
-no layer making another part of it, and no product of two activations, reads.  All others are
-copied:
+no layer making another part of it, and no product of two activations, reads.  Sums and products of
+two images are not written between columns of other parts.  All others are copied:
 
     Concatenate(x, y)  ->  Concatenate(MaxPool2d(x) of one pixel, y)
 
@@ -91,8 +91,20 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
         return True
     if any(isinstance(each.operator, RowProducts) for each in graph.consumers(name)):
         return True
+    wider = graph.types[name].shape[1:3] != graph.types[join.output].shape[1:3]
+    if isinstance(join.operator, Assemble) and wider and _has_two_operands(graph, producer):
+        # Rows of both operands of such a layer, and of its result, are equally far apart.
+        return True
     others = (other for other in join.inputs if other != name)
     return any(name in _reads(graph, other) for other in others)
+
+
+def _has_two_operands(graph: Graph, node: Node) -> bool:
+    """Whether the layer that makes the result of ``node`` reads two images."""
+    if isinstance(node.operator, Lookup):
+        before = graph.producer(node.inputs[0])
+        return before is not None and _has_two_operands(graph, before)
+    return isinstance(node.operator, AnyAdd | AnyMultiply)
 
 
 def _reads(graph: Graph, name: str) -> set[str]:

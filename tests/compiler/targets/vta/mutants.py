@@ -16,7 +16,8 @@ import click
 import numpy as np
 import onnx
 
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.check import CheckError, check
@@ -25,9 +26,8 @@ from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.encoding import encode
-from dovetail.isa.footprint import with_bank_masks
+from dovetail.isa.footprint import reads_parameters, with_bank_masks, written_memory
 from dovetail.isa.instructions import (
-    Finish,
     Fold,
     Gemm,
     Instruction,
@@ -62,7 +62,7 @@ class Subject:
     @staticmethod
     def of(name: str, model: onnx.ModelProto, config: HardwareConfig) -> "Subject":
         """Compile ``model``."""
-        layers = SourceModel.of(model).to_integer_graph()
+        layers = integer_graph(open_model(model))
         graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
         partition = fuse(graph)
         program = compile_partition(graph, partition, config, time_program)
@@ -226,9 +226,9 @@ def _addresses(instruction: Instruction) -> dict[str, Memory | None]:
         case Vector():
             found: dict[str, Memory | None] = {
                 "source_address": instruction.source,
-                "destination_address": instruction.destination,
+                "destination_address": written_memory(instruction),
             }
-            if instruction.finish is Finish.REQUANTIZE:
+            if reads_parameters(instruction):
                 found["par_address"] = Memory.PAR
             if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
                 found["tap_address"] = Memory.TAP

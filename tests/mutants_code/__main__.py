@@ -1,0 +1,186 @@
+"""``python -m tests.mutants_code --count 100 --seed 1``: a sample of faults, and who notices."""
+
+import json
+import random
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .faults import Fault, faults
+from .neighbours import mirrored, nearest, production
+from .reach import Reach
+from .workplace import Workplace
+
+ROOT = Path(__file__).resolve().parents[2]
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+MIRRORED, WIDER = 4, 8
+"""Test files that are run at most: those that mirror the file, and then others."""
+ASKED = 4
+"""Test files that are asked whether they reach a line, when none is known that does."""
+SECONDS = 90.0
+"""CPU seconds that either may take when nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A fault, the lines it changes, and the test file that notices it; "" for none."""
+
+    fault: Fault
+    before: str
+    after: str
+    by: str
+    tried: list[str]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is, wherever its line stands."""
+        return self.fault.path, self.before, self.after
+
+
+def sample(root: Path, seed: int, within: str = "") -> Iterator[Fault]:
+    """Faults without end: first a line is drawn of all that can have one, then a kind, then one."""
+    lines: dict[tuple[str, int], list[Fault]] = defaultdict(list)
+    for path in (path for path in production(root) if path.startswith(within)):
+        for fault in faults(path, (root / path).read_bytes()):
+            lines[path, fault.line].append(fault)
+    places, rng = list(lines), random.Random(seed)
+    while True:
+        there = lines[rng.choice(places)]
+        kind = rng.choice(sorted({fault.kind for fault in there}))
+        yield rng.choice([fault for fault in there if fault.kind == kind])
+
+
+def tests_for(reach: Reach, fault: Fault, lines: range) -> Iterator[list[str]]:
+    """Test files that may notice a fault: those that mirror its file, then others that reach it."""
+    root, path = reach.place.tree, fault.path
+    near = nearest(root, path)
+    own = mirrored(root, path)
+    if len(own) > 1:
+        own = sorted(set(own) & set(near), key=near.index)
+    rest = [test for test in near if test not in own]
+    used: list[str] = []
+    for tests, most, asked in ((own, MIRRORED, 2 * MIRRORED), (rest, WIDER, ASKED)):
+        known = [test for test in tests if reach.knows(test, path)]
+        if not _reaching(reach, path, lines, known):
+            new = [test for test in tests if test not in known][:asked]
+            if new:
+                reach.ask(new)
+            known = [test for test in tests if test in known or test in new]
+        chosen: list[str] = []
+        left = SECONDS
+        for test in _reaching(reach, path, lines, known) or (own if len(own) == 1 else []):
+            seconds = reach.records[test].seconds
+            if test not in used and len(chosen) < most and seconds is not None and seconds < left:
+                chosen.append(test)
+                left -= seconds
+        used += chosen
+        if chosen:
+            yield chosen
+
+
+def _reaching(reach: Reach, path: str, lines: range, tests: list[str]) -> list[str]:
+    """The tests that reach a line; of code that is only translated, those that import it."""
+    files = {test: reach.records[test].files for test in tests}
+    running = [test for test in tests if path in files[test]]
+    exact = [test for test in running if not set(lines).isdisjoint(files[test][path][1])]
+    return exact or (running if path.startswith("vta_sim/") else [])
+
+
+def judge(reach: Reach, fault: Fault) -> Verdict:
+    """Run tests with the fault until one fails."""
+    path = reach.place.tree / fault.path
+    source = path.read_bytes()
+    last = source.count(b"\n", 0, fault.end) + 1
+    by, tried = "", []
+    for tests in tests_for(reach, fault, range(fault.line, last + 1)):
+        tried += tests
+        seconds = sum(reach.records[test].seconds or 0.0 for test in tests)
+        try:
+            path.write_bytes(fault.put_into(source))
+            by = reach.place.try_fault(tests, 20 + 3 * seconds)
+        finally:
+            path.write_bytes(source)
+        if by:
+            break
+    return Verdict(fault, *fault.before_and_after(source), by, tried)
+
+
+def table(verdicts: list[Verdict]) -> Table:
+    """Noticed and unnoticed faults by part of the code."""
+    noticed: Counter[str] = Counter()
+    all_of: Counter[str] = Counter()
+    for verdict in verdicts:
+        for name in ("/".join(verdict.fault.path.split("/")[:-1][:2]), "all"):
+            all_of[name] += 1
+            noticed[name] += bool(verdict.by)
+    found = Table("part", "faults", "noticed", "unnoticed")
+    for name in sorted(all_of, key=lambda each: (each == "all", each)):
+        count, seen = all_of[name], noticed[name]
+        found.add_row(name, str(count), f"{seen} ({seen / count:.0%})", str(count - seen))
+    return found
+
+
+def read(path: Path) -> list[Verdict]:
+    """What was found before."""
+    if not path.exists():
+        return []
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    return [Verdict(**{**each, "fault": Fault(**each["fault"])}) for each in kept]
+
+
+@click.command()
+@click.option("--count", default=100, show_default=True, help="Faults, equivalent ones aside.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--within", default="", help="Faults in files whose paths begin so, as vta_hw/.")
+@click.option("--again", is_flag=True, help="Try those again that nobody noticed.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default="build/mutants",
+    show_default=True,
+    help="Where the copy of the tree and the results lie.",
+)
+def main(count: int, seed: int, within: str, again: bool, folder: Path) -> None:
+    """Put faults into the production code, one at a time, and run the tests that stand near.
+
+    Results are kept in FOLDER/SEED.json, a line each; a second run goes on where the first ended.
+    """
+    place = Workplace(folder.resolve())
+    place.folder.mkdir(parents=True, exist_ok=True)
+    place.prepare(ROOT)
+    equivalent = {
+        (each["path"], each["before"], each["after"])
+        for each in tomllib.loads(EQUIVALENT.read_text()).get("fault", [])
+    }
+    kept = folder / f"{seed}.json"
+    verdicts = {verdict.key: verdict for verdict in read(kept)}
+    sampled: dict[tuple[str, str, str], Verdict] = {}
+    reach, console = Reach(place), Console(highlight=False, soft_wrap=True)
+    for fault in sample(ROOT, seed, within):
+        if len(sampled) == count:
+            break
+        key = (fault.path, *fault.before_and_after((ROOT / fault.path).read_bytes()))
+        if key in equivalent or key in sampled:
+            continue
+        if key not in verdicts or (again and not verdicts[key].by):
+            verdicts[key] = judge(reach, fault)
+            lines = [json.dumps(asdict(each)) for each in verdicts.values()]
+            kept.write_text("".join(f"{line}\n" for line in lines))
+            console.print(f"{fault.path}:{fault.line} {verdicts[key].by or 'nobody'}", markup=False)
+        sampled[key] = verdicts[key]
+    for verdict in sampled.values():
+        if not verdict.by:
+            where = f"{verdict.fault.path}:{verdict.fault.line}"
+            console.print(f"{where}: {verdict.fault.kind}; tried {', '.join(verdict.tried)}")
+            console.print(f"- {verdict.before}\n+ {verdict.after}", markup=False)
+    console.print(table(list(sampled.values())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Which tests stand near a file: those that mirror it, and those that import it."""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+__all__ = ["ROOTS", "mirrored", "nearest", "production"]
+
+ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
+APART = (
+    *("tests/test_", "tests/docs/", "tests/contributing/", "tests/examples/", "tests/proofs/"),
+    "tests/conformance_torch/",
+)
+"""Tests that are about pages or the repository, or take minutes whatever they find."""
+
+
+def production(root: Path) -> list[str]:
+    """The files of the production code, relative to the root."""
+    found = (path for part in ROOTS for path in sorted((root / part).rglob("*.py")))
+    return [path.relative_to(root).as_posix() for path in found]
+
+
+def mirrored(root: Path, path: str) -> list[str]:
+    """``tests/<path of the file>``, or else the tests of its folder, or of the next above."""
+    folder = PurePosixPath("tests") / PurePosixPath(path).parent
+    own = folder / f"test_{PurePosixPath(path).stem}.py"
+    if (root / own).exists():
+        return [str(own)]
+    while not list((root / folder).glob("test_*.py")):
+        folder = folder.parent
+    if str(folder) == "tests":
+        return []
+    return [str(folder / each.name) for each in sorted((root / folder).glob("test_*.py"))]
+
+
+def nearest(root: Path, path: str) -> list[str]:
+    """Tests that import the file, directly or not: those with the fewest imports between first,
+    of those the ones whose folder is nearest."""
+    importers = _importers(root)
+    distance, edge = {path: 0}, [path]
+    while edge:
+        step = {user for each in edge for user in importers[each]} - distance.keys()
+        edge = sorted(step)
+        distance |= dict.fromkeys(edge, max(distance.values()) + 1)
+    tests = [
+        name
+        for name in distance
+        if PurePosixPath(name).name.startswith("test_") and not name.startswith(APART)
+    ]
+    return sorted(tests, key=lambda name: (distance[name], -_shared(path, name), name))
+
+
+def _shared(path: str, test: str) -> int:
+    """Folders that both are in."""
+    pairs = zip(path.split("/"), test.removeprefix("tests/").split("/"), strict=False)
+    return sum(a == b for a, b in pairs)
+
+
+@cache
+def _importers(root: Path) -> dict[str, set[str]]:
+    """Which files import each file."""
+    files = production(root)
+    files += [path.relative_to(root).as_posix() for path in (root / "tests").rglob("*.py")]
+    known, importers = set(files), defaultdict(set)
+    for user in files:
+        for node in ast.walk(ast.parse((root / user).read_bytes())):
+            for name in _named(user, node):
+                for file in (f"{name}.py", f"{name}/__init__.py"):
+                    if file in known and file != user:
+                        importers[file].add(user)
+    return importers
+
+
+def _named(user: str, node: ast.AST) -> list[str]:
+    """Paths without ending that an import statement may mean."""
+    match node:
+        case ast.Import(names=names):
+            bases = [each.name for each in names]
+        case ast.ImportFrom(module=module, names=names, level=level):
+            folder = user.split("/")[: -level or None] if level else []
+            base = ".".join([*folder, *([module] if module else [])])
+            bases = [base, *(f"{base}.{each.name}" for each in names)]
+        case _:
+            return []
+    return [each.removeprefix("dovetail.").replace(".", "/") for each in bases]
