@@ -25,7 +25,7 @@ MOST_WORK = 1 << 24
 """Elements that an interpreted run may multiply or move: a second at most."""
 
 FEW_NODES = 12
-"""Of graphs that have more, one in eight is compiled."""
+"""Nodes of a graph: where there are more, one graph in eight is compiled."""
 
 OPTIONS = CompileOptions(cpu=CpuOptions(most_work=1 << 30), limits=LIMITS)
 
