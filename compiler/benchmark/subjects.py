@@ -12,7 +12,7 @@ from .engine import ENGINES
 __all__ = ["ORT", "Subject", "subjects"]
 
 ORT = "ort"
-"""ONNX Runtime, which is not a device: it takes the model as it is."""
+"""ONNX Runtime, which is not a device: it takes the model as it is, or written as ONNX."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def compile_command(
     records: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compile MODEL, an ONNX file, to a module."""
+    """Compile MODEL, a file of any front end, to a module."""
     from dataclasses import replace
 
     from dovetail.runtime.accelerator.part import AcceleratorPart

@@ -22,7 +22,7 @@ __all__ = ["inspect"]
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def inspect(file: Path, target: str, key: Path | None, as_json: bool) -> None:
-    """Show what is in FILE, a module (.dvt) or a model (.onnx, .tflite), without running it.
+    """Show what is in FILE, a module (.dvt) or a model (.onnx, .tflite, .pt2), without running it.
 
     Inputs, outputs, operators, parts with their sizes, the share of the multiply-accumulates on the
     accelerator, and who signed it.

@@ -36,7 +36,7 @@ __all__ = ["run"]
     "--check",
     "checked",
     type=click.Path(path_type=Path),
-    metavar="MODEL.onnx",
+    metavar="MODEL",
     help="The model that MODULE was compiled from: compare its layers with the interpreter.",
 )
 @click.option(

@@ -79,7 +79,7 @@ class Debugger(Session):
         if self._model is None:
             raise InputError(
                 "to compare with the graph interpreter, give the model that the module was "
-                "compiled from: --model MODEL.onnx"
+                "compiled from: --model MODEL"
             )
         self._require_record()
         found = reference(self._model, self._inputs, self.config)

@@ -18,7 +18,9 @@ from dovetail.isa.errors import DovetailError
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import UnsupportedOperatorError
-from ..front.onnx.source import SourceModel
+from ..front.integer import integer_graph
+from ..front.stored import StoredModel
+from ..front.table import open_model, store_model
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
@@ -34,15 +36,15 @@ ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A model's name and the bytes of its ONNX file."""
+    """A model's name and its file."""
 
     name: str
-    content: bytes
+    stored: StoredModel
 
     @property
     def digest(self) -> str:
         """SHA-256 of the file."""
-        return hashlib.sha256(self.content).hexdigest()
+        return hashlib.sha256(self.stored.content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,15 @@ class Failure:
 
 
 def read_model(path: Path) -> ModelFile:
-    """The model in an ONNX file, when all of it can run on the accelerator.
+    """The model in a file, when all of it can run on the accelerator.
 
     Raises ModelError, UnsupportedOperatorError.
     """
     lanes = find_config(DEFAULT_CONFIG).block
-    refusal = refuse(SourceModel.load(path).to_integer_graph(), lanes)
+    refusal = refuse(integer_graph(open_model(path)), lanes)
     if refusal is not None:
         raise UnsupportedOperatorError(refusal.reason)
-    return ModelFile(path.stem, path.read_bytes())
+    return ModelFile(path.stem, store_model(path))
 
 
 def attempt(task: Task) -> Performance | Failure:
@@ -106,7 +108,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.content, config.block)
+    graph = _graph(task.model.stored, config.block)
     part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
@@ -121,10 +123,9 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(content: bytes, lanes: int) -> Graph:
+def _graph(model: StoredModel, lanes: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
-    layers = SourceModel.from_bytes(content).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()), lanes=lanes)
+    return prepare_graph(integer_graph(open_model(model)), Trace(CompileOptions()), lanes=lanes)
 
 
 @lru_cache(maxsize=1)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Protocol, runtime_checkable
 
-from ..errors import CompilerError
+from ..errors import CompilerError, ModelError
 from ..graph.ir import Graph
 
-__all__ = ["Imported", "InputSignature", "NeedsValueError", "Source"]
+__all__ = ["Imported", "InputSignature", "NeedsValueError", "Normalization", "Normalized", "Source"]
 
 
 class NeedsValueError(CompilerError):
@@ -74,4 +75,36 @@ class Source(Protocol):
 
     def to_graph_and_rest(self, batch: int | None = None) -> Imported:
         """As ``to_graph``, of all but the nodes whose shapes depend on data and those after."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Normalization:
+    """How pictures are prepared: ``(pixel - mean) / std``, pixels from 0 to 255.
+
+    mean, std: one value, or one a channel.  Raises ModelError for other numbers.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        finite = all(map(isfinite, (*self.mean, *self.std)))
+        if not (self.mean and self.std and finite and all(self.std)):
+            raise ModelError(
+                f"the model's metadata take {self.mean} off pixels and divide by {self.std}; "
+                "required finite numbers, none of them to divide by 0"
+            )
+
+
+@runtime_checkable
+class Normalized(Protocol):
+    """A model whose file may say how its pictures are prepared."""
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """What it says of its first input; None where it says nothing.
+
+        Raises ModelError when that is damaged.
+        """
         ...

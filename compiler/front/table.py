@@ -7,9 +7,10 @@ from typing import Any
 from ..errors import ModelError
 from ..pipeline.limits import Budget
 from .source import Source
+from .stored import StoredModel
 from .torch.live import is_of_torch
 
-__all__ = ["FRONTS", "open_model"]
+__all__ = ["FRONTS", "open_model", "store_model"]
 
 DEFAULT = ".onnx"
 FRONTS = {
@@ -24,15 +25,17 @@ a budget."""
 
 
 def open_model(model: object, budget: Budget | None = None) -> Source:
-    """A model that a front end has read: ``model`` itself, or from its file, or from its format's
-    own object.
+    """A model that a front end has read: ``model`` itself, or from its file, stored or not, or from
+    its format's own object.
 
     A file of an unknown suffix is taken for ONNX.  budget: what importing it may take.
     Raises ModelError when it cannot be read.
     """
     if isinstance(model, Source):
         return model
-    if isinstance(model, str | Path):
+    if isinstance(model, StoredModel):
+        suffix, model = model.suffix, model.content
+    elif isinstance(model, str | Path):
         suffix = Path(model).suffix.lower()
     else:
         suffix = ".pt2" if is_of_torch(model) else DEFAULT
@@ -48,3 +51,15 @@ def open_model(model: object, budget: Budget | None = None) -> Source:
         ) from None
     found: Source = front.of(model, budget)
     return found
+
+
+def store_model(path: Path) -> StoredModel:
+    """The file of a model that a front end can read, with the weights that ONNX keeps beside it.
+
+    Raises ModelError when it cannot be read.
+    """
+    read: Any = open_model(path)
+    suffix = path.suffix.lower()
+    if suffix in FRONTS and suffix != DEFAULT:
+        return StoredModel(suffix, path.read_bytes())
+    return StoredModel(DEFAULT, read.to_bytes())

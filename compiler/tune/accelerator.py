@@ -20,7 +20,9 @@ from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import CompilerError
-from ..front.onnx.source import ModelSource, SourceModel
+from ..front.integer import integer_graph
+from ..front.stored import StoredModel
+from ..front.table import open_model
 from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
@@ -46,7 +48,7 @@ LAYERS = 96
 class PlanJob:
     """See Job; plan: the candidate's text, None for the default."""
 
-    model: bytes
+    model: StoredModel
     config: HardwareConfig
     key: str
     plan: str
@@ -63,13 +65,14 @@ class PlanJob:
 
 
 @lru_cache(maxsize=2)
-def _graph(model: bytes, config: HardwareConfig) -> Graph:
-    layers = SourceModel.from_bytes(model).to_integer_graph()
-    return prepare_graph(layers, Trace(CompileOptions()), lanes=config.block)
+def _graph(model: StoredModel, config: HardwareConfig) -> Graph:
+    return prepare_graph(
+        integer_graph(open_model(model)), Trace(CompileOptions()), lanes=config.block
+    )
 
 
 @lru_cache(maxsize=2)
-def _default(model: bytes, config: HardwareConfig) -> tuple[int, Mapping[str, NDArray[Any]]]:
+def _default(model: StoredModel, config: HardwareConfig) -> tuple[int, Mapping[str, NDArray[Any]]]:
     return _run(_compiled(_graph(model, config), config, "", ""))
 
 
@@ -102,7 +105,7 @@ class PlanProblem:
     planner: Planner
     key: str
     title: str
-    model: bytes
+    model: StoredModel
     config: HardwareConfig
     known: Candidate
     """The plan that the compiler chooses."""
@@ -241,15 +244,13 @@ class AcceleratorSubject:
         return [found]
 
 
-def accelerator_subject(model: ModelSource, config: HardwareConfig) -> AcceleratorSubject:
+def accelerator_subject(model: StoredModel, config: HardwareConfig) -> AcceleratorSubject:
     """The plan of a model that can run on the accelerator as a whole.
 
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError as compilation does.
     """
-    source = SourceModel.of(model)
-    content = source.to_bytes()
     options = CompileOptions()
-    graph = _graph(content, config)
+    graph = _graph(model, config)
     partition = fuse(graph)
     activations = plan_activations(graph, partition, config.block)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
@@ -259,7 +260,8 @@ def accelerator_subject(model: ModelSource, config: HardwareConfig) -> Accelerat
     compile_partition(graph, partition, config, time_program, overlap=options.overlap, plans=plans)
     ((key, record),) = plans.items()
     known = Candidate.of({**record, "cycles": 0})
-    digest = hashlib.sha256(content).hexdigest()[:12]
-    title = f"{source.name or 'network'} on vta:{config.name}"
-    problem = PlanProblem(planner, key, title, content, config, known)
+    digest = hashlib.sha256(model.content).hexdigest()[:12]
+    name = getattr(open_model(model), "name", "") or "network"
+    title = f"{name} on vta:{config.name}"
+    problem = PlanProblem(planner, key, title, model, config, known)
     return AcceleratorSubject(problem, f"vta:{config.name}, model {digest}")

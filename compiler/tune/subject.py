@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..front.onnx.source import SourceModel
+from ..front.stored import StoredModel
+from ..front.table import open_model
 from .experience import Experience, shipped_experience
 from .kernel import Setting
 from .kernel_job import record_of
@@ -179,12 +180,12 @@ class CpuSubject:
 
 
 def cpu_subject(
-    model: SourceModel, dims: Mapping[str, int], setting: Setting, winograd: bool
+    model: StoredModel, dims: Mapping[str, int], setting: Setting, winograd: bool
 ) -> CpuSubject:
     """The kernels of a model of fixed shapes, once ``dims`` are bound.
 
     Raises ModelError for one whose shapes stay open, and what importing raises.
     """
-    layers = layers_of(model, dims, winograd)
-    network = WholeJob(model.to_bytes(), dims, setting, winograd)
+    layers = layers_of(open_model(model), dims, winograd)
+    network = WholeJob(model, dims, setting, winograd)
     return CpuSubject(layers, replace(setting, constant_bytes=layers.constant_bytes), network)

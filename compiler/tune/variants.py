@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..front.onnx.source import SourceModel
+from ..front.source import Source
 from ..graph.ir import Graph
 from ..graph.keys import convolution_key
 from ..graph.operators.contractions import Convolution
@@ -70,7 +70,7 @@ class _Forced(dict[str, int]):
         return self._tile
 
 
-def layers_of(model: SourceModel, dims: Mapping[str, int], winograd: bool) -> Layers:
+def layers_of(model: Source, dims: Mapping[str, int], winograd: bool) -> Layers:
     """Raises as ``prepared_graph``."""
     graph, passes = prepared_graph(model, dims, winograd)
     keys = _convolutions(graph) if winograd and passes is not EXACT_PASSES else {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dovetail.runtime.session import Session
 
 from ..driver import compile_model
-from ..front.onnx.source import SourceModel
+from ..front.stored import StoredModel
 from ..options import CompileOptions, CpuOptions
 from ..schedule.record_files import write_entries
 from .kernel import Setting
@@ -36,9 +36,9 @@ ERROR = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class WholeJob:
-    """See Job.  model: its bytes.  before, after: records, of the baseline and of what is tried."""
+    """See Job.  before, after: records, of the baseline and of what is tried."""
 
-    model: bytes
+    model: StoredModel
     dims: Mapping[str, int]
     setting: Setting
     winograd: bool
@@ -68,8 +68,7 @@ class WholeJob:
                 cpu=CpuOptions(self.setting.level, self.setting.threads, winograd=self.winograd),
                 records=(file,),
             )
-            model = SourceModel.from_bytes(self.model)
-            return Session(compile_model(model, "cpu", options, self.dims), "cpu")
+            return Session(compile_model(self.model, "cpu", options, self.dims), "cpu")
 
 
 def _seconds(session: Session, inputs: Mapping[str, NDArray[Any]]) -> float:

@@ -7,7 +7,8 @@ import numpy as np
 import onnx
 
 from dovetail.compiler import compile
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.html import listing, table
@@ -46,7 +47,7 @@ def test_names_are_no_markup() -> None:
 
 def test_a_model_tells_what_it_is_at_every_step(digits_model: Path) -> None:
     model = onnx.load(digits_model)
-    graph = SourceModel.of(model).to_integer_graph()
+    graph = integer_graph(open_model(model))
     assert repr(graph).startswith("<Graph (image: float32[1, 1, 8, 8]) -> (logits: float32[1, 10])")
     assert "Conv2d" in "".join(Cells(graph._repr_html_()).texts)
     module = compile(model, "vta:tiny")

@@ -49,7 +49,7 @@ MB: the process at its largest; of accelerators their DRAM."""
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
-    metavar="FLOAT.onnx",
+    metavar="MODEL",
     help="The float model, to compare outputs with.  Default: ort, where it is measured.",
 )
 @click.option(
@@ -85,7 +85,7 @@ def benchmark(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure MODEL (.onnx) on several devices: latency, memory, and what it gets right.
+    """Measure MODEL, of any front end, on several devices: latency, memory, and what it gets right.
 
     What is timed takes turns, each round in a fresh process; figures are medians of rounds.
     Accelerators run every sample once.
@@ -97,7 +97,7 @@ def benchmark(
     from ...benchmark.accuracy import accuracy_of
     from ...benchmark.measure import Measurement
     from ...benchmark.subjects import ORT, subjects
-    from ...front.onnx.source import SourceModel
+    from ...front.table import open_model
     from ...options import CompileOptions
     from .given import read_batch, read_labels
     from .picture import picture_svg
@@ -108,7 +108,7 @@ def benchmark(
         raise click.UsageError(f"{svg}; required FILE.svg")
     require_folder(svg)
     chosen = subjects(devices.split(","), targets or ("vta",))
-    loaded = SourceModel.load(model)
+    loaded: Any = open_model(model)
     batch = read_batch(loaded, data, samples)
     count = len(next(iter(batch.values())))
     classes = read_labels(labels, count) if labels else None

@@ -11,7 +11,6 @@ from dovetail.runtime.errors import InputError
 from dovetail.runtime.native.content import array_type
 from dovetail.runtime.tensors import TensorSignature
 
-from ...front.onnx.source import SourceModel
 from ...quantize.data import read_data
 from ...quantize.signature import Signature
 from ..arrays import random_arrays, read_array
@@ -21,7 +20,7 @@ __all__ = ["read_batch", "read_labels"]
 Array = NDArray[Any]
 
 
-def read_batch(model: SourceModel, data: Path | None, most: int) -> dict[str, Array]:
+def read_batch(model: Any, data: Path | None, most: int) -> dict[str, Array]:
     """An array for each input of ``model``, [samples, *shape]; open dimensions are 1.
 
     data: files as for ``dovetail quantize``; None for one sample of random numbers.

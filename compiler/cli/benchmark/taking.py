@@ -14,7 +14,12 @@ from dovetail.runtime.errors import InputError
 from ...benchmark.measure import Measured, Measurement
 from ...benchmark.subjects import ORT, Subject
 from ...driver import compile_model
+from ...errors import UnsupportedOperatorError
 from ...front.onnx.source import SourceModel
+from ...front.onnx.write import onnx_model
+from ...front.source import Source
+from ...front.table import open_model
+from ...front.torch.source import TorchModel
 from ...options import CompileOptions
 from ..building import build_for
 
@@ -27,7 +32,7 @@ Tell = Callable[[str], None]
 def measure_all(
     chosen: Sequence[Subject],
     path: Path,
-    model: SourceModel,
+    model: Source,
     measurement: Measurement,
     options: CompileOptions,
     mhz: float | None,
@@ -43,7 +48,7 @@ def measure_all(
     seconds: dict[Subject, float] = {}
     for subject in chosen:
         if subject.target is None:
-            files[subject] = path
+            files[subject] = _as_onnx(path, model, measurement.folder / "model.onnx")
             continue
         tell(f"{subject.name}: compiling")
         begin = time.perf_counter()
@@ -65,13 +70,13 @@ def measure_all(
 
 
 def reference_outputs(
-    path: Path, model: SourceModel, measurement: Measurement, options: CompileOptions, tell: Tell
+    path: Path, model: Any, measurement: Measurement, options: CompileOptions, tell: Tell
 ) -> tuple[list[NDArray[Any]], str]:
     """Outputs of the float model, and what it ran on: ONNX Runtime where it is installed.
 
-    Raises InputError for a model with other inputs than ``model``.
+    Raises InputError for a model with other inputs than ``model``, and as ``_as_onnx``.
     """
-    loaded = SourceModel.load(path)
+    loaded: Any = open_model(path)
     own, others = ([each.dtype for each in one.inputs] for one in (model, loaded))
     if own != others:
         raise InputError(
@@ -80,8 +85,10 @@ def reference_outputs(
         )
     names = [each.name for each in loaded.inputs]
     samples = dict(zip(names, measurement.samples.values(), strict=True))
-    subject, file, where = Subject(ORT, None), path, "ONNX Runtime"
-    if not find_spec("onnxruntime"):
+    if find_spec("onnxruntime"):
+        subject, where = Subject(ORT, None), "ONNX Runtime"
+        file = _as_onnx(path, loaded, measurement.folder / "reference.onnx")
+    else:
         tell(f"compiling {path.name}")
         subject, where = Subject("cpu", "cpu"), "this CPU"
         file = measurement.folder / "reference.dvt"
@@ -90,7 +97,29 @@ def reference_outputs(
     return once.engines({subject: file}, tell)[subject].outputs, f"{path} on {where}"
 
 
-def _open_dimensions(model: SourceModel) -> dict[str, int]:
+def _as_onnx(path: Path, model: Source, written: Path) -> Path:
+    """A file that ONNX Runtime takes: ``path`` itself, or the model as ONNX.
+
+    Raises UnsupportedOperatorError for a model that ONNX cannot say.
+    """
+    if isinstance(model, SourceModel):
+        return path
+    try:
+        made = onnx_model(model.bind(_open_dimensions(model)))
+    except UnsupportedOperatorError as error:
+        raise UnsupportedOperatorError(
+            f"{ORT!r} runs ONNX, and {path.name} cannot be written as such; leave it out of "
+            f"--devices: {error}"
+        ) from None
+    written.write_bytes(made.SerializeToString())
+    return written
+
+
+def _open_dimensions(model: Source) -> dict[str, int]:
     """Sizes of dimensions that have names, as samples have them."""
+    if isinstance(model, TorchModel):
+        return dict.fromkeys(model.symbols(), 1)
+    if not isinstance(model, SourceModel):
+        return {}
     dims = (dim for each in model.proto.graph.input for dim in each.type.tensor_type.shape.dim)
     return {dim.dim_param: 1 for dim in dims if dim.dim_param}

@@ -23,7 +23,7 @@ __all__ = ["debug"]
 @click.option(
     "--model",
     type=click.Path(path_type=Path),
-    metavar="MODEL.onnx",
+    metavar="MODEL",
     help="The model that MODULE was compiled from: what check compares with.",
 )
 @click.option("-c", "--command", "commands", multiple=True, help="Do this; may be given often.")

@@ -28,7 +28,7 @@ SHOWN = 12
     "more_models",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A quantised ONNX file; the same as MODEL.",
+    help="A quantised model's file; the same as MODEL.",
 )
 @click.option("--space", required=True, type=click.Path(path_type=Path), help="SPACE.toml")
 @click.option(
@@ -88,14 +88,14 @@ def explore(
     pick: int | None,
     as_json: bool,
 ) -> None:
-    """Evaluate many accelerators and schedules: A.onnx B.onnx --space SPACE.toml.
+    """Evaluate many accelerators and schedules: MODEL MODEL --space SPACE.toml.
 
     Each result is kept in the folder as soon as it is there.  The same command goes on where it was
     stopped.  Afterwards the folder has results.csv, results.parquet and report.html.
     """
     paths = (*more_models, *models)
     if not paths:
-        raise click.UsageError("no model is given; required one or more MODEL.onnx")
+        raise click.UsageError("no model is given; required one or more models")
     from ...explore.exploration import Options
     from ...explore.exploration import explore as run
 

@@ -58,9 +58,9 @@ def profile(
     threads: int,
     as_json: bool,
 ) -> None:
-    """Show where the time of MODEL (.dvt or .onnx) goes: layers, units, and a timeline.
+    """Show where the time of MODEL (.dvt, or a model) goes: layers, units, a timeline.
 
-    With --target cpu the kernels of MODEL.onnx on this CPU.
+    With --target cpu the kernels of the model on this CPU.
     """
     from dovetail.runtime.files import write_whole
 
@@ -170,8 +170,7 @@ def _profile(
         module = open_module(model, target, record_paths(records))
     if module.target == "cpu":
         raise DeviceError(
-            f"{model} was compiled for the CPU, without clocks; profile MODEL.onnx with --target "
-            "cpu"
+            f"{model} was compiled for the CPU, without clocks; profile the model with --target cpu"
         )
     accelerator_part(module)  # Refuses a module without one.
     build_for(module, device)

@@ -132,6 +132,7 @@ def quantize(
     from dovetail.runtime.files import write_whole
 
     from ...front.onnx.quantize import Method, QuantizeOptions, compare, float_model
+    from ...front.source import Normalized
     from ...front.table import open_model
     from .report import accuracy_json, accuracy_table, comparison_table, loss_json, loss_table
     from .runners import load_metric
@@ -161,8 +162,9 @@ def quantize(
         "corrections": sorted(set(corrections)),
     }
     with progress(f"quantising {model.name}"):
-        source = float_model(open_model(model).bind(read_dimensions(dims)))
-        work = Work(source, given, options, samples, loss_samples)
+        source = open_model(model).bind(read_dimensions(dims))
+        own = source.normalization if isinstance(source, Normalized) else None
+        work = Work(float_model(source), given, options, samples, loss_samples, own)
         judged = None
         if rated is not None or work.data.labels is not None or max_drop is not None:
             bound = float("inf") if max_drop is None else max_drop
@@ -181,6 +183,12 @@ def quantize(
     if work.data.classes and given.classes is None:
         counted = ", ".join(f"{name} is {n}" for n, name in enumerate(work.data.classes))
         human.print(f"note: classes counted in the order of their names: {counted}")
+    if own is not None and not given.normalizes and given.data.is_dir():
+        human.print(
+            f"note: by the model's metadata, pictures are less {_listed(own.mean)}, and "
+            f"divided by {_listed(own.std)}"
+        )
+        figures["normalization"] = asdict(own)
     if judged is not None:
         human.print(accuracy_table(judged.accuracy, judged.whole_accuracy))
     if shows_losses:
@@ -206,6 +214,10 @@ def quantize(
             f"{len(quantized.kept)} float, {quantized.samples} samples, "
             f"{output.stat().st_size:,} bytes"
         )
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{each:g}" for each in values)
 
 
 def _costs(

@@ -1,7 +1,7 @@
 """The options that say how files become samples."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from ...front.source import Normalization
     from ...quantize.data import Dataset
     from ...quantize.signature import Signature
 
@@ -19,23 +20,38 @@ Values = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Given:
-    """Where samples and labels lie, and what is done to pictures and sounds."""
+    """Where samples and labels lie, and what is done to pictures and sounds.
+
+    scale, mean, std: None where nothing is given.
+    """
 
     data: Path
     labels: Path | None
     classes: Path | None
     resize: tuple[int, ...] | None
     crop: bool
-    scale: float
-    mean: Values
-    std: Values
+    scale: float | None
+    mean: Values | None
+    std: Values | None
     bgr: bool
 
-    def read(self, inputs: Sequence["Signature"]) -> "Dataset":
-        """The samples.  Raises CalibrationError when they do not fit ``inputs``."""
+    @property
+    def normalizes(self) -> bool:
+        """Whether the options say what is done to values of pixels."""
+        return any(each is not None for each in (self.scale, self.mean, self.std))
+
+    def read(self, inputs: Sequence["Signature"], own: "Normalization | None" = None) -> "Dataset":
+        """The samples; own: what the model says of pixels, for where the options do not.
+
+        Raises CalibrationError when they do not fit ``inputs``.
+        """
         from ...quantize.data import Preparation, read_data
 
-        how = Preparation(self.resize, self.crop, self.scale, self.mean, self.std, self.bgr)
+        how = Preparation(self.resize, self.crop, bgr=self.bgr)
+        if own is not None and not self.normalizes:
+            how = replace(how, scale=1.0, mean=own.mean, std=own.std)
+        given = {"scale": self.scale, "mean": self.mean, "std": self.std}
+        how = replace(how, **{name: each for name, each in given.items() if each is not None})  # type: ignore[arg-type]
         return read_data(self.data, inputs, how, labels=self.labels, classes=self.classes)
 
 
@@ -130,13 +146,13 @@ OPTIONS = (
     click.option("--resize", type=_Sizes(), help="Pictures: shorter side, or HEIGHTxWIDTH."),
     click.option("--crop", is_flag=True, help="Take the middle of the input's size."),
     click.option(
-        "--scale", type=_Factor(), default="1/255", show_default=True, help="Factor of pixels."
+        "--scale", type=_Factor(), help="Factor of pixels.  Default: the model's own, or 1/255."
     ),
     click.option(
-        "--mean", type=_Values(), default="0", show_default=True, help="Taken off, by channel."
+        "--mean", type=_Values(), help="Taken off, by channel.  Default: the model's own, or 0."
     ),
     click.option(
-        "--std", type=_Deviations(), default="1", show_default=True, help="Divided by, by channel."
+        "--std", type=_Deviations(), help="Divided by, by channel.  Default: the model's own, or 1."
     ),
     click.option("--bgr", is_flag=True, help="Blue before red."),
 )

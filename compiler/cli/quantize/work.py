@@ -9,6 +9,7 @@ from ...front.onnx.quantize.driver import QuantizedModel, quantize_calibrated
 from ...front.onnx.quantize.model import read_model, signatures
 from ...front.onnx.quantize.options import QuantizeOptions
 from ...front.onnx.quantize.within import losses_of, quantize_within
+from ...front.source import Normalization
 from ...quantize.accuracy import Accuracy, Metric, judge
 from ...quantize.loss import Loss
 from .data import Given
@@ -32,6 +33,7 @@ class Work:
     """A float model, its data, and what they were calibrated to.
 
     samples: the most that decide ranges.  loss_samples: the most of those that measure losses.
+    own: what the model's file says of pixels.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class Work:
         options: QuantizeOptions,
         samples: int,
         loss_samples: int,
+        own: Normalization | None = None,
     ) -> None:
         self.model, self.options = model, options
-        self.data = given.read(signatures(model))
+        self.data = given.read(signatures(model), own)
         self.calibration = self.data.spread(samples)
         self._few = self.calibration.spread(loss_samples)
         self._calibrated = calibrate(read_model(model), self.calibration, options)

@@ -60,7 +60,7 @@ def tune(
     The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
     records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
     """
-    from ...front.onnx.source import SourceModel
+    from ...front.table import store_model
     from ...targets.table import find_target
     from ...targets.vta.target import Vta
     from ...tune.kernel import Setting
@@ -77,7 +77,7 @@ def tune(
         seed=seed,
     )
     with progress(f"reading {model.name}"):
-        loaded = SourceModel.load(model)
+        loaded = store_model(model)
         subject: Subject
         if not isinstance(chosen, Vta):
             setting = Setting(cpu_level, threads)

@@ -11,7 +11,6 @@ from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.emitter import Tensor
 from ...graph.ir import Array, Graph, GraphBuilder
-from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
@@ -31,7 +30,6 @@ OTHER_FORMATS = {
     ".keras": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".h5": f"{CONVERTER} --keras FILE --output FILE.onnx",
     ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",
-    ".pt2": "this command takes ONNX; dovetail compile and dovetail run take programs of torch",
     ".dvt": "it is a compiled module: dovetail run or dovetail inspect takes it",
 }
 """What to do with files of other kinds, by their suffix."""
@@ -66,11 +64,13 @@ class SourceModel:
 
     @classmethod
     def of(cls, model: "ModelSource", budget: Budget | None = None) -> "SourceModel":
-        """A model given as a file's path, as ONNX's own object, or as what this is."""
+        """A model given as a file's path or content, as ONNX's own object, or as what this is."""
         if isinstance(model, SourceModel):
             return model
         if isinstance(model, str | Path):
             return cls.load(Path(model), budget)
+        if isinstance(model, bytes):
+            return replace(cls.from_bytes(model), budget=budget)
         return cls(model, budget)
 
     @classmethod
@@ -154,14 +154,6 @@ class SourceModel:
         """Add the model to a graph, as ``import_model``."""
         return import_model(self.proto, inputs, builder, resolve, budget=self.budget)
 
-    def to_integer_graph(self) -> Graph:
-        """The graph of a model that consists of integer layers; its open batch is 1.
-
-        Raises ModelError, UnsupportedOperatorError for one that does not.
-        """
-        imported = self.to_graph(batch=1)
-        return recognise(imported.graph, imported.kinds).require()
-
     def to_graph_and_rest(self, batch: int | None = None) -> Imported:
         """As ``to_graph``, of all but the nodes whose shapes depend on data and those after."""
         roots, early = set[str](), self
@@ -220,7 +212,7 @@ def _not_onnx(path: Path, problem: str) -> ModelError:
     return ModelError(f"{path} is not an ONNX model{f'; {how}' if how else problem}")
 
 
-ModelSource = Path | str | onnx.ModelProto | SourceModel
+ModelSource = Path | str | bytes | onnx.ModelProto | SourceModel
 
 
 def node_name(proto: onnx.NodeProto) -> str:

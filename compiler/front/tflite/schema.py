@@ -121,11 +121,15 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFile:
-    """subgraphs: the first is the model.  buffers: bytes of constants."""
+    """subgraphs: the first is the model.  buffers: bytes of constants.
+
+    metadata: bytes of what says, in a format of its own, how the model is used; perhaps none.
+    """
 
     subgraphs: tuple[Subgraph, ...]
     buffers: tuple[memoryview, ...]
     size: int
+    metadata: bytes = b""
 
     def is_constant(self, tensor: TensorInfo) -> bool:
         """Whether the file has the tensor's value."""
@@ -203,7 +207,16 @@ class _Reader:
         subgraphs = tuple(self.subgraph(each, len(buffers)) for each in found)
         if not subgraphs or not buffers:
             raise ModelError("the file has no subgraph, or no buffer")
-        return ModelFile(subgraphs, buffers, len(self.content))
+        return ModelFile(subgraphs, buffers, len(self.content), self.metadata(root, buffers))
+
+    def metadata(self, root: Any, buffers: Sequence[memoryview]) -> bytes:
+        for each in self.each(root.Metadata, root.MetadataLength()):
+            if _text(each.Name()) == METADATA:
+                place = each.Buffer()
+                if not 0 <= place < len(buffers):
+                    raise ModelError(f"metadata in buffer {place}; the file has {len(buffers)}")
+                return bytes(buffers[place])
+        return b""
 
     def each(self, element: Callable[[int], Any], count: int) -> list[Any]:
         """The elements of a list."""
@@ -328,6 +341,7 @@ class _Reader:
         return found
 
 
+METADATA = "TFLITE_METADATA"
 NO_FIELDS = ("AsNumpy", "Length", "IsNone", "BufferHasIdentifier")
 
 

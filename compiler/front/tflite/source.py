@@ -11,8 +11,9 @@ from ...graph.ir import Graph, GraphBuilder
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
-from ..source import Imported, InputSignature
+from ..source import Imported, InputSignature, Normalization
 from .context import ImportContext
+from .metadata import read_normalization
 from .model import convert_subgraph
 from .schema import ModelFile, Subgraph, read_file
 from .table import CONVERTERS
@@ -88,6 +89,11 @@ class TfliteModel:
     def quantizes(self) -> bool:
         """Whether a tensor is quantised."""
         return any(each.quantization is not None for each in self.main.tensors)
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """How pictures are prepared, as ``Normalized``."""
+        return read_normalization(self.file.metadata)
 
     def open_sizes(self) -> tuple[InputSignature, ...]:
         """None: sizes that the file leaves open are 1, as in TensorFlow Lite."""

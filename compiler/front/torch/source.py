@@ -39,14 +39,16 @@ class TorchModel:
 
     @classmethod
     def of(cls, model: object, budget: Budget | None = None) -> "TorchModel":
-        """From a file's path, or an ``ExportedProgram``.
+        """From a file's path or content, or an ``ExportedProgram``.
 
         Raises ModelError when it is not a program of torch.
         """
         if isinstance(model, TorchModel):
             return model
-        given = isinstance(model, str | Path)
-        archive = open_archive(Path(model)) if given else archive_of(saved(model))  # type: ignore[arg-type]
+        if isinstance(model, str | Path):
+            archive = open_archive(Path(model))
+        else:
+            archive = archive_of(model if isinstance(model, bytes) else saved(model))
         try:
             program = Program.read(archive.json(archive.program_name()))
         except UnsupportedOperatorError:

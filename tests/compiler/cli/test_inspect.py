@@ -56,7 +56,7 @@ def test_a_float_model_is_told_to_be_quantised(float_model: Path, tmp_path: Path
     found = json.loads(invoke("inspect", float_model, "--json").stdout)
     assert found["inputs"][0]["shape"] == [None, 4]
     assert (found["parameters"], found["macs_on_accelerator"]) == (12, None)
-    assert "dovetail quantize MODEL.onnx --data INPUTS" in found["problem"]
+    assert "dovetail quantize MODEL --data INPUTS" in found["problem"]
     done = invoke("compile", float_model, "--target", "vta:tiny", "-o", tmp_path / "f.dvt")
     refused(done, "quantise the model first, with dovetail quantize")
 

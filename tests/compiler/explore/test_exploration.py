@@ -23,7 +23,8 @@ from dovetail.compiler.explore.export import rows, to_csv, to_parquet
 from dovetail.compiler.explore.pools import Finished
 from dovetail.compiler.explore.space import parse_space
 from dovetail.compiler.explore.store import ResultFile
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import accelerate_graph, prepare_graph
@@ -79,7 +80,7 @@ def test_every_design_has_the_cycles_of_a_whole_run(
     assert len(found.results) == 4
     for result in found.results[::2]:
         config, options = result.design.config, CompileOptions(overlap=result.design.overlap)
-        imported = SourceModel.load(small_model).to_integer_graph()
+        imported = integer_graph(open_model(small_model))
         graph = prepare_graph(imported, Trace(options), lanes=config.block)
         part = accelerate_graph(graph, config, options, Trace(options), time_program)
         compiled = Module.of_part(part)

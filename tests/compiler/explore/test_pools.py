@@ -16,6 +16,7 @@ from dovetail.compiler.explore import pools
 from dovetail.compiler.explore.evaluate import Failure, ModelFile, Performance, Task, attempt
 from dovetail.compiler.explore.pools import LocalPool
 from dovetail.compiler.explore.space import Design
+from dovetail.compiler.front.stored import StoredModel
 from dovetail.compiler.options import Overlap
 from dovetail.isa.configs import find_config
 
@@ -35,7 +36,7 @@ def fake(task: Task) -> Performance | Failure:
 
 
 def tasks(*names: str) -> Iterator[Task]:
-    return (Task(DESIGN, ModelFile(name, b"")) for name in names)
+    return (Task(DESIGN, ModelFile(name, StoredModel(".onnx", b""))) for name in names)
 
 
 def names_of(monkeypatch: pytest.MonkeyPatch, *names: str) -> dict[str, Performance | Failure]:
@@ -67,7 +68,7 @@ def test_tasks_are_taken_when_there_is_room_for_them(monkeypatch: pytest.MonkeyP
     def endless() -> Iterator[Task]:
         for number in range(1000):
             taken.append(number)
-            yield Task(DESIGN, ModelFile(f"{number}", b""))
+            yield Task(DESIGN, ModelFile(f"{number}", StoredModel(".onnx", b"")))
 
     running = LocalPool(1).run(endless())
     for _ in range(3):
@@ -121,7 +122,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_errors_of_any_kind_become_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = attempt(Task(DESIGN, ModelFile("broken", b"no model")))
+    broken = attempt(Task(DESIGN, ModelFile("broken", StoredModel(".onnx", b"no model"))))
     assert isinstance(broken, Failure)
     from dovetail.compiler.explore import evaluate
 
@@ -129,7 +130,7 @@ def test_errors_of_any_kind_become_failures(monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("this cannot be")
 
     monkeypatch.setattr(evaluate, "_evaluate", fail)
-    found = attempt(Task(DESIGN, ModelFile("a", b"")))
+    found = attempt(Task(DESIGN, ModelFile("a", StoredModel(".onnx", b""))))
     assert isinstance(found, Failure)
     assert found.kind == "AssertionError"
     assert "internal error at test_pools.py:" in found.message

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import TranslationError
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.translation.validate import validate
@@ -39,7 +40,7 @@ def varied(seed: int) -> onnx.ModelProto:
 
 
 def compiled(model: onnx.ModelProto) -> tuple[Graph, AcceleratorPart]:
-    return SourceModel.of(model).to_integer_graph(), accelerator_part(compile(model, TARGET))
+    return integer_graph(open_model(model)), accelerator_part(compile(model, TARGET))
 
 
 def test_all_kinds_of_layers_are_the_functions_of_their_graph() -> None:
@@ -83,7 +84,7 @@ def test_what_no_race_tells_of_is_told_here() -> None:
     y = net.add(net.conv(y, 8, pads=(1, 1, 1, 1), depthwise=True), y)
     model = net.model(net.conv(net.unary(y, "Sigmoid"), 6, (1, 1)))
     module = compile(model, TARGET)
-    graph, part = SourceModel.of(model).to_integer_graph(), accelerator_part(module)
+    graph, part = integer_graph(open_model(model)), accelerator_part(module)
     program = list(part.program)
     x = {"x": rng.integers(-128, 128, (1, 3, 6, 6), np.int8)}
     (sound,) = Session(module).run(x).outputs.values()

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.table import store_model
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.plan_files import read_plan_entries
 from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
@@ -25,7 +25,7 @@ TARGET = "vta:tiny"
 
 @pytest.fixture(scope="module")
 def subject(small_model: Path) -> AcceleratorSubject:
-    return accelerator_subject(SourceModel.load(small_model), find_config(TARGET.partition(":")[2]))
+    return accelerator_subject(store_model(small_model), find_config(TARGET.partition(":")[2]))
 
 
 def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import dovetail.compiler
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import ScheduleError, TuneError
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.stored import StoredModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.schedule.record_files import (
     SHIPPED,
@@ -43,7 +43,7 @@ SETTING = Setting()
 
 @pytest.fixture(scope="module")
 def subject() -> CpuSubject:
-    return cpu_subject(SourceModel.of(small_model()), {}, SETTING, True)
+    return cpu_subject(StoredModel(".onnx", small_model().to_bytes()), {}, SETTING, True)
 
 
 def by_length(self: LocalWorkers[object], request: Request[object]):  # type: ignore[no-untyped-def]

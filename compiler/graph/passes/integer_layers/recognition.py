@@ -103,7 +103,7 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
         raise ModelError(
             f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
             "required an int8 model in QDQ or QLinear form; quantise the model first, with "
-            "dovetail quantize MODEL.onnx --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
+            "dovetail quantize MODEL --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
         )
     state = State(graph)
     for name in graph.inputs:

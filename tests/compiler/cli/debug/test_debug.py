@@ -130,7 +130,7 @@ def test_a_check_that_finds_something_exits_with_1(
         (["-c", "waves x.vcd around"], "required FILE.fst|FILE.vcd [around INSTRUCTION]"),
         (["-c", "continue now"], "required nothing more"),
         (["-c", 'print "x'], "No closing quotation"),
-        (["--check"], "give the model that the module was compiled from: --model MODEL.onnx"),
+        (["--check"], "give the model that the module was compiled from: --model MODEL"),
         (["--script", "/nowhere"], "cannot read script /nowhere"),
         (["--device", "toaster", "-c", "where"], "no device is called 'toaster'"),
         (["--device", "cpu", "-c", "where"], "cannot run on 'cpu'"),

@@ -144,4 +144,4 @@ def test_models_are_arguments(folder: Path, small_model: Path, tmp_path: Path) -
     assert "6 of them known" in done.stderr
     refused = CliRunner().invoke(main, ["explore", *more])
     assert refused.exit_code == 2
-    assert "no model is given; required one or more MODEL.onnx" in refused.stderr
+    assert "no model is given; required one or more models" in refused.stderr

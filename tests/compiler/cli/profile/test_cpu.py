@@ -59,4 +59,4 @@ def test_a_module_has_no_clocks(digits_model: Path, tmp_path: Path) -> None:
     compile(digits_model, "cpu").save(tmp_path / "digits.dvt")
     done = CliRunner().invoke(main, ["profile", str(tmp_path / "digits.dvt")])
     assert done.exit_code == 1
-    assert "without clocks; profile MODEL.onnx with --target cpu" in done.output
+    assert "without clocks; profile the model with --target cpu" in done.output

@@ -52,19 +52,24 @@ Graph = tuple[Sequence[Tensor], Sequence[Op], Sequence[int], Sequence[int]]
 
 
 def write(
-    tensors: Sequence[Tensor], ops: Sequence[Op], inputs: Sequence[int], outputs: Sequence[int]
+    tensors: Sequence[Tensor],
+    ops: Sequence[Op],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    metadata: bytes = b"",
 ) -> bytes:
     """A model of one subgraph."""
-    return write_subgraphs([(tensors, ops, inputs, outputs)])
+    return write_subgraphs([(tensors, ops, inputs, outputs)], metadata)
 
 
-def write_subgraphs(graphs: Sequence[Graph]) -> bytes:
-    """A model; the first subgraph is run."""
+def write_subgraphs(graphs: Sequence[Graph], metadata: bytes = b"") -> bytes:
+    """A model; the first subgraph is run.  metadata: a buffer of its own."""
     b = flatbuffers.Builder(1024)
     codes = sorted({(op.kind, op.version) for _, ops, _, _ in graphs for op in ops})
     code_tables = [_code(b, kind, version) for kind, version in codes]
     buffers = [_buffer(b, b"")]
     made = [_subgraph(b, graph, codes, buffers) for graph in graphs]
+    described = _tables(b, [_metadata(b, metadata, buffers)] if metadata else [])
     code_vector, graph_vector, buffer_vector = (
         _tables(b, each) for each in (code_tables, made, buffers)
     )
@@ -73,8 +78,18 @@ def write_subgraphs(graphs: Sequence[Graph]) -> bytes:
     tflite.ModelAddOperatorCodes(b, code_vector)
     tflite.ModelAddSubgraphs(b, graph_vector)
     tflite.ModelAddBuffers(b, buffer_vector)
+    tflite.ModelAddMetadata(b, described)
     b.Finish(tflite.ModelEnd(b), file_identifier=b"TFL3")
     return bytes(b.Output())
+
+
+def _metadata(b: Any, content: bytes, buffers: list[int]) -> int:
+    name = b.CreateString("TFLITE_METADATA")
+    buffers.append(_buffer(b, content))
+    tflite.MetadataStart(b)
+    tflite.MetadataAddName(b, name)
+    tflite.MetadataAddBuffer(b, len(buffers) - 1)
+    return int(tflite.MetadataEnd(b))
 
 
 def _code(b: Any, kind: str, version: int) -> int:

@@ -55,7 +55,7 @@ class _Layers:
         )
 
 
-def mobile_net(size: int = 16, classes: int = 5) -> bytes:
+def mobile_net(size: int = 16, classes: int = 5, metadata: bytes = b"") -> bytes:
     """Images [1, size, size, 3], channels last, to shares of classes, and the features they follow
     from: convolutions, an inverted residual, means, a dense layer and softmax.
     """
@@ -77,4 +77,4 @@ def mobile_net(size: int = 16, classes: int = 5) -> bytes:
         FusedActivationFunction=0,
     )
     shares = layers.add("SOFTMAX", "shares", (scores,), "SoftmaxOptions", Beta=1.0)
-    return write(layers.tensors, layers.ops, [0], [shares, mean])
+    return write(layers.tensors, layers.ops, [0], [shares, mean], metadata)

@@ -16,7 +16,8 @@ import click
 import numpy as np
 import onnx
 
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.targets.vta.check import CheckError, check
@@ -61,7 +62,7 @@ class Subject:
     @staticmethod
     def of(name: str, model: onnx.ModelProto, config: HardwareConfig) -> "Subject":
         """Compile ``model``."""
-        layers = SourceModel.of(model).to_integer_graph()
+        layers = integer_graph(open_model(model))
         graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
         partition = fuse(graph)
         program = compile_partition(graph, partition, config, time_program)

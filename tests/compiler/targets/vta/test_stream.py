@@ -9,7 +9,8 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import DoesNotFitError
-from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.front.integer import integer_graph
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
@@ -40,7 +41,7 @@ CRAMPED = replace(TINY, name="cramped", act_depth=256, act_banks=4)
 
 
 def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Ends]:
-    layers = SourceModel.of(model).to_integer_graph()
+    layers = integer_graph(open_model(model))
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     activations = plan_activations(graph, partition, LANES)
@@ -55,7 +56,7 @@ def plan_of(model: onnx.ModelProto, config: HardwareConfig) -> Plan:
 
 def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> None:
     """The program, executed in its order, gives what the graph's interpreter gives."""
-    layers = SourceModel.of(model).to_integer_graph()
+    layers = integer_graph(open_model(model))
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     program = compile_partition(graph, partition, config, time_program)

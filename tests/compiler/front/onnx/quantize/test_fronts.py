@@ -13,6 +13,7 @@ from tests.compiler.front.torch.mutate import FILES
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
 from tests.compiler.front.tflite.cases import cases
+from tests.compiler.front.tflite.metadata import metadata
 from tests.compiler.front.tflite.networks import mobile_net
 
 PICTURES, COUNTER, QUANTISED, WORDS = (
@@ -36,6 +37,32 @@ def test_a_float_tflite_model_runs_on_the_accelerator_whole(tmp_path: Path) -> N
     assert found["cost"]["parts"] == 1
     assert found["comparison"]["outputs"]["mean"] < 0.05
     assert [each.name for each in onnx.load(out).graph.output] == ["shares", "mean"]
+
+
+def test_pictures_are_prepared_as_the_model_says(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="no Pillow")
+    content = mobile_net(metadata=metadata([120.0, 110.0, 100.0], [60.0]))
+    (tmp_path / "float.tflite").write_bytes(content)
+    (tmp_path / "pictures").mkdir()
+    pixels = np.random.default_rng(8).integers(0, 256, (4, 16, 16, 3), np.uint8)
+    for number, each in enumerate(pixels):
+        image.fromarray(each).save(tmp_path / "pictures" / f"{number}.png")
+    values = (pixels.astype(np.float64) - [120, 110, 100]) / 60
+    np.save(tmp_path / "values.npy", values.astype(np.float32))
+    made = {}
+    for name, data in {
+        "pictures": ("pictures",),
+        "values": ("values.npy",),
+        "other": ("pictures", "--mean", "0.5"),
+    }.items():
+        out = tmp_path / f"{name}.onnx"
+        arguments = ("-o", out, "--data", tmp_path / data[0], *data[1:])
+        done = invoke("quantize", tmp_path / "float.tflite", *arguments)
+        assert done.exit_code == 0, done.output
+        made[name] = out.read_bytes()
+        told = "pictures are less 120, 110, 100, and divided by 60" in done.stderr
+        assert told == (name == "pictures")
+    assert made["pictures"] == made["values"] != made["other"]
 
 
 def test_a_program_of_torch_is_quantised(tmp_path: Path) -> None:

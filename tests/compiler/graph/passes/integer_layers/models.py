@@ -10,7 +10,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dovetail.compiler.front.onnx.source import ModelSource, SourceModel
+from dovetail.compiler.front import integer
+from dovetail.compiler.front.onnx.source import ModelSource
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.passes.simplify import simplify
@@ -84,7 +86,7 @@ class ModelBuilder:
 
 def integer_graph(model: ModelSource) -> Graph:
     """The integer layers that a model consists of."""
-    return SourceModel.of(model).to_integer_graph()
+    return integer.integer_graph(open_model(model))
 
 
 def reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:

@@ -1,0 +1,20 @@
+"""Models that consist of integer layers."""
+
+from ..graph.ir import Graph
+from ..graph.passes.integer_layers.recognition import has_integer_layers, recognise
+from .source import Source
+
+__all__ = ["integer_graph"]
+
+
+def integer_graph(model: Source) -> Graph:
+    """The graph of a model that consists of integer layers; its open batch is 1.
+
+    A front end that gives integer operators may give others beside them.
+
+    Raises ModelError, UnsupportedOperatorError for one that does not.
+    """
+    imported = model.to_graph(batch=1)
+    if has_integer_layers(imported.graph):
+        return imported.graph
+    return recognise(imported.graph, imported.kinds).require()
