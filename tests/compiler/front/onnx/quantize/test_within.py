@@ -8,6 +8,7 @@ from onnx import helper
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.front.onnx.quantize.calibrate import Calibrated, calibrate
+from dovetail.compiler.front.onnx.quantize.driver import settle
 from dovetail.compiler.front.onnx.quantize.model import read_model
 from dovetail.compiler.front.onnx.quantize.within import losses_of, quantize_within
 from dovetail.compiler.graph.ir import Array
@@ -73,6 +74,26 @@ def test_a_layers_loss_is_that_of_the_model_with_its_weights_rounded() -> None:
         "d": {"second", "third"},
         "y": {"third"},
     }
+
+
+def test_a_corrected_bias_is_part_of_what_its_layer_loses() -> None:
+    model, options = chain(), QuantizeOptions(correct_bias=True)
+    ready = calibrate(read_model(model), SAMPLES, options)
+    (second,) = (
+        each
+        for each in losses_of(ready, options, SAMPLES)
+        if (each.kind, each.name) == (Kind.WEIGHTS, "second")
+    )
+    _, corrected = settle(ready, options)
+    layer = corrected["c"]
+    weights = layer.integers * layer.scales[:, None, None, None]
+    assert layer.bias is not None
+    step = layer.scales.astype(np.float64) * settle(ready, options)[0].scales["b"].scale
+    changed = with_weights(model, "w2", weights.astype(np.float32))
+    changed.graph.node[2].input.append("bias")
+    bias = (layer.bias * step).astype(np.float32)
+    changed.graph.initializer.append(onnx.numpy_helper.from_array(bias, "bias"))
+    assert second.output == pytest.approx(error(changed, model), rel=1e-3)
 
 
 def test_the_layers_that_lose_most_stay_float() -> None:
