@@ -16,7 +16,7 @@ pair goes on with the instruction before.  A value is
 - a memory (``act``, ``wgt``, ``acc``, ``par``, ``tap``, ``tab``);
 - for ``wait`` and ``post``, units joined by commas;
 - for ``fold``, ``multiplier``, ``finish`` and ``rounding``, a name: ``max``, ``immediate``,
-  ``requantize``, ``fixed``, ...
+  ``requantize``, ``fixed``, ...; a configuration's own finish by its name, or ``custom``.
 
 Fields left out have their default: counts, extents and ``reduction_levels`` 1, ``low`` -128,
 ``high`` 127, ``fold`` and ``multiplier`` the first of their names, all others 0 or none.  What says
@@ -36,6 +36,7 @@ from typing import TypeVar
 from .config import HardwareConfig
 from .encoding import encode
 from .errors import AssemblyError, EncodingError
+from .finishes import OwnFinish
 from .footprint import with_bank_masks
 from .instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from .instructions import (
@@ -79,20 +80,23 @@ LEVELS = {
 }
 
 
-def disassemble(program: Sequence[Instruction]) -> str:
+def disassemble(program: Sequence[Instruction], config: HardwareConfig | None = None) -> str:
     """One line for each instruction, fields with their default left out.
 
-    ``assemble`` gives the same program back, for any configuration.
+    config: whose own finish is called by its name.
+    ``assemble`` gives the same program back, for that configuration; without one for any.
     """
-    return "".join(f"{_line(instruction)}\n" for instruction in program)
+    own = config.own_finish if config else None
+    return "".join(f"{_line(instruction, own)}\n" for instruction in program)
 
 
-def _line(instruction: Instruction) -> str:
+def _line(instruction: Instruction, own: OwnFinish | None) -> str:
     words = [f"{instruction.format.name:<6}"]
     for field in fields(instruction):
         value = getattr(instruction, field.name)
         if value != _default(field) or field.name in MASKS:
-            words.append(f"{field.name}={_text(field.name, value)}")
+            text = own.name if own and value is Finish.CUSTOM else _text(field.name, value)
+            words.append(f"{field.name}={text}")
     return " ".join(words)
 
 
@@ -208,7 +212,9 @@ def _instruction(words: list[_Word], names: dict[str, int], config: HardwareConf
             raise word.error(f"field {name} is given twice")
         places[name] = word
         try:
-            values[name] = _value(head.text, name, value, names)
+            own = config.own_finish if name == "finish" else None
+            is_own = own is not None and value == own.name
+            values[name] = Finish.CUSTOM if is_own else _value(head.text, name, value, names)
         except ValueError as error:
             raise word.error(f"{word.text}: {error}") from None
     missing = [n for n, f in known.items() if f.default is MISSING and n not in values]

@@ -13,6 +13,7 @@ import numpy as np
 
 from .declared import Limit, check_fields, declare
 from .errors import ConfigError
+from .finishes import OwnFinish, find_finish
 from .memories import Memory
 from .sdram import SdramTiming
 
@@ -76,7 +77,8 @@ class DramTiming:
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
-    Every field declares what it means, its unit and its range.
+    Every field declares what it means, its unit and its range.  ``finish`` gets the version that is
+    installed, where it names none.
     """
 
     name: str = field(metadata=declare("The configuration, in names of targets and in Verilog."))
@@ -211,6 +213,13 @@ class HardwareConfig:
             "VECTOR also requantises in fixed point, as TensorFlow Lite does (rounding = 1)."
         ),
     )
+    finish: str = field(
+        default="",
+        metadata=declare(
+            "VECTOR's finish CUSTOM, brought by an installed package: its name, perhaps with @ and "
+            "its version; none when empty."
+        ),
+    )
     row_parameters: bool = field(
         default=False,
         metadata=declare(
@@ -228,6 +237,8 @@ class HardwareConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, f"{self.name}: ")
+        own = self.own_finish
+        object.__setattr__(self, "finish", own.pinned if own else "")
         if self.core_clock_ratio > 1 and not self.deep_pipelines:
             raise ConfigError(
                 f"{self.name}: core_clock_ratio = {self.core_clock_ratio} without deep_pipelines; "
@@ -241,6 +252,14 @@ class HardwareConfig:
             )
         if self.burst_bytes > 4096:
             raise ConfigError(f"{self.name}: a burst has {self.burst_bytes} bytes; AXI allows 4096")
+
+    @property
+    def own_finish(self) -> OwnFinish | None:
+        """The finish that ``finish`` names; None where it is empty.
+
+        Raises ExtensionError when no installed package brings it, in this version.
+        """
+        return find_finish(self.finish) if self.finish else None
 
     @property
     def macs_per_cycle(self) -> int:
@@ -291,11 +310,12 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding`` and ``row_parameters`` are named only where they are set: bitstreams
-        without them keep their fingerprints.
+        ``fixed_rounding``, ``finish`` and ``row_parameters`` are named only where they are set:
+        bitstreams without them keep their fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        skip |= {name for name in ("fixed_rounding", "row_parameters") if not getattr(self, name)}
+        optional = ("fixed_rounding", "finish", "row_parameters")
+        skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines"}
         return ",".join(

@@ -20,14 +20,13 @@ from typing import Any
 
 from .config import DEFAULT_CLOCK_HZ, DramTiming, HardwareConfig
 from .declared import Declared, declarations
+from .entry_points import ExtensionError
 from .errors import ConfigError
 from .sdram import SDRAM_CHIPS, SdramTiming, sdram_timing
 
 __all__ = ["SUFFIX", "config_to_toml", "read_config", "require_name"]
 
 SUFFIX = ".toml"
-FLAGS = ("deep_pipelines", "fixed_rounding", "row_parameters")
-"""Fields that are true or false."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 LONGEST_NAME = 60
 LARGEST_FILE = 1 << 20
@@ -39,6 +38,7 @@ SDRAM = {
     "chip": Declared(f"One of {', '.join(SDRAM_CHIPS)}; its times at clock_hz are computed."),
     "io_delay": Declared("Registers to the chip, and back from it.", 0, IO_DELAY),
 }
+KINDS_OF: dict[str, Any] = {field.name: field.type for field in fields(HardwareConfig)}
 KINDS = {int: "an integer", bool: "true or false", str: "a text", dict: "a table"}
 WIDTH = 98
 
@@ -76,13 +76,14 @@ def read_config(path: Path, bases: Mapping[str, HardwareConfig]) -> HardwareConf
     require_name(given["name"], place("name"), (), "name" in content)
     for key, declared in HARDWARE.items():
         if key in content and key not in ("name", "dram"):
-            kind = bool if key in FLAGS else int
-            _require(key, content[key], kind, declared, place)
+            _require(key, content[key], KINDS_OF[key], declared, place)
     given["dram"] = _dram(content.get("dram", {}), base, content.get("clock_hz"), place)
     if base is None:
         _require_whole(given, path, bases)
     try:
         config = HardwareConfig(**given) if base is None else replace(base, **given)
+    except ExtensionError as error:
+        raise ConfigError(f"{place('finish')}: {error}") from None
     except ConfigError as error:
         problem = str(error).removeprefix(f"{given['name']}: ")
         raise ConfigError(f"{place(problem.split(' ')[0])}: {problem}") from None

@@ -11,8 +11,9 @@ from textwrap import dedent, indent
 
 from . import assembly
 from .config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
-from .configs import CONFIGS, TINY
+from .configs import CONFIGS
 from .declared import declarations
+from .finishes import OwnFinish
 from .formats import Format
 from .instructions import CLASSES, Finish, Fold, Instruction, Multiplier, Rounding, Row
 from .manual_text import (
@@ -84,30 +85,31 @@ def _instruction(cls: type[Instruction]) -> str:
     return text + _format(cls.format)
 
 
-def _configurations() -> str:
+def _configurations(configs: Sequence[HardwareConfig]) -> str:
     rows: list[tuple[object, ...]] = [
-        (f"`{field.name}`", *(getattr(config, field.name) for config in CONFIGS.values()))
+        (f"`{field.name}`", *(getattr(config, field.name) for config in configs))
         for field in fields(HardwareConfig)
-        if field.name not in ("name", "dram")
+        if field.name not in ("name", "finish", "dram")
     ]
-    rows.append(("fingerprint", *(f"`{config.fingerprint:#010x}`" for config in CONFIGS.values())))
+    rows.append(("fingerprint", *(f"`{config.fingerprint:#010x}`" for config in configs)))
     timings: list[tuple[object, ...]] = [
-        (f"`{field.name}`", *(_timing(config.dram, field.name) for config in CONFIGS.values()))
+        (f"`{field.name}`", *(_timing(config.dram, field.name) for config in configs))
         for field in fields(DramTiming)
     ]
+    names, first = [config.name for config in configs], configs[0]
     parts = (
         "## Configurations\n",
         f"{getdoc(HardwareConfig)}\n",
         _fields(HardwareConfig),
-        _table(("", *CONFIGS), rows),
+        _table(("", *names), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
-        f"that of {TINY.name}): every field but the name, how units are built (`multiplier_bits` "
-        "to `deep_pipelines`), the clock, the memory's timing, and `fixed_rounding` and "
-        "`row_parameters` where they are False.\n",
-        f"    {TINY.identity}\n",
+        f"that of {first.name}): every field but the name, how units are built (`multiplier_bits` "
+        "to `deep_pipelines`), the clock, the memory's timing, `fixed_rounding` and "
+        "`row_parameters` where they are False, and `finish` where it is empty.\n",
+        f"    {first.identity}\n",
         f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
         _fields(DramTiming),
-        _table(("", *CONFIGS), timings),
+        _table(("", *names), timings),
     )
     return "\n".join(parts)
 
@@ -132,8 +134,17 @@ def _assembly() -> str:
     return f"## Assembly\n\n{title}\n{rest}\n"
 
 
-def manual() -> str:
-    """The whole manual."""
+def _finishes(own: OwnFinish | None) -> str:
+    """The finishes, and the meaning of CUSTOM where it has one."""
+    text = "### Finishes\n\n" + _enumeration(Finish)
+    if own is None:
+        return text
+    source = indent(dedent(getsource(own.meaning)), "    ")
+    return f"{text}\nCUSTOM is `{own.name}`, version {own.version}: {own.text}\n\n{source}"
+
+
+def manual(config: HardwareConfig | None = None) -> str:
+    """The whole manual: that of ``config``, or of all named configurations."""
     registers = [(f"`0x{r.offset:03X}`", r.name, r.access.value, r.doc) for r in REGISTERS]
     units = [(unit.value, unit.name) for unit in Unit]
     parts = [
@@ -147,7 +158,7 @@ def manual() -> str:
         *(_instruction(cls) for cls in CLASSES),
         "### Folds\n\n" + _enumeration(Fold),
         "### Multipliers\n\n" + _enumeration(Multiplier),
-        "### Finishes\n\n" + _enumeration(Finish),
+        _finishes(config.own_finish if config else None),
         "### Roundings\n\n" + _enumeration(Rounding),
         "### Parameters of rows\n\n" + _enumeration(Row),
         FORMULA + "\n" + indent(dedent(getsource(requantize)), "    "),
@@ -160,7 +171,7 @@ def manual() -> str:
         "### STATUS bits\n\n" + _enumeration(Status, "bit"),
         STOPPING + "\n" + _enumeration(ErrorCode),
         _assembly(),
-        _configurations(),
+        _configurations((config,) if config else tuple(CONFIGS.values())),
     ]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 

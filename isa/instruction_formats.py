@@ -115,7 +115,7 @@ VECTOR_FORMAT = Format(
         Field("destination", 1, "memory written: 0 ACT, 1 ACC"),
         Field("fold", 3, "0 ADD, 1 SUB, 2 MAX, 3 MIN, 4 MAC"),
         Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR, 3 WINDOW"),
-        Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT"),
+        Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT, 3 CUSTOM"),
         Field("lookup", 1, "1: the int8 result is replaced from TAB; destination ACT only"),
         Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED; others reserved"),
         Field("reduction_levels", 3, "levels 0 to reduction_levels - 1 are folded (1 to 5)"),
@@ -125,7 +125,7 @@ VECTOR_FORMAT = Format(
         Field("zero_point", 8, "added after REQUANTIZE", True),
         Field("low", 8, "smallest int8 result", True),
         Field("high", 8, "largest int8 result", True),
-        Field("shift", 5, "bits of SHIFT"),
+        Field("shift", 5, "bits of SHIFT; an operand of CUSTOM"),
         Field(
             "m0",
             24,

@@ -88,6 +88,10 @@ class Finish(IntEnum):
     """
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
+    CUSTOM = 3
+    """What the configuration's own `finish` makes of ``v`` and ``shift``, then as NONE.  Only where
+    that field names one; its number is the last.
+    """
 
 
 class Rounding(IntEnum):

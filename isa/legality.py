@@ -2,7 +2,7 @@
 
 from .config import HardwareConfig
 from .instruction_formats import VECTOR_LEVELS
-from .instructions import Gemm, Instruction, Load, Rounding, Row, Store, Vector
+from .instructions import Finish, Gemm, Instruction, Load, Rounding, Row, Store, Vector
 from .memories import Memory
 
 __all__ = ["legality_problem", "word_problem"]
@@ -47,8 +47,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
     """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
-    with a step, strides of the bus only, and a step of at least a beat.  The rounding FIXED and
-    parameters of rows must be there.
+    with a step, strides of the bus only, and a step of at least a beat.  The rounding FIXED, the
+    finish CUSTOM and parameters of rows must be there.
     """
     problem = word_problem(instruction)
     if problem is None and isinstance(instruction, Vector):
@@ -72,6 +72,8 @@ def _absent(vector: Vector, config: HardwareConfig) -> str | None:
     """What of a VECTOR the configuration has not."""
     if vector.rounding is Rounding.FIXED and not config.fixed_rounding:
         return f"rounding = fixed; {config.name} has no fixed_rounding"
+    if vector.finish is Finish.CUSTOM and not config.finish:
+        return f"finish = custom; {config.name} has no finish of its own"
     if vector.row is not Row.NONE and not config.row_parameters:
         return f"row = {vector.row.name.lower()}; {config.name} has no row_parameters"
     return None

@@ -100,7 +100,8 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
 - GEMM and VECTOR: an extent is 0;
-- VECTOR: `fold` is above {max(Fold)}, `finish` above {max(Finish)},
+- VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
+  (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
   `rounding` above {max(Rounding)} (where the configuration's `fixed_rounding` is False: not 0),
   `row` above {max(Row)} (where the configuration's `row_parameters` is False: not 0),
   `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is

@@ -232,6 +232,10 @@ def _finish(
             return values
         case Finish.SHIFT:
             return shift_right(values, instruction.shift)
+        case Finish.CUSTOM:
+            own = state.config.own_finish
+            assert own is not None, "legality refuses it"
+            return own.meaning(values, instruction.shift)
         case Finish.REQUANTIZE:
             depth = state.config.par_depth
             places = nest(instruction.par_address, outer, instruction.par_stride, depth)

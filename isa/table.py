@@ -142,7 +142,7 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             roundings = len(Rounding) if config.fixed_rounding else 1
             legal &= _extents(field) & (field["rounding"] < roundings)
             legal &= (field["fold"] < len(Fold)) & (field["multiplier"] < len(Multiplier))
-            legal &= field["finish"] < len(Finish)
+            legal &= field["finish"] < (len(Finish) if config.finish else Finish.CUSTOM)
             legal &= field["row"] < (len(Row) if config.row_parameters else 1)
             levels = field["reduction_levels"]
             legal &= (levels >= 1) & (levels <= VECTOR_LEVELS)

@@ -14,6 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
+from dovetail.isa.entry_points import ExtensionError
 from dovetail.isa.errors import DovetailError
 
 from .errors import ModuleError
@@ -72,11 +73,14 @@ def read_value(
     """The ``kind`` that ``write_value`` made ``value`` of.
 
     where: names the file in errors, ``path`` the place of ``value`` in it.
-    Raises ModuleError naming the field that is missing, unknown, or not of its type.
+    Raises ModuleError naming the field that is missing, unknown, or not of its type, or a finish
+    that is not installed here.
     """
     try:
         reader: Any = kind
         found: T = _reader(reader)(value, sections)
+    except ExtensionError as problem:
+        raise ModuleError(f"{where}: {problem}") from None
     except _FieldError as problem:
         field = _join((*((path,) if path else ()), *reversed(problem.path)))
         at = f", field {field}" if field else ""
@@ -248,6 +252,8 @@ def _dataclass(kind: type) -> Reader:
         given = {name: _field(items[name], name, value[name], sections) for name in items}
         try:
             return kind(**given)
+        except ExtensionError:
+            raise
         except DovetailError as error:
             raise _FieldError(str(error)) from None
 

@@ -1,6 +1,7 @@
 """Settings and fixtures that every test may use."""
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from networks import build, calibration_images
 
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
 from .once import made_once
+from .outside import LEAKY, install_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -30,6 +33,26 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("dovetail")
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder from which packages of others are imported, until the test ends."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    find_finish.cache_clear()
+    yield folder
+    find_finish.cache_clear()
+    for path in folder.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.fixture
+def leaky(packages: Path) -> OwnFinish:
+    """The finish of ``examples/finish``, as if its package were installed."""
+    install_folder(LEAKY, packages)
+    return find_finish("leaky")
 
 
 @pytest.fixture(scope="session")

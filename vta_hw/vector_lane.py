@@ -6,6 +6,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from dovetail.isa.entry_points import ExtensionError
+from dovetail.isa.finishes import OwnFinish
 from dovetail.isa.instructions import Multiplier
 from dovetail.isa.requantize import FIXED_BIAS_BITS
 
@@ -68,6 +70,8 @@ class VectorLane(wiring.Component):
         As ``HardwareConfig.deep_pipelines``.
     fixed_rounding : bool
         As ``HardwareConfig.fixed_rounding``.
+    own_finish : OwnFinish | None
+        As ``HardwareConfig.own_finish``.
     turns : int
         Lanes of the unit that this one does in turn, one a cycle.
 
@@ -107,6 +111,9 @@ class VectorLane(wiring.Component):
         The folded value; cycle ``folded``.
     finished : Out(signed(32))
         Cycle ``finished``.
+
+    With an own finish there are two more inputs, ``operand`` (5 bits, cycle ``folded``), which is
+    the finish's, and ``own`` (1 bit, cycle ``limited - 2``): whether its result is taken.
     """
 
     act: In(signed(8))
@@ -142,9 +149,18 @@ class VectorLane(wiring.Component):
     sum: Out(signed(32))
     finished: Out(signed(32))
 
-    def __init__(self, cycles: LaneCycles, *, deep: bool, turns: int, fixed_rounding: bool) -> None:
+    def __init__(
+        self,
+        cycles: LaneCycles,
+        *,
+        deep: bool,
+        turns: int,
+        fixed_rounding: bool,
+        own_finish: OwnFinish | None,
+    ) -> None:
         self._cycles, self._deep, self._turns = cycles, deep, turns
-        self._fixed_rounding = fixed_rounding
+        self._fixed_rounding, self._own_finish = fixed_rounding, own_finish
+        self.operand, self.own = Signal(5), Signal()
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
@@ -277,7 +293,11 @@ class VectorLane(wiring.Component):
         wait = cycles.clipped - cycles.folded - 2 - deep
         waiting = delays(m, shifted, "waiting", wait)
         # Before the limits: capped to the width of a requantised value.
-        uncapped = waiting[cycles.limited - cycles.folded - 3 - deep]
+        uncapped, last = waiting[cycles.limited - cycles.folded - 3 - deep], waiting[-1]
+        if self._own_finish:
+            shifted = waiting[cycles.limited - cycles.folded - 4 - deep]
+            uncapped = self._own(m, self._own_finish, folded, shifted)
+            last = delays(m, uncapped, "uncapped", cycles.clipped - cycles.limited + 1)[-1]
         cap = (1 << (RESULT_BITS - 1)) - 1
         capped = Signal(signed(RESULT_BITS), reset_less=True)
         with m.If(uncapped > cap):
@@ -301,8 +321,23 @@ class VectorLane(wiring.Component):
             m.d.comb += clipped.eq(self.high_clip)
         with m.Else():
             m.d.comb += clipped.eq(inside)
-        result = Mux(self.limited, _extended(clipped, 32), waiting[-1]).as_signed()
+        result = Mux(self.limited, _extended(clipped, 32), last).as_signed()
         m.d.comb += self.finished.eq(delayed(m, result, "finished"))
+
+    def _own(self, m: Module, finish: OwnFinish, folded: Value, shifted: Value) -> Value:
+        """The own finish's result where that is asked for, else ``shifted``, which is of cycle
+        ``limited - 2``; a cycle later.
+        """
+        cycles = self._cycles
+        m.submodules.own_finish = part = Module()
+        result = Value.cast(finish.gateware(part, folded, self.operand))
+        if result.shape() != signed(32):
+            raise ExtensionError(
+                f"finish {finish.pinned}: its gateware gives {result.shape()}; required signed(32)"
+            )
+        rest = cycles.limited - 2 - cycles.folded - finish.latency
+        waited = delays(m, result, "own", rest)[-1]
+        return delayed(m, Mux(self.own, waited, shifted).as_signed(), "chosen")
 
 
 def _extended(value: Value, bits: int) -> Value:

@@ -30,6 +30,7 @@ __all__ = [
     "low_bits",
     "low_offset",
     "offset",
+    "own_finish",
     "read_source",
     "write",
 ]
@@ -105,6 +106,13 @@ def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
     if row.finish == Finish.SHIFT and row.shift:
         # The bit below the last one kept rounds half up.
         return (value >> row.shift) + (value >> (row.shift - 1) & 1)
+    if row.finish == Finish.CUSTOM:
+        return own_finish(value, row.shift)
+    return value
+
+
+def own_finish(value: Lanes, shift: int) -> Lanes:
+    """The configuration's own finish, whose native code stands in place of this function."""
     return value
 
 

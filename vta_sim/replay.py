@@ -5,16 +5,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.finishes import OwnFinish
 from dovetail.isa.instructions import Store
 from dovetail.isa.memories import Unit
 from dovetail.isa.state import MachineState
 from dovetail.isa.table import InstructionTable
 
+from .finish import own_finish
 from .matrix import gemm, order_levels
 from .memories import Memories, memories_of
 from .native.find import find_library
 from .native.language import Int64s, Record, row_of
-from .native.library import Library
+from .native.library import Library, Substitute
 from .transfers import load, read_words, write_rows
 from .vector import vector
 
@@ -57,8 +59,11 @@ def replay_steps(r: Replay) -> int:
 
 
 @cache
-def _library(lanes: int) -> Library:
-    return find_library([replay_steps], lanes)
+def _library(lanes: int, finish: OwnFinish | None) -> Library:
+    if finish is None:
+        return find_library([replay_steps], lanes)
+    own = Substitute(own_finish, finish.native, finish.digest)
+    return find_library([replay_steps], lanes, own)
 
 
 def replay(
@@ -82,5 +87,5 @@ def replay(
         columns=rows.rows.shape[1],
         memories=memories_of(state, stored),
     )
-    _library(state.config.block).call(replay_steps, work)
+    _library(state.config.block, state.config.own_finish).call(replay_steps, work)
     return stored

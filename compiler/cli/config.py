@@ -39,6 +39,21 @@ def show(which: str, as_json: bool) -> None:
 
 
 @config.command()
+@click.argument("which", metavar="NAME|FILE.toml|MODULE.dvt")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def manual(which: str, as_json: bool) -> None:
+    """Print the manual of the instruction set for one configuration, its own finish included."""
+    from dovetail.isa.document import manual as written
+
+    found = _find(which)
+    if as_json:
+        print_json({"name": found.name, "manual": written(found)})
+    else:
+        click.echo(written(found), nl=False)
+
+
+@config.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors

@@ -4,6 +4,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
     element_words,
     is_window,
@@ -120,9 +121,23 @@ def _finished(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) 
         return requantized(x, parameters, vector.zero_point, vector.low, vector.high)
     if vector.finish is Finish.SHIFT:
         x = integers(function(digest("shift", vector.shift), x.values))
+    if vector.finish is Finish.CUSTOM:
+        x = _own(state.config, x, vector)
     if vector.destination is Memory.ACC:
         return x
     return saturated(x, vector.low, vector.high)
+
+
+def _own(config: HardwareConfig, x: Symbols, vector: Vector) -> Symbols:
+    """The configuration's own finish: what makes bytes of bytes is a table."""
+    own = config.own_finish
+    assert own is not None, "legality refuses it"
+    results = own.meaning(np.arange(-128, 128, dtype=np.int32), vector.shift)
+    if vector.destination is Memory.ACT:
+        results = np.clip(results, vector.low, vector.high)
+    if (x.tables != NOT_A_BYTE).all() and (results.astype(np.int8) == results).all():
+        return apply_table(x, results)
+    return integers(function(digest("own", own.pinned, vector.shift), x.values))
 
 
 def _folded(state: State, x: Symbols, vector: Vector) -> Symbols:

@@ -57,7 +57,8 @@ CONTENTS = {
     "Guides": [
         *("docs/guides/first-model", "docs/guides/model", "docs/guides/quantize"),
         *("docs/guides/own-hardware", "docs/guides/schedule", "docs/guides/own-operator"),
-        *("docs/guides/instruction", "docs/guides/buffer", "docs/guides/own-board"),
+        *("docs/guides/own-instruction", "docs/guides/instruction", "docs/guides/buffer"),
+        "docs/guides/own-board",
         *("docs/guides/deployment", "docs/guides/wrong-byte"),
         *("docs/profile", "docs/debug", "docs/explore", "docs/tuning", "docs/boards"),
         *("examples/digits/README", "examples/networks/README"),

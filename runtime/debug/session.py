@@ -121,7 +121,7 @@ class Session(Walk):
     @cached_property
     def assembly(self) -> tuple[str, ...]:
         """One line an instruction."""
-        return tuple(disassemble(self.program).splitlines())
+        return tuple(disassemble(self.program, self.config).splitlines())
 
     def instruction(self, index: int) -> InstructionInfo:
         """Instruction ``index`` of the program.

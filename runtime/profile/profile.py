@@ -122,7 +122,7 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
             "rtl, where a board's program takes the same cycles"
         )
     program = tuple(instruction for part in parts for instruction in part.program)
-    lines = [line for line in disassemble(program).splitlines() if line and line[0] != "#"]
+    lines = [line for line in disassemble(program, config).splitlines() if line and line[0] != "#"]
     return Profile(
         model,
         result,

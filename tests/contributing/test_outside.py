@@ -17,6 +17,7 @@ from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.isa.entry_points import ExtensionError
 from dovetail.isa.errors import ConfigError
 from dovetail.runtime.session import run
+from tests.outside import install
 
 BOARD = "from dataclasses import replace\nfrom dovetail.bitstreams.boards import *\n"
 SQUARE = """
@@ -24,21 +25,6 @@ from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 def square(context, node, inputs):
     return (context.emit(Binary(BinaryFunction.MUL), inputs[0], inputs[0]),)
 """
-
-
-def install(folder: Path, package: str, group: str, name: str, text: str, thing: str) -> None:
-    """Put a package of one module into ``folder``, with what installing it writes beside it."""
-    (folder / f"{package}.py").write_text(text)
-    record = folder / f"{package}-1.0.dist-info"
-    record.mkdir(parents=True)
-    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (record / "entry_points.txt").write_text(f"[{group}]\n{name} = {package}:{thing}\n")
-
-
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
 
 
 def test_a_board_of_another_package_is_one_of_the_boards(packages: Path) -> None:

@@ -96,7 +96,7 @@ def _print_coverage(coverage: Coverage) -> None:
     "--config",
     default="tiny",
     show_default=True,
-    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}.",
+    help=f"One of {', '.join((*CONFIGS, *VARIANTS))}, or FILE.toml.",
 )
 @click.option("--programs", default=200, show_default=True, help="Sound programs.")
 @click.option("--seed", default=1, show_default=True)

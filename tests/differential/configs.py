@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.config_file import SUFFIX
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import ConfigError
 
@@ -65,10 +66,12 @@ VARIANTS = {config.name: config for config in (NARROW, MIXED, DEEP, FAST_CORE, F
 
 
 def differential_config(name: str) -> HardwareConfig:
-    """The variant or the named configuration called ``name``.
+    """The variant or the named configuration called ``name``, or the one in a file.
 
     Raises ConfigError when there is none.
     """
+    if name.endswith(SUFFIX):
+        return find_config(name)
     if name in VARIANTS:
         return VARIANTS[name]
     if name in CONFIGS:

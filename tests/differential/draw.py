@@ -283,6 +283,7 @@ class Draw:
 
     def vector(self) -> Vector:
         """Any fold, finish and look-up that reads no word after writing it."""
+        finishes = [it for it in Finish if self.config.finish or it is not Finish.CUSTOM]
         tables = self.config.tab_depth // 256
         while True:
             fold = Fold.MAC if self.rng.random() < 0.3 else Fold(self.integer(0, len(Fold) - 1))
@@ -304,7 +305,7 @@ class Draw:
                 reduction_levels=self.integer(1, 5),
                 fold=fold,
                 multiplier=multiplier,
-                finish=Finish(self.integer(0, len(Finish) - 1)),
+                finish=finishes[self.integer(0, len(finishes) - 1)],
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
                 rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
                 zero_point=self.any("zero_point"),

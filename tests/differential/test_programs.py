@@ -8,7 +8,8 @@ import pytest
 
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import ConfigError
-from dovetail.isa.instructions import Instruction, Load, Store
+from dovetail.isa.finishes import OwnFinish
+from dovetail.isa.instructions import Finish, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState
 from tests.differential import compare as comparison
@@ -32,9 +33,16 @@ def test_semantics_simulator_and_rtl_agree(config: str, programs: int, seed: int
     assert not differences, f"{differences}; see: make differential CONFIG={config} SEED={seed}"
 
 
-@pytest.mark.parametrize("config", ["narrow", "fast_core"])
-def test_they_agree_on_other_configurations(config: str) -> None:
-    test_semantics_simulator_and_rtl_agree(config, 15, 1)
+def test_they_agree_on_other_configurations() -> None:
+    test_semantics_simulator_and_rtl_agree("fast_core", 15, 1)
+
+
+def test_they_agree_with_a_finish_of_another_package(leaky: OwnFinish) -> None:
+    config = replace(differential_config("narrow"), finish="leaky")
+    cases = [generate(config, 1, number) for number in range(15)]
+    vectors = [it for case in cases for it in case.instructions if isinstance(it, Vector)]
+    assert sum(each.finish is Finish.CUSTOM for each in vectors) > 5
+    assert not {number: d.first for number, d in enumerate(compare(cases)) if d}
 
 
 def test_semantics_and_simulator_agree_where_every_address_wraps() -> None:

@@ -40,7 +40,7 @@ OPERATIONS = [
         (Memory.ACT, Memory.ACC),
         ((Memory.ACT, False), (Memory.ACT, True), (Memory.ACC, False)),
         FOLDS,
-        Finish,
+        tuple(Finish)[: Finish.CUSTOM],
     )
 ]
 

@@ -91,7 +91,7 @@ def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @cache
-def portable_library(lanes: int) -> Library:
+def portable_library(lanes: int, finish: None) -> Library:
     return build([replay.replay_steps], lanes, portable=True)
 
 

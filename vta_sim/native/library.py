@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from dovetail import isa
 
 from .language import Native, Record
 
-__all__ = ["Library", "names_of", "sources_digest"]
+__all__ = ["Library", "Substitute", "names_of", "sources_digest"]
 
 
 class Library:
@@ -27,6 +28,18 @@ class Library:
         ]
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(values))
         return int(prototype(self._addresses[function])(*values))
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """A native function that calls of another one mean.
+
+    digest: of its sources.
+    """
+
+    declared: Native
+    means: Native
+    digest: str
 
 
 def names_of(functions: Sequence[Native]) -> list[str]:

@@ -11,18 +11,22 @@ import llvmlite.ir as ir
 from .expressions import Expressions, global_names
 from .kinds import INT, Scalar, Value, kind_of
 from .language import Native
+from .library import Substitute
 from .words import Words
 
 __all__ = ["translate"]
 
 
-def translate(functions: Iterable[Native], words: Words | None) -> ir.Module:
+def translate(
+    functions: Iterable[Native], words: Words | None, own: Substitute | None = None
+) -> ir.Module:
     """A module with ``functions``, by the names of their modules and their own, and all they call.
 
-    words: of the core; None when nothing has to do with lanes.
+    words: of the core; None when nothing has to do with lanes.  own: a function in place of one
+    that is called.
     Raises TranslationError for what is not of the language.
     """
-    module = _Module(words)
+    module = _Module(words, own)
     for function in functions:
         module.function(function).linkage = ""
     while module.pending:
@@ -32,13 +36,15 @@ def translate(functions: Iterable[Native], words: Words | None) -> ir.Module:
 
 
 class _Module:
-    def __init__(self, words: Words | None) -> None:
-        self.ir, self.words = ir.Module("native"), words
+    def __init__(self, words: Words | None, own: Substitute | None) -> None:
+        self.ir, self.words, self.own = ir.Module("native"), words, own
         self.known: dict[Native, Any] = {}
         self.pending: list[tuple[Native, Any]] = []
 
     def function(self, source: Native) -> Any:
-        """The LLVM function of ``source``, whose body may be pending."""
+        """The LLVM function of ``source``, or of what it means; its body may be pending."""
+        if self.own and source is self.own.declared:
+            source = self.own.means
         if source not in self.known:
             types = Expressions(ir.IRBuilder(), global_names(source), self.words, self.function)
             annotations = dict(source.__annotations__)

@@ -82,7 +82,8 @@ def compile_partition(
     suit the layers, or CheckError (a fault of this backend).
     """
     activations = plan_activations(graph, partition, config.block)
-    layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    own = config.own_finish
+    layers = tuple(lower(graph, layer, activations, own) for layer in partition.layers)
     if checked:
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))

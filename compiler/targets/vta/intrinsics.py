@@ -213,6 +213,8 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         }
     if tile.table is not None:
         fields |= {"lookup": True, "tab_address": tile.table}
+    if tile.own is not None:
+        fields |= {"finish": Finish.CUSTOM, "shift": tile.own}
     return Vector(
         source=MEMORY[source.scope],
         destination=MEMORY[target.scope],

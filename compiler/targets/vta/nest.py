@@ -155,12 +155,26 @@ class Requantized:
         return self.scale.buffer.dtype is DType.INT32
 
 
+OWN_FINISH = "own_finish"
+"""The buffer, int8[32 * 256, lanes], of what the configuration's own finish makes of every int8
+value by every shift.  Programs of loops look up in it; it lies in no memory.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTable:
+    """The rows of ``OWN_FINISH`` for one shift."""
+
+    shift: int
+
+
 @dataclass(frozen=True, slots=True)
 class Nest:
     """``target = table[finish(fold over the reduction loops(value))]`` for every iteration of the
     other loops, which are listed from the outermost.
 
-    table: int8[256, lanes], or None.  adds: the result is added to what the target holds.
+    table: int8[256, lanes], or that of the own finish, or None.  adds: the result is added to what
+    the target holds.
     """
 
     loops: tuple[Loop, ...]
@@ -169,7 +183,7 @@ class Nest:
     fold: Fold
     value: Value
     finish: Requantized | None = None
-    table: Buffer | None = None
+    table: Buffer | OwnTable | None = None
     adds: bool = False
 
     @property

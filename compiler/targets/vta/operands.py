@@ -25,7 +25,8 @@ class Tile:
     operands: by their names in the meaning; with a finish, ``bias`` and ``scale`` too.
     extents: iterations of each level, innermost first; ``folded`` has the bit of each that reduces.
     again: the result adds to what an earlier iteration of a serial loop has left.
-    table: first word of the look-up table, if there is one.
+    table: first word of the look-up table, if there is one.  own: the shift of the own finish, if
+    that does what a table would.
     """
 
     nest: Nest
@@ -34,3 +35,4 @@ class Tile:
     folded: int
     again: bool
     table: int | None
+    own: int | None = None

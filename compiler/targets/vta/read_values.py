@@ -22,7 +22,7 @@ from ...loops.ir import Store
 from ...loops.text import expr_to_text
 from ...loops.traverse import loads
 from .finishes import scaled_fixed
-from .nest import Product, Ref, Requantized, Scaled, Total, Value
+from .nest import OWN_FINISH, OwnTable, Product, Ref, Requantized, Scaled, Total, Value
 
 __all__ = ["Copy", "NestError", "Values"]
 
@@ -61,9 +61,14 @@ class Values:
 
     copies: dict[str, Copy] = field(default_factory=dict)
 
-    def finish(self, value: Expr) -> tuple[Requantized | None, Buffer | None, Expr]:
+    def finish(self, value: Expr) -> tuple[Requantized | None, Buffer | OwnTable | None, Expr]:
         """The finish and the table of a result, and what they are applied to."""
         match value:
+            case Load(
+                buffer=Buffer(name=name),
+                indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=row)), _),
+            ) if name == OWN_FINISH:
+                return None, OwnTable(int(row) // 256), inner
             case Load(
                 buffer=table,
                 indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),

@@ -14,9 +14,22 @@ from dovetail.isa.memories import Unit
 from ...dtypes import DType
 from ...errors import CompilerError
 from ...loops.affine import Linear
+from ...loops.expressions import Buffer
 from ...loops.ir import LoopKind
 from .intrinsics import Intrinsic, intrinsics
-from .nest import SECOND_STEP, Fold, Loop, Nest, Product, Ref, Scaled, Total, Value, without
+from .nest import (
+    SECOND_STEP,
+    Fold,
+    Loop,
+    Nest,
+    OwnTable,
+    Product,
+    Ref,
+    Scaled,
+    Total,
+    Value,
+    without,
+)
 from .operands import Operand, Tile
 
 __all__ = ["Match", "TensorizeError", "tensorize"]
@@ -79,7 +92,8 @@ class Match:
             tuple(loop.extent for loop in self.levels),
             sum(1 << n for n, loop in enumerate(self.levels) if loop.name in self.nest.reduction),
             self.nest.adds or any(serial.get(name, 0) for name in self.nest.reduction),
-            bases[table.name] if table else None,
+            bases[table.name] if isinstance(table, Buffer) else None,
+            table.shift if isinstance(table, OwnTable) else None,
         )
         return self.intrinsic.emit(tile)
 

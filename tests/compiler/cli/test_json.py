@@ -20,7 +20,7 @@ from dovetail.compiler.front.onnx.quantize import quantize_model
 from .commands import PROGRAM, invoke
 
 AT_ONCE = {"assemble", "disassemble", "completion", "keygen", "sign"}
-AT_ONCE |= {"config check", "config new", "config show"}
+AT_ONCE |= {"config check", "config manual", "config new", "config show"}
 """Commands that take no two seconds of anything."""
 
 
@@ -72,6 +72,7 @@ CASES = {
     "compile": "int8.onnx --target vta:tiny -o new.dvt",
     "completion": "bash",
     "config check": "own.toml",
+    "config manual": "own.toml",
     "config new": "new.toml --base tiny",
     "config show": "tiny",
     "convert": "float.onnx -o again.onnx",

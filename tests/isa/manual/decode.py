@@ -106,7 +106,7 @@ def _unaligned(it: Instruction, size: int, with_address: bool) -> str | None:
 def _broken_vector(it: Instruction, config: dict[str, int]) -> str | None:
     broken = {
         "fold": it["fold"] > 4,
-        "finish": it["finish"] > 2,
+        "finish": it["finish"] > 2,  # the named configurations have none of their own
         "rounding": it["rounding"] > config["fixed_rounding"],
         "row": it["row"] > 2 * config["row_parameters"],
         "reduction_levels": not 1 <= it["reduction_levels"] <= 5,

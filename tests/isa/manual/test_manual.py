@@ -112,5 +112,5 @@ def test_a_program_that_waits_for_nothing_is_stuck() -> None:
 def test_named_values_are_those_the_interpreter_knows() -> None:
     assert list(value_names("Folds").values()) == ["ADD", "SUB", "MAX", "MIN", "MAC"]
     assert list(value_names("Multipliers").values()) == ["TAP", "IMMEDIATE", "PAIR", "WINDOW"]
-    assert list(value_names("Finishes").values()) == ["NONE", "REQUANTIZE", "SHIFT"]
+    assert list(value_names("Finishes").values()) == ["NONE", "REQUANTIZE", "SHIFT", "CUSTOM"]
     assert list(value_names("Roundings").values()) == ["FLOAT", "FIXED"]

@@ -38,6 +38,7 @@ from .activation import Activation
 __all__ = [
     "Array",
     "Definition",
+    "FinishOf",
     "Fold",
     "LoweredLayer",
     "Place",
@@ -45,6 +46,7 @@ __all__ = [
     "constant_buffer",
     "nest",
     "place_of",
+    "unfinished",
     "write",
 ]
 
@@ -84,6 +86,15 @@ class Sums:
     statements: tuple[Stmt, ...]
 
 
+FinishOf = Callable[[Expr, Place], Expr]
+"""Gives what a value at a place is finished to."""
+
+
+def unfinished(value: Expr, place: Place) -> Expr:
+    """The finish of what needs none."""
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One element of a result: ``finish`` of ``value``, or of all values of ``fold``.
@@ -93,7 +104,7 @@ class Definition:
     """
 
     value: Callable[[Place], Expr]
-    finish: Callable[[Expr, Place], Expr] = lambda value, place: value
+    finish: FinishOf = unfinished
     fold: Fold | None = None
     sums: Sums | None = None
     constants: Mapping[str, Array] = field(default_factory=dict)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.isa.finishes import SHIFTS, OwnFinish
+
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
@@ -15,6 +17,7 @@ from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsamp
 from ....graph.operators.movement import Reshape
 from ....loops.expressions import Buffer, Cast, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Function, Stmt, block, loops
+from ..nest import OWN_FINISH
 from ..operators import AnyAdd
 from ..passes.fuse import Layer
 from ..passes.split_groups import is_depthwise
@@ -23,11 +26,13 @@ from .contraction import define_conv, define_depthwise
 from .definition import (
     Array,
     Definition,
+    FinishOf,
     LoweredLayer,
     Place,
     constant_buffer,
     nest,
     place_of,
+    unfinished,
     write,
 )
 from .fixed_point_add import find_fixed_point
@@ -41,15 +46,22 @@ ADDEND = "addend"
 """The buffer between a convolution and the residual sum in its layer."""
 
 
-def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> LoweredLayer:
+def lower(
+    graph: Graph,
+    layer: Layer,
+    activations: dict[str, Activation],
+    own: OwnFinish | None = None,
+) -> LoweredLayer:
     """The loop program of ``layer``.
 
+    own: the finish of the configuration, which stands for tables that it computes.
     Raises UnsupportedOperatorError when the accelerator cannot run its operator.
     """
     inputs = tuple(activations[name] for name in layer.inputs)
     stored: Activation | None = None
     x, output = inputs[0], activations[layer.output]
     pairs = 0
+    tables: tuple[Buffer, ...] = ()
     operator = layer.nodes[0].operator
     match operator:
         case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
@@ -86,7 +98,9 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
         before, definition, pairs = definition, added.definition, added.inexact_pairs
     table = next((n for n in layer.nodes if isinstance(n.operator, Lookup)), None)
     if table is not None:
-        definition = _looked_up(definition, graph.constants[table.inputs[1]], output.lanes)
+        definition, tables = _looked_up(
+            definition, graph.constants[table.inputs[1]], output.lanes, own
+        )
     if isinstance(operator, Upsample2d):
         last = _repeated(layer.name, operator.factors, definition, x, output)
     else:
@@ -97,7 +111,7 @@ def lower(graph: Graph, layer: Layer, activations: dict[str, Activation]) -> Low
     return LoweredLayer(
         Function(
             layer.name,
-            _inputs(inputs, output, constants),
+            (*_inputs(inputs, output, constants), *tables),
             (output.buffer,),
             _body(last, before or definition, output if before else None),
         ),
@@ -173,21 +187,37 @@ def _sum(add: AnyAdd, operands: tuple[Buffer | Activation, ...], output: Activat
     return _Sum(Definition(value, finish, constants=constants), form.inexact_pairs)
 
 
-def _looked_up(definition: Definition, table: Array, lanes: int) -> Definition:
+def _looked_up(
+    definition: Definition, table: Array, lanes: int, own: OwnFinish | None
+) -> tuple[Definition, tuple[Buffer, ...]]:
     """With an element of ``table``, int8[256], or int8[C, 256] of at most ``lanes`` channels, in
-    place of each result.
+    place of each result; and the table that it reads beside the definition's constants.
+
+    The own finish takes the place of a table that it computes, behind no other finish.
     """
+    if own and table.ndim == 1 and definition.finish is unfinished:
+        shift = own.shift_of(table.astype(np.int8))
+        if shift is not None:
+            rows = Buffer(OWN_FINISH, (256 * SHIFTS, lanes), DType.INT8, Scope.GLOBAL)
+            return replace(definition, finish=_row_of(rows, 256 * shift)), (rows,)
     columns = np.repeat(table.reshape(-1, 256)[:1].T, lanes, axis=1)
     if table.ndim == 2:
         columns[:, : len(table)] = table.T
     buffer = constant_buffer("table", columns)
 
-    def finish(value: Expr, place: Place) -> Expr:
-        row = Cast(DType.INT64, definition.finish(value, place)) + 128
-        return Load(buffer, (row, place.l))
-
     constants = {**definition.constants, "table": columns}
-    return replace(definition, finish=finish, constants=constants)
+    finish = _row_of(buffer, 0, definition.finish)
+    return replace(definition, finish=finish, constants=constants), ()
+
+
+def _row_of(table: Buffer, first: int, before: FinishOf = unfinished) -> FinishOf:
+    """The element of ``table``, from row ``first`` on, for what ``before`` makes of a value."""
+
+    def finish(value: Expr, place: Place) -> Expr:
+        row = Cast(DType.INT64, before(value, place)) + (first + 128)
+        return Load(table, (row, place.l))
+
+    return finish
 
 
 def _repeated(
