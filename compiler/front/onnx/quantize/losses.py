@@ -41,7 +41,9 @@ def measure_losses(
         for node in layers:
             out = node.outputs[0]
             real, bias = dequantized(weights[out], node, decision.scales[node.inputs[0]].scale)
-            given = dict(zip(node.inputs[1:], (real, bias), strict=False))
+            given = {node.inputs[1]: real}
+            if bias is not None and node.has(2):
+                given[node.inputs[2]] = bias
             (rounded,) = evaluator.node(node, {**values, **given})
             if bias is not None and not node.has(2):
                 # A correction gave it.
