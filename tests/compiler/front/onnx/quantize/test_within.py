@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from dovetail.compiler.errors import ModelError
+from dovetail.compiler.errors import CalibrationError, ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.front.onnx.quantize.calibrate import Calibrated, calibrate
 from dovetail.compiler.front.onnx.quantize.driver import settle
@@ -115,6 +115,21 @@ def test_the_layers_that_lose_most_stay_float() -> None:
     assert error(all_int8.model, model) == pytest.approx(whole)
     plain, _, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
     assert (none.keep, plain.kept) == (frozenset(), ())
+
+
+def test_a_bound_that_no_mixture_keeps_is_an_error_of_its_own() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Conv", ["x", "w2"], ["b"], name="second"),
+        helper.make_node("Mul", ["a", "b"], ["c"], name="product"),
+        helper.make_node("Add", ["c", "a"], ["y"], name="sum"),
+    ]
+    weights = {"w1": random((4, 3, 3, 3), 1, 0.3), "w2": random((4, 3, 3, 3), 2, 0.3)}
+    ready, options = calibrated(small_model(nodes, [1, 3, 8, 8], weights)), QuantizeOptions()
+    with pytest.raises(CalibrationError, match=r"100.00% at best, with . layers in float"):
+        quantize_within(
+            ready, options, 0.5, lambda m: 1.0, lambda: losses_of(ready, options, SAMPLES)
+        )
 
 
 def test_unknown_nodes_to_keep_are_named() -> None:
