@@ -10,15 +10,15 @@ import pytest
 
 from dovetail.bitstreams.boards import find_board
 
-from .page import PageError, blocks_of, commands_of, run_page
+from .page import PageError, blocks_of, commands_of, run_block, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 GUIDES = {path.name: path for path in sorted((ROOT / "docs" / "guides").glob("*.md"))}
 CHANGES_SOURCES = {"buffer.md", "instruction.md", "model.md"}
-"""Guides that run in a copy of the repository."""
-SLOW = {"buffer.md"}
-"""What ``make snippets`` runs besides: eight networks compiled, most of a CPU minute."""
+"""Guides that run in a copy of the repository, by ``make snippets``: each builds hardware anew or
+compiles eight networks, for most of a CPU minute.  The suite applies their changes.
+"""
 NEEDS = {"own-board.md": "amaranth_boards"}
 
 
@@ -48,7 +48,7 @@ def test_the_guide_to_a_finish_shows_the_example() -> None:
 def test_the_guide_does_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name in SLOW and "SLOW_SNIPPETS" not in os.environ:
+    if name in CHANGES_SOURCES and "SLOW_SNIPPETS" not in os.environ:
         pytest.skip(f"{name} is slow: make snippets")
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], reason=f"needs {NEEDS[name]}")
@@ -69,6 +69,17 @@ def test_the_guide_does_what_it_says(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "installed"))
     monkeypatch.syspath_prepend(str(tmp_path / "installed"))
     run_page(GUIDES[name])
+
+
+def test_changes_of_guides_fit_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in sorted(CHANGES_SOURCES):
+        folder = tmp_path / name
+        copy_repository(folder)
+        monkeypatch.chdir(folder)
+        changes = [block for block in blocks_of(GUIDES[name]) if block.language == "diff"]
+        assert changes
+        for block in changes:
+            run_block(block, GUIDES[name], {})
 
 
 def test_a_wrong_number_in_a_page_is_found(tmp_path: Path) -> None:

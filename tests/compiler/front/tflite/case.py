@@ -87,6 +87,9 @@ class State:
     """An operand that LiteRT keeps from one run to the next."""
 
     shape: tuple[int, ...]
+    dtype: str = "float32"
+    scale: float = 0.0
+    zero: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,8 @@ def case(
                 quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
                 tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised))
             case State():
-                tensors.append(Tensor(name, each.shape, variable=True))
+                quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
+                tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised, 0, True))
             case Const():
                 tensors.append(
                     Tensor(
