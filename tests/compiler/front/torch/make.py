@@ -86,6 +86,22 @@ class Words(nn.Module):
         return (x @ self.tokens.weight.t()).argmax(-1)
 
 
+class Regions(nn.Module):
+    """Parts with gradients and without autocast, one in the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        with torch.enable_grad():
+            y = self.first(x)
+            with torch.autocast("cpu", enabled=False):
+                z = torch.tanh(y) * y
+            total = z.sum(1)
+        return self.second(z) + y, total, y
+
+
 class Sequences(nn.Module):
     """Recurrent layers and cells of every kind: two layers, both directions, a projection."""
 
@@ -195,6 +211,7 @@ MODELS: dict[str, Callable[[str], None]] = {
     "pictures": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18)),
     "pictures_core": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18), decompose=True),
     "quantised": quantised,
+    "regions": lambda name: make(name, Regions(), torch.randn(3, 6)),
     "sequences": lambda name: make(name, Sequences(), *SEQUENCE),
     "words": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8))),
     "words_core": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8)), decompose=True),

@@ -19,7 +19,7 @@ from dovetail.runtime.session import run
 
 FOLDER = Path(__file__).parent / "models"
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-PLAIN = ("pictures", "pictures_core", "sequences", "words", "words_core")
+PLAIN = ("pictures", "pictures_core", "regions", "sequences", "words", "words_core")
 
 
 def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
