@@ -273,6 +273,8 @@ class _Walker:
         """As ``bind``."""
         if not isinstance(name, str):
             raise ModelError(f"{self.context.where}: a result has no name")
+        if result is None:
+            return  # What converters do not compute is not known to later nodes.
         cell = result if isinstance(result, Cell) else Cell(result)
         found, meta = cell.value.tensor.type, self.program.meta(name)
         wanted = [
