@@ -120,7 +120,7 @@ tflite-operators: $(READY) ## TensorFlow Lite's operators against LiteRT; writes
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators
 
-fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime: COUNT, SEED, TARGETS
+fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime, and models that mean the same: COUNT, SEED, TARGETS
 	$(BIN)/python -m tests.random_models --jobs $(JOBS) --count $(COUNT) --seed $(SEED) \
 		--targets $(TARGETS)
 

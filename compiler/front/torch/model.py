@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, nan, prod
 from typing import Any
 
 from ...dtypes import DType
@@ -32,6 +32,16 @@ RENAMED = {
     "sorted": "in_order",
 }
 """Arguments of the schema that are called otherwise in converters."""
+
+PLAIN: Mapping[str, tuple[type[int | float | str], ...]] = {
+    "as_bool": (bool,),
+    "as_float": (float, int),
+    "as_int": (int,),
+    "as_string": (str,),
+}
+"""What numbers and texts of a kind are in the file."""
+
+WORDS = {"-Infinity": -inf, "Infinity": inf, "NaN": nan}
 
 MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
@@ -213,9 +223,9 @@ class _Walker:
             case "as_sym_int" | "as_sym_float" | "as_sym_bool" | "as_optional_tensor":
                 return self.member(given)
             case "as_int" | "as_float" | "as_bool" | "as_string":
-                return _plain(given)
+                return _plain(argument.kind, given)
             case "as_ints" | "as_floats" | "as_bools" | "as_strings":
-                return tuple(_plain(each) for each in given)
+                return tuple(_plain(argument.kind[:-1], each) for each in given)
             case "as_scalar_type":
                 return element_type(given, argument.kind)
             case "as_memory_format" | "as_layout" | "as_device":
@@ -233,8 +243,8 @@ class _Walker:
             if not isinstance(found, int | float):
                 raise ModelError(f"{self.context.where} reads {given['as_name']!r}, no number")
             return found
-        ((_, number),) = given.items()
-        return _plain(number)
+        ((kind, number),) = given.items()
+        return _plain(kind, number)
 
     def declared(self, output: Argument) -> DType | None:
         """The element type of an output that is a tensor, as the file says."""
@@ -263,6 +273,8 @@ class _Walker:
         """As ``bind``."""
         if not isinstance(name, str):
             raise ModelError(f"{self.context.where}: a result has no name")
+        if result is None:
+            return  # What converters do not compute is not known to later nodes.
         cell = result if isinstance(result, Cell) else Cell(result)
         found, meta = cell.value.tensor.type, self.program.meta(name)
         wanted = [
@@ -316,9 +328,11 @@ def _view(
     return view
 
 
-def _plain(value: object) -> Value:
-    if isinstance(value, str) and value in ("Infinity", "-Infinity", "NaN"):
-        return float(value.replace("Infinity", "inf"))
-    if not isinstance(value, int | float | str):
-        raise TypeError(f"{value!r}; required a number or a text")
+def _plain(kind: str, value: object) -> Value:
+    """A number or a text, of the type that ``kind`` names; infinities and NaN are texts."""
+    if kind == "as_float" and isinstance(value, str) and value in WORDS:
+        return WORDS[value]
+    wanted = PLAIN.get(kind)
+    if wanted is None or not isinstance(value, wanted):
+        raise TypeError(f"{value!r}; required {kind.removeprefix('as_')}")
     return value

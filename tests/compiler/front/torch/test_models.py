@@ -19,7 +19,7 @@ from dovetail.runtime.session import run
 
 FOLDER = Path(__file__).parent / "models"
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-PLAIN = ("pictures", "pictures_core", "sequences", "words", "words_core")
+PLAIN = ("pictures", "pictures_core", "regions", "sequences", "words", "words_core")
 
 
 def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
@@ -29,6 +29,17 @@ def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
 
 def results(model: TorchModel, **given: np.ndarray[Any, Any]) -> dict[str, Any]:
     return dict(run(compile(model, "cpu"), given).outputs)
+
+
+def test_lists_of_rows_are_those_of_torch() -> None:
+    """Offsets are inputs: some lists are empty, some have only padding."""
+    model = TorchModel.of(FOLDER / "bags.pt2")
+    given = [each for each in model.inputs if each.name not in model.state()]
+    inputs = {each.name: x for each, x in zip(given, arrays("bags", "input"), strict=True)}
+    found = list(results(model, **inputs, **model.state()).values())
+    for own, torchs in zip(found, arrays("bags", "output"), strict=False):
+        np.testing.assert_allclose(own, torchs, **CLOSE)
+    assert len(found) == len(arrays("bags", "output")) + 1
 
 
 @pytest.mark.parametrize("name", PLAIN)
