@@ -102,6 +102,24 @@ class Regions(nn.Module):
         return self.second(z) + y, total, y
 
 
+class Bags(nn.Module):
+    """Sums, means and maxima of lists of rows, and rows that are made shorter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums = nn.EmbeddingBag(9, 4, mode="sum")
+        self.means = nn.EmbeddingBag(9, 4, mode="mean", padding_idx=2, include_last_offset=True)
+        self.maxima = nn.EmbeddingBag(9, 4, mode="max", padding_idx=-1)
+        self.rows = nn.Embedding(9, 4, max_norm=1.5)
+
+    def forward(
+        self, words: Tensor, offsets: Tensor, weights: Tensor, lists: Tensor
+    ) -> tuple[Tensor, ...]:
+        summed = self.sums(words, offsets, weights)
+        meant = self.means(words, offsets)
+        return summed, meant, self.maxima(words, offsets), self.maxima(lists), self.rows(lists)
+
+
 class Sequences(nn.Module):
     """Recurrent layers and cells of every kind: two layers, both directions, a projection."""
 
@@ -199,9 +217,16 @@ def make(
     np.savez(FOLDER / f"{name}.npz", **named)
 
 
+LISTS = (
+    torch.tensor([1, 2, 4, 5, 2, 8, 3, 0]),
+    torch.tensor([0, 3, 3, 4, 5]),
+    torch.randn(8),
+    torch.tensor([[1, 2], [8, 8]]),
+)
 SEQUENCE = torch.randn(2, 3, 5), torch.randn(2, 2, 3), torch.randn(2, 2, 6)
 
 MODELS: dict[str, Callable[[str], None]] = {
+    "bags": lambda name: make(name, Bags(), *LISTS),
     "counter": lambda name: make(
         name,
         Counter(),
