@@ -44,4 +44,6 @@ def _of_integers(node: Node, a: Term, b: Term) -> Term:
     )
     multiplier, shift = quantize_multiplier(float(first / (second * last)))
     moved = scaled_by(quotient, ones * multiplier, zeros - room + (shift - 31))
-    return (moved + result.zero_point).clip(*activation_limits(node)).cast(a.dtype)
+    return (
+        (moved.cast(DType.INT32) + result.zero_point).clip(*activation_limits(node)).cast(a.dtype)
+    )

@@ -12,6 +12,7 @@ from ...dtypes import DType
 from ...graph.fixed_point import scaled
 from ...graph.formulas import Term, concatenate, einsum
 from .hybrid import hybrid_dense
+from .integer_lstm import IntegerLstm
 from .node import Converter, Node
 from .quantization import dequantised
 from .quantized import limits_of, quantize_multiplier
@@ -105,20 +106,29 @@ def convert_lstm(node: Node) -> Term:
     """One step of a long short-term memory; x: [N, K]."""
     if node.attribute("kernel_type"):
         raise node.unsupported("the basic kernel")
+    x, hidden, cell = node.term(0), node.term(18), node.term(19)
+    if x.dtype == DType.INT8:
+        wide = (each.cast(DType.INT32) for each in (x, hidden, cell))
+        return IntegerLstm(node).step(*wide)[0].cast(DType.INT8)
     _require_floats(node)
-    return _Lstm(node).step(node.term(0), node.term(18), node.term(19))[0]
+    return _Lstm(node).step(x, hidden, cell)[0]
 
 
 def convert_sequence_lstm(node: Node) -> Term:
     """All steps; x: [N, T, K], or [T, N, K] if ``time_major``."""
-    _require_floats(node)
     hidden, cell = node.term(18), node.term(19)
-    layer, results = _Lstm(node), []
+    layer: _Lstm | IntegerLstm = _Lstm(node)
     axis = 0 if node.attribute("time_major") else 1
-    for x in _steps(node, axis):
+    steps, results = _steps(node, axis), []
+    if node.term(0).dtype == DType.INT8:
+        layer = IntegerLstm(node)
+        hidden, cell, *steps = (each.cast(DType.INT32) for each in (hidden, cell, *steps))
+    else:
+        _require_floats(node)
+    for x in steps:
         hidden, cell = layer.step(x, hidden, cell)
         results.append(hidden.unsqueeze(axis))
-    return concatenate(results, axis)
+    return concatenate(results, axis).cast(node.term(0).dtype)
 
 
 def _steps(node: Node, axis: int) -> list[Term]:

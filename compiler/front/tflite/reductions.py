@@ -122,8 +122,7 @@ def _product_of_integers(node: Node, x: Term, axes: tuple[int, ...]) -> Term:
     total = rows.slice(-1 % rows.rank, 0, 1)
     for place in range(1, count):
         each = rows.slice(rows.rank - 1, place, place + 1)
-        moved = scaled_wide(total * each, multiplier, shift)
-        total = moved.cast(DType.INT32).cast(DType.INT64)
+        total = scaled_wide(total * each, multiplier, shift).cast(DType.INT64)
     last = scaled_wide(total, multiplier, shift) + result.zero_point
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     shape = shape if node.attribute("keep_dims") else kept

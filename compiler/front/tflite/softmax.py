@@ -96,7 +96,8 @@ def _of_int16(node: Node, x: Term, beta: float) -> Term:
     )
     amount = zeros * -1 + 31
     half = (amount * 0 + 1) << (amount - 1)
-    return ((each * inverse + half) >> amount).clip(0, 32767).cast(DType.INT16)
+    shares = ((each * inverse + half) >> amount).cast(DType.INT32)
+    return shares.clip(0, 32767).cast(DType.INT16)
 
 
 def convert_log_softmax(node: Node) -> Term:

@@ -14,6 +14,10 @@ def _bytes(*shape: int, scale: float = 0.01, dtype: str = "int8") -> Const:
     return Const(rng().integers(low, -low, shape, endpoint=True).astype(dtype), (scale,), (0,))
 
 
+def _bias(size: int) -> Const:
+    return Const(rng().integers(-900, 900, size).astype(np.int32), (0.0002,), (0,))
+
+
 def hybrid_layers() -> Iterator[Case]:
     for asymmetric in (False, True):
         own = {"FusedActivationFunction": 4, "AsymmetricQuantizeInputs": asymmetric}
@@ -41,6 +45,9 @@ def hybrid_layers() -> Iterator[Case]:
 
 
 def integer_layers() -> Iterator[Case]:
+    for variant in ("plain", "peephole", "coupled", "projected", "normalised"):
+        for steps in (1, 4):
+            yield _integer_lstm(variant, steps)
     for rank in (1, 2):
         bias = Const(rng().integers(-900, 900, 8 // rank).astype(np.int32), (0.0001,), (0,))
         operands: Operands = [
@@ -55,3 +62,35 @@ def integer_layers() -> Iterator[Case]:
             "SVDFOptions",
             {"Rank": rank, "FusedActivationFunction": 1},
         )
+
+
+def _integer_lstm(variant: str, steps: int) -> Case:
+    """Cells of 11 fraction bits; the intermediate tensors are quantised, and have no values."""
+    outputs = 4 if variant == "projected" else 5
+    normal = variant == "normalised"
+    entry: Operands = [_bytes(5, 3) for _ in range(4)]
+    back: Operands = [_bytes(5, outputs) for _ in range(4)]
+    peephole: Operands = [
+        _bytes(5, scale=0.0002, dtype="int16") if variant == "peephole" else None for _ in range(3)
+    ]
+    biases: Operands = [_bias(5) for _ in range(4)]
+    projection: Operands = [_bytes(4, 5), _bias(4)] if variant == "projected" else [None, None]
+    if variant == "coupled":
+        entry[0] = back[0] = biases[0] = None
+    operands: Operands = [
+        *(*entry, *back, *peephole, *biases, *projection),
+        *(State((2, outputs), "int8", 0.009, 7), State((2, 5), "int16", 2.0**-11)),
+        *(_bytes(5, scale=0.0003, dtype="int16") if normal else None for _ in range(4)),
+    ]
+    between = [Out("int16", 0.0011 if normal else 2.0**-12)] * 4
+    between.append(Out("int8", 0.009, 5 if variant == "projected" else 7))
+    sequence = steps > 1
+    return case(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM" if sequence else "LSTM",
+        [In((2, steps, 3) if sequence else (2, 3), "int8", scale=0.03, zero=-4), *operands],
+        [Out("int8", 0.009, 7)],
+        "UnidirectionalSequenceLSTMOptions" if sequence else "LSTMOptions",
+        {"FusedActivationFunction": 4, "CellClip": 6.0 if variant == "plain" else 0.0},
+        version=3,
+        between=between,
+    )
