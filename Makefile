@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check demo train test coverage check format differential prove manual conformance conformance-torch torch-networks ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check wheels demo train test coverage check format differential prove manual conformance conformance-torch torch-networks ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ wheel: $(READY) ## Make the wheel that pip installs, and the sdist, in build/whe
 
 wheel-check: wheel ## Install the wheel in clean environments: size, start, from a file of one's own to gates
 	$(BIN)/python -m tests.installed build/wheel/*.whl
+
+wheels: $(READY) ## Ask the package index whether all dependencies have wheels, on each Python and processor
+	$(BIN)/python -m tests.wheels $(ARGS)
 
 demo: $(READY) ## Compile and run the digits example; writes build/demo/timeline.svg
 	$(BIN)/python examples/digits/demo.py $(ARGS)
@@ -120,7 +123,7 @@ tflite-operators: $(READY) ## TensorFlow Lite's operators against LiteRT; writes
 operators: $(READY) ## Where each operator runs; writes docs/operators.md
 	$(BIN)/python -m tests.operators
 
-fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime: COUNT, SEED, TARGETS
+fuzz-graphs: $(READY) ## Random models on targets against ONNX Runtime, and models that mean the same: COUNT, SEED, TARGETS
 	$(BIN)/python -m tests.random_models --jobs $(JOBS) --count $(COUNT) --seed $(SEED) \
 		--targets $(TARGETS)
 

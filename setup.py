@@ -19,6 +19,7 @@ setup(
         "dovetail.vta_hw": ["*.cpp"],
         "dovetail.vta_sim.native": ["*.code"],
         "dovetail.bitstreams": ["*.cpp", "*/manifest.json"],
+        "dovetail.compiler.cli.explore": ["web/*"],
         "dovetail.compiler.cli.profile": ["web/*"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],
         "dovetail.compiler.tune": ["*.json", "*.npz"],

@@ -41,7 +41,7 @@ def compile_model(
         model, target = exported(model, target), HOST
     chosen, dims = find_target(target), dims or {}
     options = options or CompileOptions.from_environment()
-    watch = Watch(options.limits)
+    watch = Watch(options.limits, options.look)
     trace, source = Trace(options, watch), open_model(model, Budget(watch))
     imported = chosen.load(source, dims)
     if options.batch > 1 and (imported is None or imported.rest is not None):

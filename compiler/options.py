@@ -1,6 +1,7 @@
 """What the user may ask of the compiler beside model and target."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -65,6 +66,7 @@ class CompileOptions:
     limits: what compiling may take.
     batch: images that a run computes; the first dimension of inputs and outputs is as many times
     the model's.
+    look: is told where the compilation is: step, and node, layer or kernel.
     """
 
     dump: Path | None = None
@@ -77,6 +79,7 @@ class CompileOptions:
     records: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
     batch: int = 1
+    look: Callable[[str], None] | None = None
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":

@@ -41,7 +41,6 @@ ALLOWED = {
     "compiler/targets/gpu/ptx": ("dovetail.isa", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "perfetto"),
-    "compiler/cli/explore": ("dovetail", "numpy", "click", "rich", "bokeh"),
     "compiler/benchmark": ("dovetail", "numpy", "onnxruntime"),
     "compiler/explore": ("dovetail", "numpy", "optuna", "pyarrow"),
     "compiler/tune": ("dovetail", "numpy", "xgboost"),

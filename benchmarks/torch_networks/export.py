@@ -35,8 +35,12 @@ class First(torch.nn.Module):
 
 
 def settle(model: torch.nn.Module, x: torch.Tensor) -> torch.nn.Module:
-    """The model with running statistics of its own activations, so that its results are not 0."""
+    """The model with running statistics of its own activations, and random numbers in place of
+    weights that begin as 0, so that its results are not 0."""
     model.eval()
+    for weight in model.parameters():
+        if weight.ndim > 1 and not weight.any():
+            torch.nn.init.normal_(weight, std=0.02)
     for each in model.modules():
         if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.track_running_stats:
             each.train()
@@ -111,6 +115,8 @@ def main() -> None:
             print(f"{family} {name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
             path.unlink(missing_ok=True)
             continue
+        if result.std() < 1e-6:
+            print(f"{family} {name}: its result is nearly the same everywhere", flush=True)
         np.savez(path.with_suffix(".npz"), x=x.numpy(), y=result.numpy())
         print(f"{family} {name}", flush=True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .arrays import read_dimensions
-from .output import clear_errors, human, print_json, progress, require_folder, table
+from .output import clear_errors, human, print_json, progress_line, require_folder, table
 from .records import record_paths, records_option
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def compile_command(
     from ..options import CompileOptions
 
     require_folder(output)
-    with progress(f"compiling {model.name}"):
+    with progress_line(f"compiling {model.name}") as tell:
         options = CompileOptions.from_environment()
         cpu = replace(options.cpu, threads=threads, level=cpu_level)
         cpu = replace(cpu, most_work=int(most_work)) if most_work else cpu
@@ -91,6 +91,7 @@ def compile_command(
         options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
         options = replace(options, records=record_paths(records), batch=batch)
+        options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)
     note_own(output)

@@ -5,6 +5,7 @@ Counts are the same on every machine: a model that is refused by one is refused 
 
 import os
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf, prod
 from pathlib import Path
@@ -55,15 +56,21 @@ class Limits:
 
 @dataclass(slots=True)
 class Watch:
-    """Clock and memory of one compilation, from when this is made."""
+    """Clock and memory of one compilation, from when this is made.
+
+    look: is told every time where the compilation is.
+    """
 
     limits: Limits = field(default_factory=Limits)
+    look: Callable[[str], None] | None = None
     _start: float = field(default_factory=monotonic)
     _before: int = field(default_factory=lambda: _resident_bytes())
     _last: float = -inf
 
     def check(self, where: str) -> None:
         """Raise CompileLimitError, saying that it was ``where``, when it has taken too much."""
+        if self.look is not None:
+            self.look(where)
         limits, now = self.limits, monotonic()
         if limits.seconds is not None and (taken := now - self._start) > limits.seconds:
             raise CompileLimitError(

@@ -19,7 +19,7 @@ class Trace:
 
     def __init__(self, options: CompileOptions, watch: Watch | None = None) -> None:
         """``watch`` looks on as well; by default one that begins now."""
-        self._watch = watch or Watch(options.limits)
+        self._watch = watch or Watch(options.limits, options.look)
         self._dump = Dump[Graph](options.dump, to_text) if options.dump else None
         self._times = Times[Graph]() if options.time else None
         self._verify = Verify(verify) if options.verify else None

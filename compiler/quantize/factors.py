@@ -37,15 +37,19 @@ class LayerRanges:
     writes: Ids
 
 
-def channel_factors(layers: Sequence[LayerRanges], activations: Real) -> Real:
+def channel_factors(layers: Sequence[LayerRanges], activations: Real, reached: Real) -> Real:
     """A factor for each class; 1 for the first.
 
-    activations: the largest magnitude of each class.
+    activations: the largest magnitude of each class.  reached: the least factor of classes behind
+    which values are cut off, 0 of others; those that would need more than 1 have 1.
     The factors make what a channel is written by, the geometric mean of the weights' range and of
     the activation's, equal to the range of the weights that read it.  Weights alone, as in the
     first source, leave activations apart; activations alone, as in the second, the weights.
     """
     factors = np.ones(len(activations))
+    least, most = np.clip(reached, 1 / LIMIT, 1), np.where(reached > 0, 1, LIMIT)
+    least[FIXED] = most[FIXED] = 1
+    bounded = [own for layer in layers if (reached[own := np.unique(layer.writes)] > 0).any()]
     for _ in range(SWEEPS):
         written, read = np.zeros_like(factors), np.zeros_like(factors)
         for layer in layers:
@@ -55,6 +59,9 @@ def channel_factors(layers: Sequence[LayerRanges], activations: Real) -> Real:
         written = np.sqrt(written * activations / factors)
         both = (written > 0) & (read > 0)
         change = np.sqrt(np.divide(written, read, out=np.ones_like(read), where=both))
-        change[FIXED] = 1
-        factors = np.clip(factors * change, 1 / LIMIT, LIMIT)
+        factors *= change
+        for own in bounded:
+            # What all channels of a tensor have in common changes nothing.
+            factors[own] /= factors[own].max()
+        factors = np.clip(factors, least, most)
     return factors

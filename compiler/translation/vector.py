@@ -13,7 +13,7 @@ from dovetail.isa.footprint import (
     results_written,
     window_taps,
 )
-from dovetail.isa.instructions import Finish, Fold, Multiplier, Vector
+from dovetail.isa.instructions import Finish, Fold, Multiplier, Row, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.requantize import low_bits
 
@@ -46,6 +46,8 @@ EVERY = (slice(None), 0), (slice(None), 1)
 
 def vector(state: State, instruction: Vector) -> None:
     """Fold every result, finish it, write it."""
+    if instruction.row is not Row.NONE:
+        raise TranslationError(f"no rule for parameters of rows: {instruction}")
     config, outer = state.config, outer_extent(instruction)
     results = int(np.prod(outer))
     words = element_words(instruction, config)

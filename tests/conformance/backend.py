@@ -8,10 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from dovetail.compiler.executor.executor import Executor
+from dovetail.compiler.graph import interpreter
+from dovetail.compiler.graph.ir import Array, Graph
 from dovetail.compiler.options import CompileOptions
 
 __all__ = ["TARGETS", "Case", "cases", "choose_target", "kernel_calls"]
@@ -33,9 +36,23 @@ def _by_opencl(model: onnx.ModelProto) -> Executor:
     return Executor(model, lambda graph: compile_segment(graph, target, device))
 
 
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """A graph whose operators are evaluated, nothing compiled; see ``executor.Segment``."""
+
+    graph: Graph
+    kernel_calls: int = 0
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs, as the interpreter has them."""
+        known = interpreter.run(self.graph, {name: inputs[name] for name in self.graph.inputs})
+        return {name: np.array(known[name]) for name in self.graph.outputs}
+
+
 TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
     "cpu": _on_cpu,
     "opencl": _by_opencl,
+    "interpreter": lambda model: Executor(model, _Meaning),
 }
 """What runs a model, by the name of its target."""
 

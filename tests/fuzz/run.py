@@ -1,6 +1,7 @@
 """What a mutated model may do: run, or be refused by one of the compiler's errors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,7 +84,7 @@ def _inputs(model: onnx.ModelProto, seed: int) -> dict[str, Any] | None:
             continue
         tensor = value.type.tensor_type
         sizes = [dim.dim_value if dim.HasField("dim_value") else 2 for dim in tensor.shape.dim]
-        if any(size < 0 for size in sizes) or np.prod([float(n) for n in sizes]) > MOST_ELEMENTS:
+        if any(size < 0 for size in sizes) or prod(max(n, 1) for n in sizes) > MOST_ELEMENTS:
             return None
         try:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)

@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 MIRRORED, WIDER = 4, 8
 """Test files that are run at most: those that mirror the file, and then others."""
-ASKED = 4
+ASKED = 3
 """Test files that are asked whether they reach a line, when none is known that does."""
 SECONDS = 90.0
-"""CPU seconds that either may take when nothing is wrong."""
+"""CPU seconds that either may take when nothing is wrong, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +56,28 @@ def sample(root: Path, seed: int, within: str = "") -> Iterator[Fault]:
         yield rng.choice([fault for fault in there if fault.kind == kind])
 
 
-def tests_for(reach: Reach, fault: Fault, lines: range) -> Iterator[list[str]]:
-    """Test files that may notice a fault: those that mirror its file, then others that reach it."""
-    root, path = reach.place.tree, fault.path
-    near = nearest(root, path)
-    own = mirrored(root, path)
-    if len(own) > 1:
-        own = sorted(set(own) & set(near), key=near.index)
-    rest = [test for test in near if test not in own]
-    used: list[str] = []
-    for tests, most, asked in ((own, MIRRORED, 2 * MIRRORED), (rest, WIDER, ASKED)):
-        known = [test for test in tests if reach.knows(test, path)]
-        if not _reaching(reach, path, lines, known):
-            new = [test for test in tests if test not in known][:asked]
-            if new:
-                reach.ask(new)
-            known = [test for test in tests if test in known or test in new]
-        chosen: list[str] = []
-        left = SECONDS
-        for test in _reaching(reach, path, lines, known) or (own if len(own) == 1 else []):
-            seconds = reach.records[test].seconds
-            if test not in used and len(chosen) < most and seconds is not None and seconds < left:
-                chosen.append(test)
-                left -= seconds
-        used += chosen
-        if chosen:
-            yield chosen
+def mirroring(root: Path, path: str) -> list[str]:
+    """The tests that mirror a file: of those of a folder, the ones with the fewest imports
+    between."""
+    near, own = nearest(root, path), mirrored(root, path)
+    return own if len(own) == 1 else sorted({*own} & {*near}, key=near.index)[:MIRRORED]
+
+
+def others(reach: Reach, path: str, lines: range, tried: list[str]) -> list[str]:
+    """Tests that reach a line, known ones or else some of the nearest, which are asked."""
+    rest = [test for test in nearest(reach.place.tree, path) if test not in tried]
+    known = [test for test in rest if reach.knows(test, path)]
+    if not _reaching(reach, path, lines, known):
+        known = [test for test in rest if not reach.knows(test, path)][:ASKED]
+        if known:
+            reach.ask(known)
+    chosen, left = list[str](), SECONDS
+    for test in _reaching(reach, path, lines, known):
+        seconds = reach.records[test].seconds
+        if len(chosen) < WIDER and seconds is not None and seconds < left:
+            chosen.append(test)
+            left -= seconds
+    return chosen
 
 
 def _reaching(reach: Reach, path: str, lines: range, tests: list[str]) -> list[str]:
@@ -93,21 +89,28 @@ def _reaching(reach: Reach, path: str, lines: range, tests: list[str]) -> list[s
 
 
 def judge(reach: Reach, fault: Fault) -> Verdict:
-    """Run tests with the fault until one fails."""
+    """Run the tests that mirror the file with the fault in it, then others, until one fails."""
     path = reach.place.tree / fault.path
     source = path.read_bytes()
-    last = source.count(b"\n", 0, fault.end) + 1
-    by, tried = "", []
-    for tests in tests_for(reach, fault, range(fault.line, last + 1)):
-        tried += tests
-        seconds = sum(reach.records[test].seconds or 0.0 for test in tests)
+    lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
+
+    def failing(tests: list[str], limit: float) -> str:
         try:
             path.write_bytes(fault.put_into(source))
-            by = reach.place.try_fault(tests, 20 + 3 * seconds)
+            return reach.place.try_fault(tests, limit) if tests else ""
         finally:
             path.write_bytes(source)
-        if by:
-            break
+
+    tried = mirroring(reach.place.tree, fault.path)
+    by = failing(tried, SECONDS * 2)
+    while by and not reach.passes(by):
+        tried = [test for test in tried if test not in by.split()]
+        by = failing(tried, SECONDS * 2)
+    if not by:
+        wider = others(reach, fault.path, lines, tried)
+        tried += wider
+        by = failing(wider, 20 + 3 * sum(reach.records[test].seconds or 0 for test in wider))
+        by = by if by and reach.passes(by) else ""
     return Verdict(fault, *fault.before_and_after(source), by, tried)
 
 

@@ -14,6 +14,14 @@ APART = (
 )
 """Tests that are about pages or the repository, or take minutes whatever they find."""
 
+SWEEPING = {
+    "compiler/front/onnx/": ("tests/conformance/test_meanings.py",),
+    "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
+    "compiler/graph/": ("tests/random_models/test_random_models.py",),
+    "compiler/define/": ("tests/conformance/test_sample.py",),
+}
+"""Tests elsewhere that are about all of a folder."""
+
 
 def production(root: Path) -> list[str]:
     """The files of the production code, relative to the root."""
@@ -48,7 +56,11 @@ def nearest(root: Path, path: str) -> list[str]:
         for name in distance
         if PurePosixPath(name).name.startswith("test_") and not name.startswith(APART)
     ]
-    return sorted(tests, key=lambda name: (distance[name], -_shared(path, name), name))
+    tests.sort(key=lambda name: (distance[name], -_shared(path, name), name))
+    sweeping = [
+        each for part, all_of in SWEEPING.items() if path.startswith(part) for each in all_of
+    ]
+    return list(dict.fromkeys((*sweeping, *tests)))
 
 
 def _shared(path: str, test: str) -> int:

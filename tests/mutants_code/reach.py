@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coverage import CoverageData
 
-from .workplace import Workplace
+from .workplace import FIRST_LIMIT, Workplace
 
 __all__ = ["Reach", "Record"]
 
@@ -32,6 +32,7 @@ class Reach:
 
     place: Workplace
     records: dict[str, Record] = field(default_factory=dict)
+    passed: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self._file.exists():
@@ -48,6 +49,13 @@ class Reach:
         if record is None or record.digest != self._digest(test):
             return False
         return path not in record.files or record.files[path][0] == self._digest(path)
+
+    def passes(self, tests: str) -> bool:
+        """Whether test files, with spaces between, pass without a fault."""
+        key = " ".join(f"{test}@{self._digest(test)}" for test in tests.split())
+        if key not in self.passed:
+            self.passed[key] = not self.place.try_fault(tests.split(), FIRST_LIMIT)
+        return self.passed[key]
 
     def ask(self, tests: Sequence[str]) -> None:
         """Run test files once, and record them."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .neighbours import ROOTS
 
-__all__ = ["Workplace"]
+__all__ = ["FIRST_LIMIT", "Workplace"]
 
 MEMORY = 12 << 30
 FIRST_LIMIT = 900

@@ -18,17 +18,30 @@ from tests.conformance.workers import Outcome, run_cases
 from .compare import TARGETS, check
 from .draw import Sample, draw
 from .minimise import minimised
+from .relations import check_related
+
+RELATED = "same"
+"""Marks the cases that compare a model with one that means the same."""
 
 
 class Graphs(Mapping[str, Case]):
-    """Cases by seed and target, ``17@cpu``; or of one model, by target."""
+    """Cases by seed and target, ``17@cpu`` or ``17same@cpu``; or of one model, by target."""
 
     def __init__(self, sample: Sample | None = None) -> None:
         self.sample = sample
 
     def __getitem__(self, name: str) -> Case:
-        seed, _, target = name.rpartition("@")
-        return Case(name, "graph", lambda: check(self.sample or draw(int(seed)), target), tuple)
+        start, _, target = name.rpartition("@")
+        seed = int(start.removesuffix(RELATED))
+
+        def run() -> None:
+            sample = self.sample or draw(seed)
+            if start.endswith(RELATED):
+                check_related(sample, seed, target)
+            else:
+                check(sample, target)
+
+        return Case(name, "graph", run, tuple)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
@@ -56,13 +69,20 @@ def main() -> None:
 
     def note(outcome: Outcome) -> None:
         kind = _kind(outcome)
-        done[outcome.name.rpartition("@")[2], kind] += 1
+        start, _, target = outcome.name.rpartition("@")
+        compared = "a model that means the same" if start.endswith(RELATED) else "ONNX Runtime"
+        done[f"{target}, {compared}", kind] += 1
         if kind not in ("equal", "refused"):
             failed.append(outcome)
             print(f"graph {outcome.name}: {outcome.reason}", flush=True)
 
     seeds = range(arguments.seed, arguments.seed + arguments.count)
-    names = [f"{seed}@{target}" for seed in seeds for target in arguments.targets.split(",")]
+    names = [
+        f"{seed}{mark}@{target}"
+        for seed in seeds
+        for target in arguments.targets.split(",")
+        for mark in ("", RELATED)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DOVETAIL_CACHE"] = folder
         run_cases(Graphs(), names, arguments.jobs, arguments.limit, note)
@@ -86,16 +106,16 @@ def _kind(outcome: Outcome) -> str:
 
 
 def _make_small(outcome: Outcome, limit: float, folder: Path) -> None:
-    seed, _, target = outcome.name.rpartition("@")
+    start, _, target = outcome.name.rpartition("@")
 
     def fails(sample: Sample) -> bool:
         found: list[Outcome] = []
-        run_cases(Graphs(sample), [f"@{target}"], 1, limit, found.append)
+        run_cases(Graphs(sample), [outcome.name], 1, limit, found.append)
         return _kind(found[0]) == _kind(outcome)
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{seed}-{target.replace(':', '-')}.onnx"
-    small = minimised(draw(int(seed)), fails)
+    path = folder / f"{start}-{target.replace(':', '-')}.onnx"
+    small = minimised(draw(int(start.removesuffix(RELATED))), fails)
     onnx.save(small.model, path)
     kinds = ", ".join(node.op_type for node in small.model.graph.node)
     print(f"graph {outcome.name} made small: {path}: {kinds}", flush=True)

@@ -6,7 +6,8 @@ documentation allows a step (``SOFT``), layers behind may differ by any number: 
 cut, each piece is compared on what ONNX Runtime has in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
@@ -24,7 +25,7 @@ from dovetail.runtime import run
 from .draw import Sample, trimmed
 from .drawing import REFUSED, Array, compute
 
-__all__ = ["TARGETS", "FoundError", "RefusedError", "check"]
+__all__ = ["TARGETS", "FoundError", "RefusedError", "check", "difference", "documented"]
 
 TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
 
@@ -63,21 +64,28 @@ def check(sample: Sample, target: str) -> None:
 
 def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
     """What is wrong with the results; nothing if nothing is."""
-    try:
+    with documented(target):
         module = compile(sample.model, target)
-    except (CompileLimitError, DoesNotFitError, ModelError, UnsupportedOperatorError) as error:
-        raise RefusedError(f"{type(error).__name__}: {error}") from None
-    except DovetailError as error:
-        raise FoundError(f"{target}: {type(error).__name__}: {error}") from error
     for given in sample.inputs:
         found = run(module, given, "cpu" if target == "cpu" else "sim").outputs
         for value, wanted in zip(
             sample.model.graph.output, references(sample.model, given), strict=True
         ):
-            wrong = _difference(found[value.name], wanted, steps)
+            wrong = difference(found[value.name], wanted, steps)
             if wrong:
                 return f"output {value.name}: {wrong}"
     return ""
+
+
+@contextmanager
+def documented(target: str) -> Iterator[None]:
+    """Tells what a target does not take from errors that the compiler may not raise."""
+    try:
+        yield
+    except (CompileLimitError, DoesNotFitError, ModelError, UnsupportedOperatorError) as error:
+        raise RefusedError(f"{type(error).__name__}: {error}") from None
+    except DovetailError as error:
+        raise FoundError(f"{target}: {type(error).__name__}: {error}") from error
 
 
 def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple[Array, ...]]:
@@ -91,7 +99,7 @@ def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple
     return list(zip(*found, strict=True))
 
 
-def _difference(found: Array, wanted: Sequence[Array], steps: int) -> str:
+def difference(found: Array, wanted: Sequence[Array], steps: int) -> str:
     """How many elements are none of those wanted, within ``steps``; nothing if all are."""
     plain = wanted[-1]
     if found.shape != plain.shape or found.dtype != plain.dtype:

@@ -1,18 +1,24 @@
 """A few random models; ``make fuzz-graphs`` runs many more."""
 
 import warnings
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
-from . import compare
+from . import compare, relations
 from .compare import FoundError, RefusedError, check
 from .draw import Sample, draw
+from .drawing import compute
 from .minimise import minimised
+from .relations import check_related, related
 
 
 @pytest.mark.parametrize("target", ["cpu", "vta:tiny"])
@@ -47,6 +53,48 @@ def test_a_wrong_byte_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "run", damaged)
     with pytest.raises(FoundError, match=r"1 of .* wrong"):
         check(draw(1), "cpu")
+
+
+@pytest.mark.parametrize(("target", "seeds"), [("cpu", range(30, 36)), ("vta:tiny", (30, 31))])
+def test_models_that_mean_the_same_give_the_same(
+    target: str, seeds: Iterable[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path))
+    run = 0
+    for seed in seeds:
+        sample = draw(seed)
+        with warnings.catch_warnings(), suppress(RefusedError):
+            warnings.simplefilter("ignore")
+            check_related(sample, seed, target)
+            run += 1
+    assert run
+
+
+def test_models_that_mean_the_same_do_so_to_onnx_runtime() -> None:
+    kinds = set[str]()
+    for seed in range(30):
+        sample = draw(seed)
+        nodes = related(sample, seed).model.graph.node
+        kinds.update(node.op_type for node in nodes if node.output[0].startswith("same"))
+        first, second = (
+            compute(each.model, sample.inputs[0]) for each in (sample, related(sample, seed))
+        )
+        for a, b in zip(first, second, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert kinds == {"Transpose", "Pad", "Slice", "Reshape", "Split", "Concat"}
+
+
+def test_a_model_that_means_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = draw(2)
+    model = onnx.ModelProto()
+    model.CopyFrom(sample.model)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(0.9), "other"))
+    for node in model.graph.node:
+        if node.op_type == "QuantizeLinear":
+            node.input[1] = "other"
+    monkeypatch.setattr(relations, "related", lambda *_: Sample(model, sample.inputs))
+    with pytest.raises(FoundError, match=r"a model that means the same: .* wrong"):
+        check_related(sample, 2, "cpu")
 
 
 def test_a_failing_model_is_made_small() -> None:

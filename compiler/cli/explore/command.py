@@ -173,6 +173,7 @@ def _write(found: "Exploration", folder: Path) -> list[Path]:
     from dovetail.runtime.files import write_whole
 
     from ...explore.export import rows, to_csv, to_parquet
+    from .page import explore_page
 
     listed = rows(found)
     content = {"results.csv": to_csv(listed)}
@@ -182,13 +183,7 @@ def _write(found: "Exploration", folder: Path) -> list[Path]:
         human.print(
             "note: no results.parquet, which needs pyarrow: pip install 'dovetail[explore]'"
         )
-    if find_spec("bokeh"):
-        from .page import explore_page
-
-        with progress("drawing report.html"):
-            content["report.html"] = explore_page(found).encode()
-    else:
-        human.print("note: no report.html, which needs bokeh: pip install 'dovetail[explore]'")
+    content["report.html"] = explore_page(found).encode()
     for name, data in content.items():
         write_whole(folder / name, data)
     return [folder / name for name in content]

@@ -3,56 +3,46 @@
 from html import escape
 from statistics import geometric_mean
 
-from bokeh.embed import components
-from bokeh.models import Model
-from bokeh.resources import Resources
-
 from ...explore.evaluate import Failure
 from ...explore.exploration import Exploration
 from ...explore.front import fitting_front
-from .plots import energy_plot, trade_off_plot
+from ..profile.colours import LAYERS
+from ..web import filled, packed, read
+from .plots import plot_data
 
 __all__ = ["explore_page"]
 
-STYLE = """
-body { font-family: system-ui, sans-serif; margin: 1.5em; color: #222; }
-h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 1.6em; }
-table { border-collapse: collapse; font-size: 0.85em; }
-th, td { padding: 0.2em 0.7em; text-align: right; border-bottom: 1px solid #ddd; }
-td.text, th.text { text-align: left; } p { max-width: 60em; }
-"""
 MOST_FAILURES = 200
+HINT = (
+    "Large points are of the front, the best in latency, share and energy; the line joins the best "
+    "of the two that are drawn. Drag a rectangle to look closer; a double click shows all."
+)
+STYLES = (("profile", "style"), ("explore", "style"))
+SCRIPTS = (
+    *(("profile", name) for name in ("data", "tooltip", "axes")),
+    *(("explore", name) for name in ("scatter", "main")),
+)
+"""In the order in which they define what others use."""
 
 
 def explore_page(found: Exploration) -> str:
     """The page: for each family the trade-off and its front, then what failed and why."""
-    plots: dict[str, Model] = {}
-    for family in found.basis.areas:
-        plots[f"{family} trade-off"] = trade_off_plot(found, family)
-        plots[f"{family} energy"] = energy_plot(found, family)
-    script, shown = components(plots)
-    families = "".join(
+    families = [plot_data(found, family) for family in found.basis.areas]
+    sections = "".join(
         f"<h2>{escape(family)}</h2>{_basis(found, family)}"
-        f"{shown[f'{family} trade-off']}{shown[f'{family} energy']}{_front(found, family)}"
-        for family in found.basis.areas
+        f'<div class="bar sizes" id="sizes-{number}"></div>'
+        f'<div class="plots" id="plots-{number}"></div>'
+        f'<p class="hint">{HINT}</p>{_front(found, family)}'
+        for number, family in enumerate(found.basis.areas)
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Exploration: {escape(", ".join(found.models))}</title>
-{Resources(mode="inline", components=["bokeh"]).render_js()}
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>{escape(", ".join(found.models))}: {len(found.results):,} designs</h1>
-{_summary(found)}
-{families}
-{_failures(found)}
-{script}
-</body>
-</html>
-"""
+    parts = {
+        "STYLE": "\n".join(read(package, f"{name}.css") for package, name in STYLES),
+        "CONTENT": f"{_summary(found)}{sections}{_failures(found)}",
+        "DATA": packed({"families": families, "colours": LAYERS}),
+        "SCRIPT": "\n".join(read(package, f"{name}.js") for package, name in SCRIPTS),
+    }
+    title = f"{', '.join(found.models)}: {len(found.results):,} designs"
+    return filled(read("explore", "page.html"), title, parts)
 
 
 def _summary(found: Exploration) -> str:
@@ -106,9 +96,11 @@ def _front(found: Exploration, family: str) -> str:
             *(f"{result.energy:.1f}", f"{low:.1f} to {high:.1f}"),
         )
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<table class="front"><tr>{head}</tr>{body}</table>'
+    table = f'<table class="front"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    about = f'role="region" aria-label="The front, {escape(family)}"'
+    return f'<div class="scroll" tabindex="0" {about}>{table}</div>'
 
 
 def _failures(found: Exploration) -> str:

@@ -1,8 +1,5 @@
 """What the page of a report is drawn from, as JSON values."""
 
-import json
-import zlib
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import accumulate
@@ -21,7 +18,7 @@ from dovetail.runtime.profile.traffic import bus_spans
 from . import colours
 from .compare import compared_rows
 
-__all__ = ["cpu_data", "packed", "profile_data", "report_data"]
+__all__ = ["cpu_data", "profile_data", "report_data"]
 
 BINS = 2000
 """Steps over a run in which what is in use is counted."""
@@ -42,12 +39,6 @@ def report_data(profile: Profile, against: Profile | None) -> dict[str, Any]:
         "against": profile_data(against) if against else None,
         "compared": compared_rows(profile, against) if against else None,
     }
-
-
-def packed(data: dict[str, Any]) -> str:
-    """As compressed JSON (zlib, RFC 1950) in base64."""
-    text = json.dumps(data, separators=(",", ":"))
-    return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def cpu_data(profile: CpuProfile) -> dict[str, Any]:

@@ -3,20 +3,18 @@
 The page's own text, style and scripts are the files of the folder ``web``.
 """
 
-from html import escape
-from importlib.resources import files
-
 from dovetail.runtime.profile.cpu import CpuProfile
 from dovetail.runtime.profile.profile import Profile
 
-from .data import cpu_data, packed, report_data
+from ..web import filled, packed, read
+from .data import cpu_data, report_data
 
 __all__ = ["cpu_page", "profile_page"]
 
 BASE = ("data", "view", "tooltip", "chart", "boxes", "begin", "layers_band", "table")
 SCRIPTS = {
     "page": (
-        *(*BASE, "units", "traffic", "memory", "roofline", "detail", "compare", "summary"),
+        *(*BASE, "units", "traffic", "memory", "axes", "roofline", "detail", "compare", "summary"),
         "main",
     ),
     "cpu": (*BASE, "cpu"),
@@ -36,15 +34,6 @@ def cpu_page(profile: CpuProfile) -> str:
 
 
 def _page(name: str, title: str, data: str) -> str:
-    folder = files(__package__) / "web"
-    scripts = "\n".join((folder / f"{each}.js").read_text() for each in SCRIPTS[name])
-    parts = {
-        "TITLE": escape(title),
-        "STYLE": (folder / "style.css").read_text(),
-        "DATA": data,
-        "SCRIPT": scripts,
-    }
-    text = (folder / f"{name}.html").read_text()
-    for mark, part in parts.items():
-        text = text.replace(f"{{{{{mark}}}}}", part)
-    return text
+    scripts = "\n".join(read("profile", f"{each}.js") for each in SCRIPTS[name])
+    parts = {"STYLE": read("profile", "style.css"), "DATA": data, "SCRIPT": scripts}
+    return filled(read("profile", f"{name}.html"), title, parts)

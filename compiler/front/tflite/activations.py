@@ -1,7 +1,7 @@
 """Converters of activations."""
 
 from collections.abc import Callable
-from math import erf, inf
+from math import erfc, inf
 
 import numpy as np
 
@@ -14,18 +14,23 @@ from ...graph.operators.integer.fixed_point import scaled
 from .arithmetic import rounded_shift
 from .node import BYTES, Converter, Node
 from .quantized import limits_of, quantize_multiplier, quantized_value
-from .tables import by_float, tabled
+from .tables import by_float, by_samples, tabled
 
 __all__ = ["ACTIVATIONS"]
 
 F32 = np.float32
+RAISED = (
+    *(4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40),
+    *(41, 43, 44, 45, 46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255),
+)
+"""Samples of the sigmoid that LiteRT has one more of than the nearest integer, as measured."""
 
 
-def _is_quantised(node: Node) -> bool:
+def _is_quantised(node: Node, types: tuple[DType, ...] = (*BYTES, DType.INT16)) -> bool:
     x = node.term(0)
     if x.dtype.is_float or node.info(0).quantization is None:
         return False
-    if x.dtype not in BYTES:
+    if x.dtype not in types:
         raise node.unsupported(f"elements of {x.dtype}")
     return True
 
@@ -53,12 +58,48 @@ def _relu(low: float, high: float) -> Converter:
     return convert
 
 
-def _by_table(real: Callable[[Term], Term], table: Callable[[Array], Array]) -> Converter:
+def _by_table(
+    real: Callable[[Term], Term], table: Callable[[Array], Array]
+) -> Callable[[Node], Term]:
     """A function of floats; of bytes the table of it in float32."""
 
     def convert(node: Node) -> Term:
         x = node.term(0)
-        return tabled(node, x, by_float(node, table)) if _is_quantised(node) else real(x)
+        return tabled(node, x, by_float(node, table)) if _is_quantised(node, BYTES) else real(x)
+
+    return convert
+
+
+def _by_sigmoid(bits: int, real: Callable[[Node], Term]) -> Converter:
+    """Straight lines between 257 samples of the sigmoid, 1/24 apart, for int16.
+
+    bits: of the way from one sample to the next.
+    Source: TensorFlow Lite, ``integer_ops/logistic.h``, ``integer_ops/tanh.h``.
+    """
+    samples = np.rint(65536 / (1 + np.exp(-np.arange(257) / 24))).clip(0, 65535).astype(np.int64)
+    samples[list(RAISED)] += 1
+
+    def convert(node: Node) -> Term:
+        x = node.term(0)
+        if x.dtype != DType.INT16 or node.info(0).quantization is None:
+            return real(node)
+        factor, shift = node.scale(0).scale * 4096 * 3, 0
+        node.require(factor < 1 << 31, "a scale below 2**17")
+        while factor <= 32767 / 2 and shift <= 30:
+            factor, shift = factor * 2, shift + 1
+
+        def table(values: Array) -> Array:
+            moved = (values * int(factor) + ((1 << shift) >> 1)) >> shift
+            place, rest = np.abs(moved) >> bits, np.abs(moved) & ((1 << bits) - 1)
+            first, second = (samples[np.minimum(each, 256)] for each in (place, place + 1))
+            line = (first << bits) + rest * (second - first)
+            if bits == 9:
+                line = np.where(place >= 255, 0x7FFF << 10, line)
+                return np.where(moved >= 0, line + 512, (1 << 25) - line + 511) >> 10
+            line = np.where(place >= 255, 0xFFFF << 8, line)
+            return np.where(moved >= 0, line - (1 << 23) + 128, (1 << 23) - line + 127) >> 8
+
+        return tabled(node, x, table)
 
     return convert
 
@@ -92,7 +133,7 @@ def convert_leaky_relu(node: Node) -> Term:
 def convert_prelu(node: Node) -> Term:
     """``x``, or ``alpha * x`` below 0, alpha a tensor."""
     x, alpha = node.term(0), node.term(1)
-    if not _is_quantised(node):
+    if not _is_quantised(node, BYTES):
         return (x < 0.0).where(x * alpha, x.expand(*(x * alpha).shape), x.dtype)
     given, own, wanted = node.scale(0), node.scale(1), node.result_scale()
     first = float(F32(given.scale) / F32(wanted.scale))
@@ -119,17 +160,17 @@ def convert_gelu(node: Node) -> Term:
         if approximate:
             inner = F32(root) * (x + F32(factor) * x * x * x)
             return np.asarray(F32(0.5) * x * (F32(1) + np.tanh(inner)))
-        share = np.asarray([erf(float(each) * 0.7071067811865476) for each in x], F32)
-        return np.asarray(F32(0.5) * x * (F32(1) + share))
+        share = np.asarray([erfc(float(each)) for each in x * F32(-np.sqrt(0.5))], F32)
+        return np.asarray(F32(0.5) * x * share)
 
     x = node.term(0)
-    return tabled(node, x, by_float(node, table)) if _is_quantised(node) else real(x)
+    return tabled(node, x, by_samples(node, table)) if _is_quantised(node) else real(x)
 
 
 def convert_hard_swish(node: Node) -> Term:
     """``x * min(max(x + 3, 0), 6) / 6``; of bytes in 16 bits."""
     x = node.term(0)
-    if not _is_quantised(node):
+    if not _is_quantised(node, BYTES):
         return x * (x + 3.0).clip(0.0, 6.0) / 6.0
     given, wanted = node.scale(0), node.result_scale()
     fine = F32(1 / 128) * F32(given.scale)
@@ -169,11 +210,11 @@ ACTIVATIONS: dict[str, Converter] = {
     "GELU": convert_gelu,
     "HARD_SWISH": convert_hard_swish,
     "LEAKY_RELU": convert_leaky_relu,
-    "LOGISTIC": _by_table(Term.sigmoid, _logistic),
+    "LOGISTIC": _by_sigmoid(9, _by_table(Term.sigmoid, _logistic)),
     "PRELU": convert_prelu,
     "RELU": _relu(0.0, inf),
     "RELU6": _relu(0.0, 6.0),
     "RELU_0_TO_1": _relu(0.0, 1.0),
     "RELU_N1_TO_1": _relu(-1.0, 1.0),
-    "TANH": _by_table(Term.tanh, np.tanh),
+    "TANH": _by_sigmoid(8, _by_table(Term.tanh, np.tanh)),
 }

@@ -20,7 +20,7 @@ from .products import (
     signed_weights,
 )
 from .quantized import activated, limits_of, quantize_multiplier, signed_zero
-from .sixteen import is_sixteen, requantized_wide
+from .sixteen import is_sixteen, requantized_wide, scaled_wide
 from .windowing import Pads, pads_of, strides_of
 
 __all__ = ["CONTRACTIONS"]
@@ -200,18 +200,22 @@ def convert_batch_matmul(node: Node) -> Term:
     if a.dtype.is_float:
         node.require(a.dtype == b.dtype, "one type")
         return einsum(operands, [*labels, 0, 2], a.dtype)
+    dtype = DType.INT64 if a.dtype == DType.INT16 else DType.INT32
     wide = [
-        (x.cast(DType.INT32) - node.scale(place).zero_point, own)
+        (x.cast(dtype) - node.scale(place).zero_point, own)
         for place, (x, own) in enumerate(operands)
     ]
-    total = einsum(wide, [*labels, 0, 2], DType.INT32)
+    total = einsum(wide, [*labels, 0, 2], dtype)
     if node.result().dtype == DType.INT32:
         return total
-    if a.dtype != DType.INT8:
+    if a.dtype not in (DType.INT8, DType.INT16):
         raise node.unsupported(f"elements of {a.dtype}")
     result = node.result_scale()
     product = float(np.float32(node.scale(0).scale) * np.float32(node.scale(1).scale))
-    moved = scaled(total, *quantize_multiplier(product / result.scale)) + result.zero_point
+    factors = quantize_multiplier(product / result.scale)
+    wide_form = a.dtype == DType.INT16
+    moved = scaled_wide(total, *factors) if wide_form else scaled(total, *factors)
+    moved = moved + result.zero_point
     return moved.clip(*limits_of(a.dtype)).cast(a.dtype)
 
 

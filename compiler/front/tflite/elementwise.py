@@ -9,6 +9,7 @@ from ...graph.fixed_point import scaled
 from ...graph.formulas import Term
 from ...graph.operators.elementwise import BinaryFunction, UnaryFunction
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
+from .division import convert_division
 from .node import Converter, Node
 from .products import is_bytes
 from .quantized import (
@@ -121,13 +122,6 @@ def convert_mul(node: Node) -> Term:
     return node.stored(node.emit(operator, a, b), dtype)
 
 
-def convert_div(node: Node) -> Term:
-    """``a / b``; integers are rounded towards zero."""
-    if node.info(0).quantization is not None and not node.term(0).dtype.is_float:
-        raise node.unsupported("division of quantised tensors")
-    return activated(node, node.term(0) / node.term(1))
-
-
 def convert_squared_difference(node: Node) -> Term:
     """``(a - b) ** 2``."""
     a, b = node.term(0), node.term(1)
@@ -211,7 +205,7 @@ ELEMENTWISE: dict[str, Converter] = {
     "ADD_N": convert_add_n,
     "ATAN2": convert_atan2,
     "BITWISE_XOR": _of_two(lambda a, b: a.binary(BinaryFunction.XOR, b)),
-    "DIV": convert_div,
+    "DIV": convert_division,
     "EQUAL": _comparison(lambda a, b: a.equal(b)),
     "FLOOR_DIV": _of_two(_floor_div),
     "FLOOR_MOD": _of_two(lambda a, b: a % b),

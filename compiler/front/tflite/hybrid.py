@@ -45,19 +45,19 @@ def _asymmetric(x: Term) -> tuple[Term, Term]:
     return (steps - zero).cast(DType.INT32), narrow
 
 
-def _weight_scales(node: Node, outputs: int) -> Term:
-    scales = node.scale(1).scales
+def _weight_scales(node: Node, outputs: int, place: int = 1) -> Term:
+    scales = node.scale(place).scales
     node.require(len(scales) in (1, outputs), f"one scale of weights, or {outputs}")
     return node.constant(np.broadcast_to(np.asarray(scales), (outputs,)), DType.FLOAT32)
 
 
-def hybrid_dense(node: Node, rows: Term) -> Term:
-    """``rows @ weights.T`` of floats; rows: float32[N, K], weights: int8[O, K]."""
-    weights = node.term(1)
+def hybrid_dense(node: Node, rows: Term, place: int = 1) -> Term:
+    """``rows @ weights.T`` of floats; rows: float32[N, K], weights at ``place``: int8[O, K]."""
+    weights = node.term(place)
     chosen = _asymmetric if node.attribute("asymmetric_quantize_inputs") else _symmetric
     steps, scale = chosen(rows)
     total = einsum([(steps, [0, 1]), (weights.cast(DType.INT32), [2, 1])], [0, 2], DType.INT32)
-    return total.cast(DType.FLOAT32) * _weight_scales(node, weights.shape[0]) * scale
+    return total.cast(DType.FLOAT32) * (_weight_scales(node, weights.shape[0], place) * scale)
 
 
 def hybrid_convolution(node: Node, operator: Convolution, weights: Term, symmetric: bool) -> Term:

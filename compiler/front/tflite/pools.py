@@ -7,7 +7,7 @@ from ...graph.operators.integer.windows import MaxPool2d
 from ...graph.operators.windows import WindowFunction, WindowReduce
 from .node import Converter, Node
 from .products import by_image, is_bytes
-from .quantized import activated, limits_of, signed_limits
+from .quantized import activated, activation_limits, limits_of, signed_limits
 from .windowing import pads_of, strides_of
 
 __all__ = ["POOLS"]
@@ -43,6 +43,12 @@ def convert_average_pool(node: Node) -> Term:
         return by_image(
             node, x, lambda image: node.stored(node.emit(operator, node.signed(image)), x.dtype)
         )
+    if x.dtype == DType.INT16:
+        total, counts = _reduced(node, x.cast(DType.INT32), WindowFunction.ADD)
+        size = counts.cast(DType.INT32)
+        half = size >> 1
+        mean = (total < 0).where(total - half, total + half, DType.INT32) / size
+        return mean.clip(*activation_limits(node)).cast(x.dtype)
     total, counts = _reduced(node, x, WindowFunction.ADD)
     return activated(node, total / counts.cast(x.dtype))
 
@@ -50,6 +56,8 @@ def convert_average_pool(node: Node) -> Term:
 def convert_max_pool(node: Node) -> Term:
     """The largest element of each window."""
     x = node.term(0)
+    if x.dtype == DType.INT16:
+        return _reduced(node, x, WindowFunction.MAX)[0].clip(*activation_limits(node))
     if not is_bytes(node):
         return activated(node, _reduced(node, x, WindowFunction.MAX)[0])
     kernel, strides, ((top, bottom), (left, right)) = _window(node, x)

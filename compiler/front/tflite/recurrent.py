@@ -1,4 +1,4 @@
-"""Converters of recurrent layers of floats, written out step by step.
+"""Converters of recurrent layers, written out step by step; weights may be bytes.
 
 States begin with zeros in every run.  Source: TensorFlow Lite, ``lstm_eval.cc``, ``svdf.h``,
 ``rnn``.
@@ -6,9 +6,17 @@ States begin with zeros in every run.  Source: TensorFlow Lite, ``lstm_eval.cc``
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...dtypes import DType
+from ...graph.fixed_point import scaled
 from ...graph.formulas import Term, concatenate, einsum
+from .hybrid import hybrid_dense
+from .integer_lstm import IntegerLstm
 from .node import Converter, Node
+from .quantization import dequantised
+from .quantized import limits_of, quantize_multiplier
+from .schema import Quantization
 
 __all__ = ["RECURRENT"]
 
@@ -27,14 +35,26 @@ def _activated(node: Node, x: Term) -> Term:
             raise node.unsupported(f"activation {number}")
 
 
-def _product(x: Term, weights: Term) -> Term:
-    """``x @ weights.T``."""
+def _product(node: Node, x: Term, place: int) -> Term:
+    """``x @ weights.T``, of the weights at ``place``."""
+    weights = node.term(place)
+    if weights.dtype == DType.INT8:
+        return hybrid_dense(node, x, place)
     return einsum([(x, [0, 1]), (weights, [2, 1])], [0, 2], x.dtype)
 
 
+def _real(node: Node, place: int) -> Term:
+    """An operand as floats."""
+    x = node.term(place)
+    return dequantised(node, x, node.scale(place)) if x.dtype == DType.INT8 else x
+
+
 def _require_floats(node: Node) -> None:
-    for each in node.inputs:
-        if each is not None and each.dtype != DType.FLOAT32:
+    """Raise UnsupportedOperatorError unless all operands are floats, but for weights of bytes."""
+    for place, each in enumerate(node.inputs):
+        if each is None or each.dtype == DType.FLOAT32:
+            continue
+        if not place or each.dtype != DType.INT8 or node.info(place).quantization is None:
             raise node.unsupported(f"an operand of {each.dtype}")
 
 
@@ -47,10 +67,10 @@ class _Lstm:
     def gate(self, number: int, x: Term, hidden: Term, cell: Term) -> Term:
         """A gate before its activation."""
         node = self.node
-        total = _product(x, node.term(1 + number)) + _product(hidden, node.term(5 + number))
-        peephole = None if number == 2 else node.optional(9 + (number if number < 2 else 2))
-        if peephole is not None:
-            total = total + cell * peephole
+        total = _product(node, x, 1 + number) + _product(node, hidden, 5 + number)
+        peephole = 9 + (number if number < 2 else 2)
+        if number != 2 and node.optional(peephole) is not None:
+            total = total + cell * _real(node, peephole)
         scale = node.optional(20 + number)
         if scale is not None:
             centred = total - total.mean(1, keep=True)
@@ -73,7 +93,7 @@ class _Lstm:
             cell = cell.clip(-limit, limit)
         result = self.gate(3, x, hidden, cell).sigmoid() * _activated(node, cell)
         if node.optional(16) is not None:
-            result = _product(result, node.term(16))
+            result = _product(node, result, 16)
             if node.optional(17) is not None:
                 result = result + node.term(17)
             limit = float(node.attribute("proj_clip", 0.0))
@@ -86,20 +106,29 @@ def convert_lstm(node: Node) -> Term:
     """One step of a long short-term memory; x: [N, K]."""
     if node.attribute("kernel_type"):
         raise node.unsupported("the basic kernel")
+    x, hidden, cell = node.term(0), node.term(18), node.term(19)
+    if x.dtype == DType.INT8:
+        wide = (each.cast(DType.INT32) for each in (x, hidden, cell))
+        return IntegerLstm(node).step(*wide)[0].cast(DType.INT8)
     _require_floats(node)
-    return _Lstm(node).step(node.term(0), node.term(18), node.term(19))[0]
+    return _Lstm(node).step(x, hidden, cell)[0]
 
 
 def convert_sequence_lstm(node: Node) -> Term:
     """All steps; x: [N, T, K], or [T, N, K] if ``time_major``."""
-    _require_floats(node)
     hidden, cell = node.term(18), node.term(19)
-    layer, results = _Lstm(node), []
+    layer: _Lstm | IntegerLstm = _Lstm(node)
     axis = 0 if node.attribute("time_major") else 1
-    for x in _steps(node, axis):
+    steps, results = _steps(node, axis), []
+    if node.term(0).dtype == DType.INT8:
+        layer = IntegerLstm(node)
+        hidden, cell, *steps = (each.cast(DType.INT32) for each in (hidden, cell, *steps))
+    else:
+        _require_floats(node)
+    for x in steps:
         hidden, cell = layer.step(x, hidden, cell)
         results.append(hidden.unsqueeze(axis))
-    return concatenate(results, axis)
+    return concatenate(results, axis).cast(node.term(0).dtype)
 
 
 def _steps(node: Node, axis: int) -> list[Term]:
@@ -110,7 +139,7 @@ def _steps(node: Node, axis: int) -> list[Term]:
 
 
 def _rnn_step(node: Node, x: Term, hidden: Term) -> Term:
-    total = _product(x, node.term(1)) + _product(hidden, node.term(2)) + node.term(3)
+    total = _product(node, x, 1) + _product(node, hidden, 2) + node.term(3)
     return _activated(node, total)
 
 
@@ -136,18 +165,45 @@ def convert_svdf(node: Node) -> Term:
 
     x: [N, K], weights: [F, K] and [F, memory], state: [N, F * memory], F = units * rank.
     """
+    if node.term(0).dtype == DType.INT8:
+        return _svdf_of_bytes(node)
     _require_floats(node)
-    x, features, times, state = (node.term(place) for place in (0, 1, 2, 4))
-    filters, memory = times.shape
-    rank = node.attribute("rank", 1)
-    node.require(rank > 0 and filters % rank == 0, f"filters of rank {rank}")
-    old = state.reshape(x.shape[0], filters, memory).slice(2, 1, memory)
-    new = _product(x, features).reshape(x.shape[0], filters, 1)
-    weighted = (concatenate([old, new], 2) * times).sum(2)
-    result = weighted.reshape(x.shape[0], filters // rank, rank).sum(2)
+    result = _remembered(node, _product(node, node.term(0), 1), _real(node, 2))
     if node.optional(3) is not None:
         result = result + node.term(3)
     return _activated(node, result)
+
+
+def _remembered(node: Node, new: Term, times: Term) -> Term:
+    """The sums of each unit's filters over the state and what is ``new``, [N, F]."""
+    (filters, memory), count = times.shape, new.shape[0]
+    rank = node.attribute("rank", 1)
+    node.require(rank > 0 and filters % rank == 0, f"filters of rank {rank}")
+    old = node.term(4).reshape(count, filters, memory).slice(2, 1, memory).cast(new.dtype)
+    weighted = (concatenate([old, new.reshape(count, filters, 1)], 2) * times).sum(2)
+    return weighted.reshape(count, filters // rank, rank).sum(2)
+
+
+def _svdf_of_bytes(node: Node) -> Term:
+    """Features in int16, sums in int32."""
+    scales = [node.scale(place) for place in (0, 1, 2, 4)]
+    x, features, times, state = scales
+    wide = node.term(0).cast(DType.INT32) - x.zero_point
+    weights = node.term(1).cast(DType.INT32)
+    total = einsum([(wide, [0, 1]), (weights, [2, 1])], [0, 2], DType.INT32)
+    first = _float_product(x, features) / state.scale
+    new = scaled(total, *quantize_multiplier(first)).clip(*limits_of(DType.INT16))
+    result = _remembered(node, new, node.term(2).cast(DType.INT32))
+    if node.optional(3) is not None:
+        result = result + node.term(3)
+    last = node.result_scale()
+    factors = quantize_multiplier(_float_product(state, times) / last.scale)
+    moved = scaled(result, *factors) + last.zero_point
+    return moved.clip(*limits_of(DType.INT8)).cast(DType.INT8)
+
+
+def _float_product(a: Quantization, b: Quantization) -> float:
+    return float(np.float32(a.scale) * np.float32(b.scale))
 
 
 RECURRENT: dict[str, Converter] = {

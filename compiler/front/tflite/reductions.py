@@ -7,15 +7,19 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.fixed_point import scaled
 from ...graph.formulas import Term
-from ...graph.operators.elementwise import UnaryFunction
 from ...graph.operators.integer.products import Conv2d
 from ...graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
 from ...graph.operators.windows import WindowFunction, WindowReduce
+from .arithmetic import inverse_root, scaled_by
 from .node import BYTES, Converter, Node
 from .products import is_bytes, requantized
 from .quantized import limits_of, quantize_multiplier, signed_zero
+from .sixteen import scaled_wide
 
 __all__ = ["REDUCTIONS"]
+
+MOST_FACTORS = 1024
+"""Elements of a product that is quantised: each is a node or more."""
 
 
 def _axes(node: Node, rank: int) -> tuple[int, ...]:
@@ -90,9 +94,9 @@ def _reduction(function: ReduceFunction) -> Converter:
 
     def convert(node: Node) -> Term:
         x = node.term(0)
-        if function is ReduceFunction.PRODUCT and _is_quantised(node):
-            raise node.unsupported("a product of quantised elements")
         axes = _axes(node, x.rank)
+        if function is ReduceFunction.PRODUCT and _is_quantised(node):
+            return _product_of_integers(node, x, axes)
         if not axes:
             return x
         if x.dtype == DType.BOOL:
@@ -101,6 +105,28 @@ def _reduction(function: ReduceFunction) -> Converter:
         return x.reduce(function, axes, bool(node.attribute("keep_dims")))
 
     return convert
+
+
+def _product_of_integers(node: Node, x: Term, axes: tuple[int, ...]) -> Term:
+    """Each product is scaled before the next, so that no one is too large."""
+    rest = tuple(axis for axis in range(x.rank) if axis not in axes)
+    count = prod(x.shape[axis] for axis in axes)
+    if not 1 <= count <= MOST_FACTORS:
+        raise node.unsupported(f"a product of {count} quantised elements")
+    result = node.result_scale()
+    root = result.scale ** (1.0 / count)
+    multiplier, shift = quantize_multiplier(node.scale(0).scale / root)
+    wide = x.cast(DType.INT64) - node.scale(0).zero_point
+    kept = [x.shape[axis] for axis in rest]
+    rows = wide.transpose(*rest, *axes).reshape(*kept, count)
+    total = rows.slice(-1 % rows.rank, 0, 1)
+    for place in range(1, count):
+        each = rows.slice(rows.rank - 1, place, place + 1)
+        total = scaled_wide(total * each, multiplier, shift).cast(DType.INT64)
+    last = scaled_wide(total, multiplier, shift) + result.zero_point
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    shape = shape if node.attribute("keep_dims") else kept
+    return last.clip(*limits_of(x.dtype)).cast(x.dtype).reshape(*shape)
 
 
 def _arg_reduction(function: ReduceFunction) -> Converter:
@@ -123,11 +149,20 @@ def convert_cumsum(node: Node) -> Term:
 
 
 def convert_l2_normalization(node: Node) -> Term:
-    """Rows of length 1."""
+    """Rows of length 1; of bytes with a scale of 1/128."""
     x = node.term(0)
-    if not x.dtype.is_float:
+    if x.dtype.is_float:
+        return x / (x * x).sum(-1, keep=True).maximum(1e-12).sqrt()
+    if not is_bytes(node):
         raise node.unsupported(f"elements of {x.dtype}")
-    return x / (x * x).sum(-1, keep=True).maximum(1e-12).sqrt()
+    wide = x.cast(DType.INT64) - node.scale(0).zero_point
+    squares = (wide * wide).sum(-1, keep=True)
+    multiplier, shift = inverse_root(squares, squares * 0 + 1)
+    if x.dtype == DType.INT8:
+        result = scaled_by(wide, multiplier, shift + 7)
+    else:
+        result = scaled_by(wide * 128, multiplier, shift) + 128
+    return result.clip(*limits_of(x.dtype)).cast(x.dtype)
 
 
 def convert_local_response(node: Node) -> Term:
@@ -146,22 +181,12 @@ def convert_local_response(node: Node) -> Term:
     return x * (total * alpha + bias).power(-float(node.attribute("beta", 0.5)))
 
 
-def convert_log_softmax(node: Node) -> Term:
-    """The logarithm of softmax along the last dimension."""
-    x = node.term(0)
-    if not x.dtype.is_float:
-        raise node.unsupported(f"elements of {x.dtype}")
-    below = x - x.max(-1, keep=True)
-    return below - below.exp().sum(-1, keep=True).unary(UnaryFunction.LOG)
-
-
 REDUCTIONS: dict[str, Converter] = {
     "ARG_MAX": _arg_reduction(ReduceFunction.MAX),
     "ARG_MIN": _arg_reduction(ReduceFunction.MIN),
     "CUMSUM": convert_cumsum,
     "L2_NORMALIZATION": convert_l2_normalization,
     "LOCAL_RESPONSE_NORMALIZATION": convert_local_response,
-    "LOG_SOFTMAX": convert_log_softmax,
     "MEAN": convert_mean,
     "REDUCE_ALL": _reduction(ReduceFunction.MIN),
     "REDUCE_ANY": _reduction(ReduceFunction.MAX),

@@ -5,15 +5,26 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.fixed_point import half_away, scaled
 from ...graph.formulas import Term
+from ...graph.ir import Array
 from .node import Node
 from .quantized import activation_limits, quantize_multiplier
 
-__all__ = ["is_sixteen", "requantized_wide"]
+__all__ = ["is_sixteen", "requantized_wide", "scaled_wide"]
 
 
 def is_sixteen(node: Node) -> bool:
     """Whether activations are int16, quantised, and weights int8."""
     return node.term(0).dtype == DType.INT16 and node.term(1).dtype == DType.INT8
+
+
+def scaled_wide(x: Term, multiplier: Array | int, shift: Array | int) -> Term:
+    """``x * multiplier * 2**(shift - 31)`` of int64, with 16 bits of the multiplier, rounded up;
+    int32, which wraps.
+    """
+    factor = np.asarray(multiplier, np.int64)
+    short = np.where(factor < 0x7FFF0000, (factor + (1 << 15)) >> 16, 0x7FFF)
+    amount = 15 - np.asarray(shift, np.int64)
+    return ((x * short + (np.int64(1) << (amount - 1))) >> amount).cast(DType.INT32)
 
 
 def requantized_wide(node: Node, total: Term, bias: int, once: bool = False) -> Term:
@@ -39,9 +50,7 @@ def requantized_wide(node: Node, total: Term, bias: int, once: bool = False) -> 
     factors = np.asarray([quantize_multiplier(scale) for scale in scales], np.int64)
     multiplier, shift = factors.reshape(outputs, 2).T
     if given is not None and given.dtype == DType.INT32:
-        moved = scaled(total.cast(DType.INT32), multiplier, shift).cast(DType.INT64)
+        moved = scaled(total.cast(DType.INT32), multiplier, shift)
     else:
-        short = np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)
-        amount = 15 - shift
-        moved = (total * short + (np.int64(1) << (amount - 1))) >> amount
+        moved = scaled_wide(total, multiplier, shift)
     return (moved + result.zero_point).clip(low, high).cast(DType.INT16)

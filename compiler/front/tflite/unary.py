@@ -10,31 +10,33 @@ from ...graph.formulas import Term
 from ...graph.ir import Array
 from ...graph.operators.elementwise import Bitcast, UnaryFunction
 from ...graph.operators.integer.fixed_point import scaled
+from .arithmetic import inverse_root, scaled_by
 from .node import BYTES, Converter, Node
-from .quantized import quantize_multiplier
-from .tables import by_float, tabled
+from .quantized import limits_of, quantize_multiplier
+from .tables import by_samples, tabled
 
 __all__ = ["UNARY"]
 
 F32 = np.float32
 
 
-def _of_bytes(node: Node) -> bool:
-    return node.term(0).dtype in BYTES and node.info(0).quantization is not None
+def _is_quantised(node: Node) -> bool:
+    small = node.term(0).dtype in (*BYTES, DType.INT16)
+    return small and node.info(0).quantization is not None
 
 
 def _function(
     real: Callable[[Term], Term], table: Callable[[Array], Array] | None = None
 ) -> Converter:
-    """A function of numbers; of bytes the table of it in float32, if there is one."""
+    """A function of numbers; of bytes and int16 the table of it in float32, if there is one."""
 
     def convert(node: Node) -> Term:
         x = node.term(0)
         if node.info(0).quantization is None or x.dtype.is_float or x.dtype == DType.INT32:
             return real(x)
-        if table is None or x.dtype not in BYTES:
+        if table is None or not _is_quantised(node):
             raise node.unsupported(f"{x.dtype} that is quantised")
-        return tabled(node, x, by_float(node, table))
+        return tabled(node, x, by_samples(node, table))
 
     return convert
 
@@ -42,7 +44,7 @@ def _function(
 def convert_abs(node: Node) -> Term:
     """``|x|``."""
     x = node.term(0)
-    if not _of_bytes(node):
+    if not _is_quantised(node):
         return x.abs()
     given, wanted = node.scale(0), node.result_scale()
     factors = quantize_multiplier(float(F32(given.scale) / F32(wanted.scale)))
@@ -56,9 +58,9 @@ def convert_abs(node: Node) -> Term:
 
 
 def convert_sqrt(node: Node) -> Term:
-    """The root; quotients of bytes are truncated."""
+    """The root; quotients of integers are truncated."""
     x = node.term(0)
-    if not _of_bytes(node):
+    if not _is_quantised(node):
         return x.sqrt()
     given, wanted = node.scale(0), node.result_scale()
 
@@ -67,6 +69,43 @@ def convert_sqrt(node: Node) -> Term:
         return np.trunc(np.sqrt(real) / F32(wanted.scale)).astype(np.int64) + wanted.zero_point
 
     return tabled(node, x, table)
+
+
+def convert_rsqrt(node: Node) -> Term:
+    """``1 / sqrt(x)``; of bytes in fixed point, of int16 by samples; the largest of 0."""
+    x = node.term(0)
+    if not _is_quantised(node):
+        return 1.0 / x.sqrt()
+    given, wanted = node.scale(0), node.result_scale()
+    last = limits_of(x.dtype)[1]
+    if x.dtype == DType.INT16:
+        return tabled(node, x, by_samples(node, lambda x: _inverse_roots(x, F32(wanted.scale))))
+    real = 1.0 / (float(np.sqrt(F32(given.scale))) * wanted.scale)
+    factors = quantize_multiplier(real)
+
+    def table(values: Array) -> Array:
+        above = np.maximum(values - given.zero_point, 0)
+        ones = np.ones_like(above)
+        multiplier, shift = inverse_root(above, ones)
+        fine = scaled_by(ones, multiplier, shift + 20)
+        moved = scaled(fine, factors[0], factors[1] - 20) + wanted.zero_point
+        return np.where(above == 0, last, moved)
+
+    return tabled(node, x, table)
+
+
+def _inverse_roots(x: Array, scale: np.float32) -> Array:
+    return np.where(x > 0, F32(1) / np.sqrt(x), F32(32767) * scale)
+
+
+def convert_log(node: Node) -> Term:
+    """The natural logarithm; the least of what has none."""
+    x = node.term(0)
+    if not _is_quantised(node):
+        return x.log()
+    wanted = node.result_scale()
+    least = F32(limits_of(x.dtype)[0] - wanted.zero_point) * F32(wanted.scale)
+    return tabled(node, x, by_samples(node, lambda x: np.where(x > 0, np.log(x), least)))
 
 
 def convert_round(node: Node) -> Term:
@@ -135,11 +174,11 @@ UNARY: dict[str, Converter] = {
     "FAKE_QUANT": convert_fake_quant,
     "FILL": convert_fill,
     "FLOOR": _function(Term.floor),
-    "LOG": _function(Term.log),
+    "LOG": convert_log,
     "LOGICAL_NOT": lambda node: ~node.term(0),
     "NEG": convert_neg,
     "ROUND": convert_round,
-    "RSQRT": _function(lambda x: 1.0 / x.sqrt()),
+    "RSQRT": convert_rsqrt,
     "SIGN": convert_sign,
     "SIN": _function(lambda x: x.unary(UnaryFunction.SIN)),
     "SQRT": convert_sqrt,

@@ -7,7 +7,6 @@ import ml_dtypes
 import numpy as np
 
 from ...dtypes import DType
-from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
 from ...graph.operators.elementwise import BinaryFunction as B
 from ...graph.operators.elementwise import UnaryFunction as U
@@ -70,42 +69,6 @@ def pdist(context: Context, x: Term, p: float = 2) -> Term:
     """The distance of each row from each after it."""
     rows, columns = np.triu_indices(x.shape[0], 1)
     return norm(context, x.take(rows, 0) - x.take(columns, 0), p, -1)
-
-
-def embedding_bag(
-    context: Context,
-    weight: Term,
-    indices: Term,
-    offsets: Term,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Term | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> tuple[Term, ...]:
-    """Sums, means or maxima of rows, for lists that begin at known offsets."""
-    starts = [int(n) for n in context.known_value(offsets).ravel()]
-    ends = [*starts[1:], indices.tensor.type.elements]
-    if include_last_offset:
-        starts, ends = starts[:-1], ends[:-1]
-    if padding_idx is not None and padding_idx >= 0:
-        raise UnsupportedOperatorError(f"{context.where}: padding_idx {padding_idx}")
-    rows = weight.take(indices.reshape(-1), 0)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    found = []
-    for start, end in zip(starts, ends, strict=True):
-        part = rows.slice(0, start, end)
-        if start == end:
-            found.append(weight.constant(np.zeros((1, weight.shape[1])), weight.dtype))
-        elif mode == 2:
-            found.append(part.max(0, keep=True))
-        else:
-            summed = part.sum(0, keep=True)
-            found.append(summed / float(end - start) if mode == 1 else summed)
-    empty = context.term(np.zeros(0), DType.INT64)
-    return concatenate(found, 0), empty, empty, empty
 
 
 def cross(context: Context, x: Term, other: Term, dim: int = -1) -> Term:
@@ -217,8 +180,6 @@ COMPOSED: dict[str, Converter] = {
     "aten.lerp": lerp,
     "aten.nan_to_num": nan_to_num,
     "aten._cdist_forward": cdist,
-    "aten._embedding_bag": embedding_bag,
-    "aten._embedding_bag_forward_only": embedding_bag,
     "aten._pdist_forward": pdist,
     "aten._weight_norm": weight_norm,
     "aten.cdist": cdist,
@@ -226,7 +187,6 @@ COMPOSED: dict[str, Converter] = {
     "aten.count_nonzero": count_nonzero,
     "aten.cross": cross,
     "aten.diff": difference,
-    "aten.embedding_bag": embedding_bag,
     "aten.erfc": erfc,
     "aten.frac": frac,
     "aten.hypot": hypot,

@@ -27,18 +27,6 @@ def index_select(context: Context, x: Term, dim: int, index: Term) -> Term:
     return x.take(index.reshape(-1), axis_of(dim, x.rank))
 
 
-def embedding(
-    context: Context,
-    weight: Term,
-    indices: Term,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Term:
-    """A row for each index."""
-    return weight.take(indices, 0)
-
-
 def gather(context: Context, x: Term, dim: int, index: Term, sparse_grad: bool = False) -> Term:
     """``x[i, index[i, j]]`` along a dimension."""
     if not index.tensor.type.elements:
@@ -183,7 +171,6 @@ INDEXING: dict[str, Converter] = {
     "aten._local_scalar_dense": item,
     "aten._unsafe_index": index,
     "aten._unsafe_index_put": index_put,
-    "aten.embedding": embedding,
     "aten.gather": gather,
     "aten.index": index,
     "aten.index_put": index_put,

@@ -12,6 +12,7 @@ from ...graph.ir import GraphBuilder
 from ...pipeline.limits import Budget
 from .cells import Cell
 from .context import Context, Value
+from .forms import plain
 from .schema import Argument, Node, Program, Spec, element_type
 from .symbols import evaluate
 from .table import CONVERTERS, IGNORED
@@ -163,7 +164,7 @@ class _Walker:
         first = node.inputs[0][1] if node.inputs else Argument("as_none", True)
         base = self.cell(first.value.get("name")) if first.kind == "as_tensor" else None
         if plain == "aten.as_strided":
-            self.require_plain(str(first.value.get("name")))
+            self.requireplain(str(first.value.get("name")))
         result = converter(self.context, **arguments)
         if writes and base is not None and isinstance(result, Term):
             old = base.read()
@@ -188,7 +189,7 @@ class _Walker:
             )
             self.bind(output, views if isinstance(found, tuple) else views[0])
 
-    def require_plain(self, name: str) -> None:
+    def requireplain(self, name: str) -> None:
         """Raise UnsupportedOperatorError unless a tensor is its storage, in row-major order."""
         meta = self.program.meta(name)
         strides = [prod(map(int, meta.sizes[n + 1 :])) for n in range(len(meta.sizes))]
@@ -213,9 +214,9 @@ class _Walker:
             case "as_sym_int" | "as_sym_float" | "as_sym_bool" | "as_optional_tensor":
                 return self.member(given)
             case "as_int" | "as_float" | "as_bool" | "as_string":
-                return _plain(given)
+                return plain(argument.kind, given)
             case "as_ints" | "as_floats" | "as_bools" | "as_strings":
-                return tuple(_plain(each) for each in given)
+                return tuple(plain(argument.kind[:-1], each) for each in given)
             case "as_scalar_type":
                 return element_type(given, argument.kind)
             case "as_memory_format" | "as_layout" | "as_device":
@@ -233,8 +234,8 @@ class _Walker:
             if not isinstance(found, int | float):
                 raise ModelError(f"{self.context.where} reads {given['as_name']!r}, no number")
             return found
-        ((_, number),) = given.items()
-        return _plain(number)
+        ((kind, number),) = given.items()
+        return plain(kind, number)
 
     def declared(self, output: Argument) -> DType | None:
         """The element type of an output that is a tensor, as the file says."""
@@ -263,6 +264,8 @@ class _Walker:
         """As ``bind``."""
         if not isinstance(name, str):
             raise ModelError(f"{self.context.where}: a result has no name")
+        if result is None:
+            return  # What converters do not compute is not known to later nodes.
         cell = result if isinstance(result, Cell) else Cell(result)
         found, meta = cell.value.tensor.type, self.program.meta(name)
         wanted = [
@@ -314,11 +317,3 @@ def _view(
         return result[part] if isinstance(found, tuple) else result
 
     return view
-
-
-def _plain(value: object) -> Value:
-    if isinstance(value, str) and value in ("Infinity", "-Infinity", "NaN"):
-        return float(value.replace("Infinity", "inf"))
-    if not isinstance(value, int | float | str):
-        raise TypeError(f"{value!r}; required a number or a text")
-    return value

@@ -3,12 +3,14 @@
 Source: PyTorch, torch/_export/serde/schema.py, versions 8.x (torch 2.8 to 2.15).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
+from .forms import field_of, list_of, said, table_of
+from .regions import without_regions
 
 __all__ = ["Argument", "Node", "Program", "Spec", "TensorMeta", "element_type", "read_meta"]
 
@@ -40,8 +42,6 @@ OTHER_TYPES: Mapping[int, str] = {
     32: "float8_e5m2fnuz",
     33: "float8_e8m0fnu",
 }
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +116,19 @@ class Program:
     @classmethod
     def read(cls, document: object) -> "Program":
         """From JSON.  Raises ModelError for another form, saying where."""
-        version = _get(_table(document, "schema_version"), "major", int)
+        version = field_of(table_of(document, "schema_version"), "major", int)
         if version != MAJOR:
             raise ModelError(
                 f"schema version {version} of torch.export; required {MAJOR} (torch 2.8 to 2.15)"
             )
-        module = _table(document, "graph_module")
-        graph, signature = _table(module, "graph"), _table(module, "signature")
-        nodes = tuple(map(_node, _list(graph, "nodes")))
-        inputs = tuple(map(_spec, _list(signature, "input_specs")))
-        outputs = tuple(map(_spec, _list(signature, "output_specs")))
-        metas, integers = (_table(graph, name) for name in ("tensor_values", "sym_int_values"))
+        module = table_of(document, "graph_module")
+        graph, signature = without_regions(table_of(module, "graph")), table_of(module, "signature")
+        nodes = tuple(map(_node, list_of(graph, "nodes")))
+        inputs = tuple(map(_spec, list_of(signature, "input_specs")))
+        outputs = tuple(map(_spec, list_of(signature, "output_specs")))
+        metas, integers = (table_of(graph, name) for name in ("tensor_values", "sym_int_values"))
         ranges = {
-            name: _range(each) for name, each in _table(document, "range_constraints").items()
+            name: _range(each) for name, each in table_of(document, "range_constraints").items()
         }
         return cls(nodes, inputs, outputs, metas, integers, ranges)
 
@@ -145,14 +145,14 @@ def read_meta(name: str, document: object) -> TensorMeta:
     Raises ModelError for another form, UnsupportedOperatorError for a sparse tensor and for an
     element type that the graph does not have.
     """
-    number, layout = _get(document, "dtype", int), _get(document, "layout", int)
+    number, layout = field_of(document, "dtype", int), field_of(document, "layout", int)
     if layout != 7:
         raise UnsupportedOperatorError(f"tensor {name!r} has layout {layout}; required dense ones")
-    sizes = tuple(map(_size, _list(document, "sizes")))
-    strides = tuple(map(_size, _list(document, "strides")))
+    sizes = tuple(map(_size, list_of(document, "sizes")))
+    strides = tuple(map(_size, list_of(document, "strides")))
     if any(isinstance(size, int) and size < 0 for size in sizes):
         raise ModelError(f"tensor {name!r} has sizes {list(sizes)}; required 0 or more")
-    offset = _size(_table(document, "storage_offset"))
+    offset = _size(table_of(document, "storage_offset"))
     return TensorMeta(element_type(number, name), sizes, strides, offset)
 
 
@@ -175,11 +175,11 @@ def _range(document: object) -> tuple[int, int | None]:
 
 
 def _node(document: object) -> Node:
-    target = _get(document, "target", str)
-    outputs = tuple(map(_argument, _list(document, "outputs")))
+    target = field_of(document, "target", str)
+    outputs = tuple(map(_argument, list_of(document, "outputs")))
     inputs = tuple(
-        (_get(each, "name", str), _argument(_table(each, "arg")))
-        for each in _list(document, "inputs")
+        (field_of(each, "name", str), _argument(table_of(each, "arg")))
+        for each in list_of(document, "inputs")
     )
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str) or not name:
@@ -195,9 +195,9 @@ def _named(argument: Argument) -> object:
 
 def _argument(document: object) -> Argument:
     if not isinstance(document, dict):
-        raise ModelError(f"an argument is {_said(document)}; required an object")
+        raise ModelError(f"an argument is {said(document)}; required an object")
     if len(document) != 1:
-        raise ModelError(f"an argument has {len(document)} kinds, {_said(document)}; required 1")
+        raise ModelError(f"an argument has {len(document)} kinds, {said(document)}; required 1")
     ((kind, value),) = document.items()
     return Argument(kind, value)
 
@@ -209,10 +209,10 @@ def _spec(document: object) -> Spec:
     member = _argument(document)
     fields = member.value
     if not isinstance(fields, dict):
-        raise ModelError(f"{member.kind} of the signature is {_said(fields)}; required an object")
+        raise ModelError(f"{member.kind} of the signature is {said(fields)}; required an object")
     target = next((fields[name] for name in TARGETS if name in fields), "")
     if not isinstance(target, str):
-        raise ModelError(f"{member.kind} of the signature is of {_said(target)}; required a name")
+        raise ModelError(f"{member.kind} of the signature is of {said(target)}; required a name")
     given = fields.get("arg", {"as_none": True})
     plain = isinstance(given, dict) and set(given) == {"name"}
     return Spec(member.kind, Argument("as_tensor", given) if plain else _argument(given), target)
@@ -223,28 +223,5 @@ def _size(document: object) -> int | str:
     if member.kind == "as_int" and type(member.value) is int:
         return member.value
     if member.kind == "as_expr":
-        return _get(member.value, "expr_str", str)
-    raise ModelError(f"a size is {_said(document)}; required a number or an expression")
-
-
-def _table(document: object, name: str) -> dict[str, Any]:
-    return _get(document, name, dict)
-
-
-def _list(document: object, name: str) -> list[Any]:
-    return _get(document, name, list)
-
-
-def _get(document: object, name: str, kind: Callable[..., T]) -> T:
-    value = document.get(name) if isinstance(document, dict) else None
-    if type(value) is not kind:
-        raise ModelError(f"field {name!r} is {_said(value)}; required {_KINDS[kind]}")
-    return value  # type: ignore[return-value]
-
-
-_KINDS: Mapping[Any, str] = {dict: "an object", list: "a list", int: "an integer", str: "a text"}
-
-
-def _said(value: object) -> str:
-    text = repr(value)
-    return "missing" if value is None else text if len(text) < 80 else f"{text[:77]}..."
+        return field_of(member.value, "expr_str", str)
+    raise ModelError(f"a size is {said(document)}; required a number or an expression")

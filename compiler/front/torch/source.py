@@ -17,6 +17,7 @@ from .live import saved
 from .model import STORED, Result, convert_program
 from .schema import Program, Spec
 from .symbols import evaluate, symbols_of
+from .views import VIEWS
 from .weights import Weights
 
 __all__ = ["TorchModel"]
@@ -125,19 +126,21 @@ class TorchModel:
 
     @cached_property
     def _written(self) -> frozenset[str]:
-        """Buffers that the program writes to: as the signature says, or by operators in place."""
+        """Buffers that the program writes to: as the signature says, or by operators in place,
+        through views too."""
         found = {spec.target for spec in self.program.outputs if spec.kind == "buffer_mutation"}
         by_tensor = {
             spec.tensor: spec.target for spec in self.program.inputs if spec.kind in STORED
         }
         for node in self.program.nodes:
-            plain = node.target.removeprefix("torch.ops.").split(".")[1:2]
-            inputs = [argument for _, argument in node.inputs]
-            if not plain or not inputs or inputs[0].kind != "as_tensor":
+            operator = ".".join(node.target.removeprefix("torch.ops.").split(".")[:2])
+            first = node.inputs[0][1] if node.inputs else None
+            if first is None or first.kind != "as_tensor" or first.name not in by_tensor:
                 continue
-            name = inputs[0].name
-            if plain[0].endswith("_") and not plain[0].endswith("__") and name in by_tensor:
-                found.add(by_tensor[name])
+            if operator in VIEWS:
+                by_tensor.update({each.name: by_tensor[first.name] for each in node.outputs})
+            elif operator.endswith("_") and not operator.endswith("__"):
+                found.add(by_tensor[first.name])
         return frozenset(found)
 
     def state(self) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from .composed import COMPOSED
 from .context import Converter
 from .contractions import CONTRACTIONS
 from .elementwise import ELEMENTWISE
+from .embeddings import EMBEDDINGS
 from .factories import FACTORIES
 from .indexing import INDEXING
 from .losses import LOSSES
@@ -33,6 +34,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **COMPOSED,
     **CONTRACTIONS,
     **ELEMENTWISE,
+    **EMBEDDINGS,
     **FACTORIES,
     **INDEXING,
     **LOSSES,

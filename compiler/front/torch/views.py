@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import index
 
 import numpy as np
 
@@ -15,7 +16,11 @@ __all__ = ["VIEWS", "axis_of", "bounds", "diagonal", "same", "transpose"]
 
 
 def axis_of(dim: int, rank: int) -> int:
-    """A dimension counted from 0.  Raises IndexError when there is none."""
+    """A dimension counted from 0.
+
+    Raises IndexError when there is none, TypeError for a number that is not whole.
+    """
+    dim = index(dim)
     if not -max(rank, 1) <= dim < max(rank, 1):
         raise IndexError(f"dimension {dim} of {rank}")
     return dim % max(rank, 1)

@@ -86,6 +86,7 @@ class IntegerWinograd(TiledOutputs):
         blocks, block = x.shape[1], x.shape[4]
         weights = (self.size**2, u.shape[1], blocks, block // 2, u.shape[4], 2)
         require(self, u.shape == weights, u, f"weights {list(weights)}")
+        require(self, block % 2 == 0, x, "an even number of lanes")
         shape = (x.shape[0], u.shape[1], self.rows, self.columns, u.shape[4])
         return (TensorType(shape, DType.INT32),)
 

@@ -142,7 +142,8 @@ class Concatenate:
         first = inputs[0]
         require(self, 0 <= self.axis < first.rank, first, f"dimension {self.axis}")
         for each in inputs:
-            fits = each.dtype == first.dtype and self._rest(each) == self._rest(first)
+            alike = (each.dtype, each.rank) == (first.dtype, first.rank)
+            fits = alike and self._rest(each) == self._rest(first)
             require(self, fits, f"{first} and {each}", f"one type but for dimension {self.axis}")
         total = sum(each.shape[self.axis] for each in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])

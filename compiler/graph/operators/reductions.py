@@ -41,6 +41,7 @@ class Reduce:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", ReduceFunction(self.function))
+        object.__setattr__(self, "keep", bool(self.keep))
         if len(set(self.axes)) != len(self.axes):
             raise GraphError(f"{self}: required different axes")
 

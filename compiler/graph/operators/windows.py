@@ -44,6 +44,8 @@ class _Windows:
             raise GraphError(f"{self}: required attributes of one length")
         if min((1, *self.kernel, *self.strides, *self.dilations)) < 1:
             raise GraphError(f"{self}: required kernel, strides and dilations of at least 1")
+        if len({*self.axes}) != len(self.axes):
+            raise GraphError(f"{self}: required each axis once")
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Shape of the result.

@@ -8,6 +8,7 @@ from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ...graph.operators.integer.products import Conv2d, RowProducts
+from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Slice, Transpose
@@ -16,6 +17,7 @@ from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_product import find_scale
 from .operators import AnyAdd, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
+from .softmax_problems import softmax_problem
 
 __all__ = [
     "ON_ACCELERATOR",
@@ -28,7 +30,7 @@ __all__ = [
 
 ON_ACCELERATOR = (
     *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
-    *(MaxPool2d, AveragePool2d, Upsample2d, Lookup),
+    *(MaxPool2d, AveragePool2d, Upsample2d, Lookup, RowSoftmax),
 )
 """Operators that layers are made of."""
 
@@ -46,14 +48,14 @@ JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 
 
 def node_refusals(
-    graph: Graph, lanes: int = 1, fixed_rounding: bool = True
+    graph: Graph, lanes: int = 1, fixed_rounding: bool = True, row_parameters: bool = True
 ) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
     lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
-    fixed_rounding: as ``HardwareConfig.fixed_rounding``.
+    fixed_rounding, row_parameters: as ``HardwareConfig`` has them.
     """
     makers = {name: node for node in graph.nodes for name in node.outputs}
     readers: dict[str, list[Node]] = {}
@@ -65,6 +67,8 @@ def node_refusals(
         reason = _reason(graph, node, makers, readers, lanes)
         if reason is None:
             reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
+        if reason is None and isinstance(node.operator, RowSoftmax):
+            reason = softmax_problem(graph, node, makers, readers, lanes, row_parameters)
         if reason is not None:
             found[number] = Refusal(reason, node.origin)
     return found

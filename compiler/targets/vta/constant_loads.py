@@ -25,6 +25,8 @@ CONSTANTS = {
     "bias": (Memory.PAR, ("c",)),
     "add_bias": (Memory.PAR, ()),
     "table": (Memory.TAB, ()),
+    "table_low": (Memory.TAB, ()),
+    "table_high": (Memory.TAB, ()),
 }
 """Memory of each constant, and the loops over the blocks of its first axes."""
 
@@ -48,6 +50,13 @@ class ConstantLoader:
     def holds(self, name: str, grant: Grant) -> bool:
         """Whether what was loaded there, of the constant ``name``, is still there."""
         return self._rings[CONSTANTS[name][0]].holds(grant)
+
+    def room(self, words: int, layer: LoweredLayer) -> Grant:
+        """Words of PAR for the parameters of rows.
+
+        Raises DoesNotFitError when there are fewer in all.
+        """
+        return self._rings[Memory.PAR].take(words, layer.name)
 
     def load(
         self, name: str, array: NDArray[np.generic], layer: LoweredLayer

@@ -6,10 +6,11 @@ of the instruction, and move every operand by whole words.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache
 
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
-from dovetail.isa.instructions import Finish, Gemm, Multiplier, Rounding, Vector
+from dovetail.isa.instructions import Finish, Gemm, Multiplier, Rounding, Row, Vector
 from dovetail.isa.instructions import Fold as IsaFold
 from dovetail.isa.memories import Memory, Unit
 
@@ -18,13 +19,16 @@ from ...loops.expressions import (
     BinaryFunction,
     Buffer,
     Cast,
+    Constant,
     Expr,
+    Load,
     Scope,
     Variable,
 )
 from ...loops.intrinsic import Intrinsic as Declaration
-from ...loops.ir import Function, LoopKind, Store, Update, loops
-from .nest import Fold, Nest, Product, Total, Value
+from ...loops.ir import Allocate, Function, LoopKind, Store, Update, block, loops
+from .finishes import negated, over_sum
+from .nest import Fold, Nest, Over, Product, Total, Value
 from .operands import Operand, Tile
 from .read_nests import read_nests
 from .sliding import Windowed, slide
@@ -34,7 +38,8 @@ __all__ = ["Intrinsic", "intrinsics"]
 ADDRESS_MASK = 0xFFFF
 """Addresses wrap: results that are skipped may lie before the first word."""
 
-MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC}
+MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC, Scope.PAR: Memory.ACT}
+"""Memories of operands; a parameter of a row goes to PAR, whatever the instruction says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +91,27 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     pair = _vector_program("vector.pair", total, source, other)
     raised = (_wide(source) + FIRST) * (_wide(other) + SECOND)
     product = _vector_program("vector.product", raised, source, other)
+    largest = _row_program("vector.largest", BinaryFunction.MAX, -128, source[COLUMN], source)
+    sums = Buffer("source", (lanes,), DType.INT32, Scope.ACC)
+    parameters = (
+        Buffer("bias", (lanes,), DType.INT32, Scope.PAR),
+        Buffer("scale", (lanes,), DType.FLOAT32, Scope.PAR),
+    )
+    weighted = sums[COLUMN] * Cast(DType.INT32, taps[COLUMN])
+    inputs = (sums, taps, *parameters)
+    over = _row_program("vector.over", BinaryFunction.ADD, 0, weighted, *inputs)
     return (
         Intrinsic(tile, Unit.GEMM, {}, folds[1:2], False, GEMM_LEVELS, _emit_gemm),
         Intrinsic(copy, Unit.VECTOR, moved, folds, *vector),
         Intrinsic(scaled, Unit.VECTOR, multiplied, folds[:2], *vector),
         Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(product, Unit.VECTOR, multiplied, folds[:1], *vector),
+        Intrinsic(largest, Unit.VECTOR, {}, folds[2:], *vector),
+        Intrinsic(over, Unit.VECTOR, {}, folds[1:2], *vector),
     )
 
 
-LANE = Variable("l")
+LANE, COLUMN = Variable("l"), Variable("i")
 FIRST, SECOND = 3, 5
 """Factors of a sum of two, and what is added to those of a product, in place of any."""
 
@@ -112,13 +128,33 @@ def _vector_program(name: str, value: Expr, *inputs: Buffer) -> Declaration:
     return Declaration(name, Function(name, inputs, (target,), body))
 
 
+def _row_program(
+    name: str, function: BinaryFunction, start: int, value: Expr, *inputs: Buffer
+) -> Declaration:
+    """A parameter of a row, in every lane ``l`` of target: of the fold of ``value`` over all lanes
+    ``i``; what it is negated, or, with ``bias`` and ``scale`` among the inputs, lane 0's scale over
+    it.
+    """
+    lanes = inputs[0].shape[0]
+    total = Buffer("total", (), value.dtype, Scope.REGISTER)
+    given = {buffer.name: buffer for buffer in inputs}
+    result = negated(Load(total, ()))
+    if "scale" in given:
+        result = over_sum(Load(total, ()), given["bias"][0], given["scale"][0])
+    target = Buffer("target", (lanes,), result.dtype, Scope.PAR)
+    folded = loops((("i", lanes),), Update(total, (), function, value), LoopKind.VECTOR)
+    first = Store(total, (), Constant(start, value.dtype))
+    body = Allocate(total, block(first, folded, Store(target, (LANE,), result)))
+    program = loops((("l", lanes),), body, LoopKind.VECTOR)
+    return Declaration(name, Function(name, inputs, (target,), program))
+
+
 def _tile_program(lanes: int) -> Declaration:
     """``acc[l] += sum over i of act[i] * wgt[l, i]``; offsets of both are fields."""
     act = Buffer("act", (lanes,), DType.INT8, Scope.ACT)
     wgt = Buffer("wgt", (lanes, lanes), DType.INT8, Scope.WGT)
     acc = Buffer("acc", (lanes,), DType.INT32, Scope.ACC)
-    column = Variable("i")
-    value = Cast(DType.INT32, act[column]) * Cast(DType.INT32, wgt[LANE, column])
+    value = Cast(DType.INT32, act[COLUMN]) * Cast(DType.INT32, wgt[LANE, COLUMN])
     add = Update(acc, (LANE,), BinaryFunction.ADD, value)
     total = loops((("l", lanes), ("i", lanes)), add, LoopKind.VECTOR)
     return Declaration("gemm", Function("gemm", (act, wgt), (acc,), total))
@@ -175,7 +211,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
     fold = IsaFold.MAX if tile.nest.fold is Fold.MAX else IsaFold.ADD
     extents, lead = tile.extents, 0
     first_stride = 0
-    fields: dict[str, int | bool | IsaFold | Multiplier | Finish | Rounding | tuple[int, ...]] = {}
+    fields: dict[str, int | bool | IntEnum | tuple[int, ...]] = {}
     if not tile.folded:
         extents, lead = (1, *extents), 1
     if isinstance(tile.nest.value, Total):
@@ -202,11 +238,14 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         fields |= {"multiplier": Multiplier.WINDOW, "window_skip": windowed.skip}
     finish = tile.nest.finish
     if finish:
+        parameters = next(tile.operands[name] for name in tile.nest.parameters)
+        fields |= {"par_address": parameters.address, "par_stride": strides(parameters)[1:]}
+    if tile.nest.makes_row:
+        fields |= {"row": Row.OVER if finish else Row.LARGEST}
+    if finish and not isinstance(finish, Over):
         fields |= {
             "finish": Finish.REQUANTIZE,
             "rounding": Rounding.FIXED if finish.is_fixed else Rounding.FLOAT,
-            "par_address": tile.operands["bias"].address,
-            "par_stride": strides(tile.operands["bias"])[1:],
             "zero_point": finish.zero_point,
             "low": finish.low,
             "high": finish.high,

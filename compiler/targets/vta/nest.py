@@ -25,6 +25,7 @@ __all__ = [
     "Kernel",
     "Loop",
     "Nest",
+    "Over",
     "Product",
     "Ref",
     "Requantized",
@@ -140,11 +141,12 @@ Value = Ref | Product | Scaled | Total
 class Requantized:
     """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result.
 
-    A scale of int32 is a multiplier in fixed point.
+    A scale of int32 is a multiplier in fixed point.  Of parameters that a nest before made, one is
+    None: ``x + bias`` with the scale 1, or a scale without a bias.
     """
 
-    bias: Ref
-    scale: Ref
+    bias: Ref | None
+    scale: Ref | None
     zero_point: int
     low: int
     high: int
@@ -152,7 +154,15 @@ class Requantized:
     @property
     def is_fixed(self) -> bool:
         """Whether it is in fixed point."""
-        return self.scale.buffer.dtype is DType.INT32
+        return self.scale is not None and self.scale.buffer.dtype is DType.INT32
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """``scale / float32(max(x + bias, 1))``: a parameter of a row, float32."""
+
+    bias: Ref
+    scale: Ref
 
 
 OWN_FINISH = "own_finish"
@@ -182,7 +192,7 @@ class Nest:
     target: Ref
     fold: Fold
     value: Value
-    finish: Requantized | None = None
+    finish: Requantized | Over | None = None
     table: Buffer | OwnTable | None = None
     adds: bool = False
 
@@ -200,14 +210,27 @@ class Nest:
     def vectors(self) -> int:
         """Iterations of all loops but those over the lanes of a vector or tile."""
         lanes = self.target.buffer.shape[-1]
-        matrix = self.target.buffer.dtype is DType.INT32 and isinstance(self.value, Product)
+        matrix = self.makes_row
+        matrix |= self.target.buffer.dtype is DType.INT32 and isinstance(self.value, Product)
         return prod(loop.extent for loop in self.loops) // (lanes * lanes if matrix else lanes)
+
+    @property
+    def makes_row(self) -> bool:
+        """Whether it makes a parameter of a row, of all lanes."""
+        return self.target.buffer.scope is Scope.PAR
+
+    @property
+    def parameters(self) -> dict[str, Ref]:
+        """What the finish takes from PAR, by its names in ``Requantized``."""
+        if self.finish is None:
+            return {}
+        found = {"bias": self.finish.bias, "scale": self.finish.scale}
+        return {name: ref for name, ref in found.items() if ref is not None}
 
     @property
     def refs(self) -> tuple[Ref, ...]:
         """Every element the nest touches: target, operands, parameters."""
-        parameters = (self.finish.bias, self.finish.scale) if self.finish else ()
-        return (self.target, *operands(self.value), *parameters)
+        return (self.target, *operands(self.value), *self.parameters.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +256,25 @@ class Kernel:
         return any(isinstance(nest.value, Product) and nest.value.is_far for nest in self.nests)
 
     @property
+    def operand(self) -> str:
+        """The buffer that the first nest reads first."""
+        return operands(self.nests[0].value)[0].buffer.name
+
+    @property
+    def apart(self) -> bool:
+        """Whether two tensors that one address walks over have blocks differently far apart."""
+        totals = (nest.value for nest in self.nests if isinstance(nest.value, Total))
+        return any(
+            value.left.ref.offset.coefficient("c") != value.right.ref.offset.coefficient("c")
+            for value in totals
+        )
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a tile must have all channels of its rows."""
+        return any(nest.makes_row for nest in self.nests)
+
+    @property
     def refs(self) -> dict[str, Ref]:
         """An element of each buffer, by the buffer's name."""
         return {ref.buffer.name: ref for nest in self.nests for ref in nest.refs}
@@ -254,8 +296,13 @@ def operands(value: Value) -> tuple[Ref, ...]:
 def map_refs(nest: Nest, change: Callable[[Ref], Ref]) -> Nest:
     """The nest with ``change`` applied to every element it touches."""
     finish = nest.finish
-    if finish:
-        finish = replace(finish, bias=change(finish.bias), scale=change(finish.scale))
+    match finish:
+        case Over(bias=bias, scale=scale):
+            finish = Over(change(bias), change(scale))
+        case Requantized(bias=offset, scale=factor):
+            finish = replace(
+                finish, bias=offset and change(offset), scale=factor and change(factor)
+            )
     return replace(
         nest, target=change(nest.target), value=_map_value(nest.value, change), finish=finish
     )

@@ -6,6 +6,7 @@ loaded just before the first tile that needs it.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .place import Grant
 from .plan import Plan
+from .read_nests import HIGH, LOW
 from .record import Frame, Part
 from .rows import Piece, RowBuffer
 from .schedules import AXES, Schedules
@@ -223,6 +225,10 @@ class Builder:
             parts |= constants.keys() & {"add_bias"}
         for name in (name for name in constants if name not in parts):
             bases[name] = self._load(number, layer, constants[name], Part(name, ())).start
+        for nest in kernel.nests:
+            if nest.makes_row:
+                rows = prod(nest.target.buffer.shape[:-1])
+                bases[nest.name] = self._loader.room(rows, layer).start
         loops = kernel.tiles
         nests = [TileNest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
         return LayerRun(number, layer, loops, tuple(nests), constants, bases, {})
@@ -256,7 +262,8 @@ class Builder:
                 holds = replace(frame, addend=target == ADDEND)
                 if pieces is None or target not in (output, ADDEND):
                     if pieces is None:
-                        bases[ADDEND] = bases[output]
+                        bases[ADDEND] = bases[LOW] = bases[output]
+                        bases[HIGH] = bases[run.layer.inputs[0].name]
                         holds = replace(holds, word=bases[output])
                     self._add(
                         nest.match.instruction(at, bases),

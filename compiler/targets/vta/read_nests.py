@@ -27,6 +27,7 @@ from ...loops.expressions import (
 )
 from ...loops.ir import Allocate, Block, For, Function, LoopKind, Stmt, Store, Update
 from ...loops.text import statement_to_text
+from .finishes import negated
 from .nest import (
     Fold,
     Kernel,
@@ -34,10 +35,14 @@ from .nest import (
     Nest,
     Ref,
     map_refs,
+    operands,
 )
 from .read_values import Copy, NestError, Values
 
-__all__ = ["NestError", "read_nests"]
+__all__ = ["HIGH", "LOW", "NestError", "read_nests"]
+
+LOW, HIGH = "low", "high"
+"""Bytes of exponentials, in place of a softmax's result and operand."""
 
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
 """What each reduction is, and where it starts."""
@@ -71,10 +76,9 @@ def _in_place(nests: tuple[Nest, ...], allocated: Collection[str]) -> tuple[Nest
         buffer = nest.target.buffer
         if buffer.name not in allocated or buffer.scope is not Scope.ACT:
             continue
-        reader = next(each for each in nests[number + 1 :] if _reads(each, buffer.name))
-        read = next(ref for ref in reader.refs[1:] if ref.buffer.name == buffer.name)
-        place = replace(reader.target.buffer, name=buffer.name)
-        starts = [a - b for a, b in zip(reader.target.indices, read.indices, strict=True)]
+        reader, there, read = _place_of(nests, number)
+        place = replace(there.buffer, name=buffer.name)
+        starts = [a - b for a, b in zip(there.indices, read.indices, strict=True)]
         own = {loop.name for loop in reader.loops} - {loop.name for loop in nest.loops}
         if any(start.coefficient(name) for start in starts for name in own):
             raise NestError(f"{buffer.name} does not lie as {reader.name} does, made from it")
@@ -89,6 +93,20 @@ def _in_place(nests: tuple[Nest, ...], allocated: Collection[str]) -> tuple[Nest
 
         nests = tuple(map_refs(each, moved) for each in nests)
     return nests
+
+
+def _place_of(nests: tuple[Nest, ...], number: int) -> tuple[Nest, Ref, Ref]:
+    """A nest with an element that the result of nest ``number`` lies in place of, and with one of
+    that result, or of what is as large.
+    """
+    nest, last = nests[number], nests[-1]
+    if nest.name == HIGH:
+        return nest, operands(nest.value)[0], nest.target
+    if nest.name == LOW:
+        return last, last.target, operands(last.value)[0]
+    reader = next(each for each in nests[number + 1 :] if _reads(each, nest.name))
+    read = next(ref for ref in reader.refs[1:] if ref.buffer.name == nest.name)
+    return reader, reader.target, read
 
 
 def _reads(nest: Nest, name: str) -> bool:
@@ -131,7 +149,9 @@ class _Reader:
                     raise _error(stmt, f"required all {stmt.buffer.elements} elements")
                 self.cleared[stmt.buffer.name] = frozenset(loop.name for loop in loops)
             case Load(buffer=Buffer(scope=Scope.GLOBAL)) if (
-                stmt.buffer.name in self.allocated and stmt.buffer.scope in SCRATCHPADS
+                stmt.buffer.name in self.allocated
+                and stmt.buffer.scope in SCRATCHPADS
+                and stmt.buffer.name not in (LOW, HIGH)
             ):
                 self.values.copies[stmt.buffer.name] = Copy.of(stmt, stmt.value)
             case _:
@@ -176,6 +196,8 @@ class _Reader:
                     fold, wanted = FOLDS.get(inner.function, (Fold.NONE, None))
                     if wanted == first and start.dtype in (DType.INT8, DType.INT32):
                         finish, table, total = self.values.finish(store.value)
+                        if total == negated(Load(stmt.buffer, ())):
+                            total = Load(stmt.buffer, ())
                         if total == Load(stmt.buffer, ()):
                             target = self.values.ref(Load(store.buffer, store.indices))
                             names = frozenset(loop.name for loop in folded)

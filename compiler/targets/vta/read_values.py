@@ -13,6 +13,7 @@ from ...loops.expressions import (
     Constant,
     Expr,
     Load,
+    Scope,
     Select,
     Unary,
     UnaryFunction,
@@ -22,7 +23,7 @@ from ...loops.ir import Store
 from ...loops.text import expr_to_text
 from ...loops.traverse import loads
 from .finishes import scaled_fixed
-from .nest import OWN_FINISH, OwnTable, Product, Ref, Requantized, Scaled, Total, Value
+from .nest import OWN_FINISH, Over, OwnTable, Product, Ref, Requantized, Scaled, Total, Value
 
 __all__ = ["Copy", "NestError", "Values"]
 
@@ -61,7 +62,9 @@ class Values:
 
     copies: dict[str, Copy] = field(default_factory=dict)
 
-    def finish(self, value: Expr) -> tuple[Requantized | None, Buffer | OwnTable | None, Expr]:
+    def finish(
+        self, value: Expr
+    ) -> tuple[Requantized | Over | None, Buffer | OwnTable | None, Expr]:
         """The finish and the table of a result, and what they are applied to."""
         match value:
             case Load(
@@ -69,6 +72,32 @@ class Values:
                 indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=row)), _),
             ) if name == OWN_FINISH:
                 return None, OwnTable(int(row) // 256), inner
+            case Load(
+                buffer=table,
+                indices=(
+                    Binary(
+                        BinaryFunction.ADD,
+                        Cast(operand=Binary(BinaryFunction.ADD, base, Load() as less)),
+                        Constant(value=255),
+                    ),
+                    _,
+                ),
+            ) if less.buffer.scope is Scope.PAR:
+                moved_up = Requantized(self.ref(less), None, 127, -128, 127)
+                return moved_up, self.buffer(table), base
+            case Binary(
+                BinaryFunction.DIV,
+                Load() as scale,
+                Cast(
+                    DType.FLOAT32,
+                    Binary(
+                        BinaryFunction.MAX,
+                        Binary(BinaryFunction.ADD, base, Load() as bias),
+                        Constant(value=1),
+                    ),
+                ),
+            ):
+                return Over(self.ref(bias), self.ref(scale)), None, base
             case Load(
                 buffer=table,
                 indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),
@@ -97,6 +126,13 @@ class Values:
                         parameters = self.ref(bias), self.ref(scale)
                         limits = (zero_point, int(low), int(high))
                         return Requantized(*parameters, *limits), None, base
+                    case Unary(
+                        UnaryFunction.RINT,
+                        Binary(BinaryFunction.MUL, Cast(DType.FLOAT32, base), Load() as scale),
+                    ):
+                        found_scale = self.ref(scale)
+                        limits = (zero_point, int(low), int(high))
+                        return Requantized(None, found_scale, *limits), None, base
                     case Select(
                         Binary(BinaryFunction.LT, Cast(DType.INT64, Binary(_, base, _))), _, _
                     ):

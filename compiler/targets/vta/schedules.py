@@ -8,7 +8,7 @@ The loops are those that ``layers/definition`` names.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -18,8 +18,9 @@ from ...loops.ir import Allocate, For, Function, LoopKind
 from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
+from .layers.row_softmax import LESS, OVER
 from .nest import Kernel
-from .read_nests import read_nests
+from .read_nests import HIGH, LOW, read_nests
 
 __all__ = [
     "AXES",
@@ -51,6 +52,8 @@ WHOLE = {
     "add_bias": Scope.PAR,
     "add_scale": Scope.PAR,
     "table": Scope.TAB,
+    "table_low": Scope.TAB,
+    "table_high": Scope.TAB,
 }
 """Constants that are all there from the beginning, unless each tile has its part."""
 
@@ -77,11 +80,13 @@ COARSE = Grain()
 class Limits:
     """What a tile may need.
 
-    acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.
+    acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.  rows: with
+    parameters of their own.
     """
 
     acc_words: int
     wgt_words: int
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +95,14 @@ class Tiling:
 
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
     parted: constants of which each tile has only its part, beside weights and taps.
+    apart: whether two tensors that one address walks over have their blocks differently far apart.
     """
 
     sizes: Mapping[str, int]
     outer: tuple[str, ...]
     depth: int = 1
     parted: tuple[str, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ class Schedules:
     def of(self, function: Function, tiling: Tiling) -> Scheduled:
         """``function`` in the tiles of ``tiling``."""
         sizes = tuple(sorted(tiling.sizes.items()))
-        key = id(function), sizes, tiling.outer, tiling.depth, tiling.parted
+        key = id(function), sizes, tiling.outer, tiling.depth, tiling.parted, tiling.apart
         if key not in self._made:
             schedule = tiled(function, tiling)
             self._made[key] = function, Scheduled(schedule, read_nests(schedule.function))
@@ -141,8 +148,13 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
     blocks = _divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
+    if kernel.by_rows:
+        blocks = [extents["c"]]
+        most = min(limits.acc_words, limits.rows * extents["c"])
+        limits = replace(limits, acc_words=most)
     sizes = _tile(extents, reduced, limits, blocks, grain, has_sums=has_sums)
-    return Tiling(sizes, ("y", "x", "c") if grain.by_rows else AXES, depth)
+    outer = ("y", "x", "c") if grain.by_rows else AXES
+    return Tiling(sizes, outer, depth, apart=kernel.apart)
 
 
 def tiled(function: Function, tiling: Tiling) -> Schedule:
@@ -155,7 +167,7 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
     schedule = schedule.reorder(*outer, *(f"{axis}.inner" for axis in AXES))
     tile = part = outer[-1]
     allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
-    for name in (ADDEND, "acc"):
+    for name in (ADDEND, OVER, "acc", HIGH, LOW, LESS):
         if name in allocated:
             schedule = schedule.compute_at(name, tile)
     if "k" in sizes:
@@ -169,9 +181,11 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
         elif name in WHOLE:
             loop = tile if name in tiling.parted else ""
             schedule = schedule.cache_read(name, loop, WHOLE[name], f"{name}.tile")
+    serial = {"acc.c"} if tiling.apart and LOW in allocated else set()
     for loop in _inside(schedule.function):
         lane = loop.rpartition(".")[2] in LANES
-        schedule = schedule.bind(loop, LoopKind.VECTOR if lane else LoopKind.HARDWARE)
+        kind = LoopKind.VECTOR if lane else LoopKind.HARDWARE
+        schedule = schedule.bind(loop, LoopKind.SERIAL if loop in serial else kind)
     return schedule.annotate(outer[0], "tiles", tiling.depth)
 
 

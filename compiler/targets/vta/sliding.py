@@ -35,7 +35,7 @@ def slide(tile: Tile) -> Windowed | None:
     Only taps have windows; they are the last of a group of four words but one.  None when there is
     no such level, or more cycles would be needed.
     """
-    if "taps" not in tile.operands or not tile.folded:
+    if "taps" not in tile.operands or not tile.folded or tile.nest.makes_row:
         return None
     source, taps = tile.operands["source"], tile.operands["taps"]
     width, step = tile.extents[0], source.strides[0]

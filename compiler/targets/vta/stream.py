@@ -15,10 +15,12 @@ from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
+from .read_nests import HIGH, LOW
 from .schedules import AXES, Scheduled, Tiling
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
+    "ROW_PARTS",
     "TILE_CYCLES",
     "StreamedLayer",
     "Tile",
@@ -37,6 +39,9 @@ PARAMETERS = ("bias", "scale")
 
 OUTER = (("y", "x", "c"), ("c", "y", "x"))
 """Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
+
+ROW_PARTS = 4
+"""Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
 
 TILE_CYCLES = 32
 """Estimate: what one more tile costs, beside what it moves."""
@@ -59,7 +64,9 @@ class StreamedLayer:
         kernel, windows = scheduled.kernel, dict(self.windows)
         output = kernel.nests[-1].name
         if output in windows:
-            windows[ADDEND] = windows[output]
+            windows[ADDEND] = windows[LOW] = windows[output]
+        if self.layer.inputs[0].name in windows:
+            windows[HIGH] = windows[self.layer.inputs[0].name]
         return localized(kernel, windows)
 
 
@@ -114,7 +121,11 @@ def stream_tiles(
         each
         for each in _sizes(kernel, refs, config)
         if each["c"] == 1 or not far
-        if not uneven or (each["c"] == 1 and (each["x"] == kernel.extents["x"] or each["y"] == 1))
+        if not uneven
+        or (
+            (each["c"] == 1 or kernel.by_rows)
+            and (each["x"] == kernel.extents["x"] or each["y"] == 1)
+        )
     ]
     tiles = [
         _estimate(kernel, refs, activations, each, outer, config, depth, late)
@@ -152,7 +163,9 @@ def streamed_layer(
     layer: LoweredLayer, activations: Mapping[str, Activation], tile: Tile
 ) -> StreamedLayer:
     """The layer with ``tile``, and its windows."""
-    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(layer.kernel.refs))
+    kernel = layer.kernel
+    apart = kernel.apart or _uneven(kernel, activations)
+    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(kernel.refs), apart)
     return StreamedLayer(layer, tiling, windows_of(layer.kernel, activations, tiling))
 
 
@@ -164,7 +177,8 @@ def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
     for nest in kernel.nests:
         if isinstance(nest.value, Total):
             names = {nest.value.left.ref.buffer.name, nest.value.right.ref.buffer.name}
-            names = {nest.name if name == ADDEND else name for name in names}
+            alike = {ADDEND: nest.name, LOW: kernel.nests[-1].name, HIGH: kernel.operand}
+            names = {alike.get(name, name) for name in names}
             if len({name in streamed for name in names}) > 1:
                 return True
     return False
@@ -197,6 +211,9 @@ def _sizes(
         if _parted(refs) and 2 * sizes[0] > config.par_depth:
             continue
         if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
+            continue
+        rows = prod(sizes[1:])
+        if kernel.by_rows and (sizes[0] < extents["c"] or ROW_PARTS * rows > config.par_depth):
             continue
         if most and sizes[0] * parts.get("k", 1) * taps > most:
             continue

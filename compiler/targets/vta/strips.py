@@ -69,7 +69,7 @@ class Stripes:
 def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     """``layer`` by rows; None when it cannot be cut so, or waits for all of another activation."""
     kernel = layer.kernel
-    if layer.stored is not None:
+    if layer.stored is not None or kernel.by_rows:
         return None
     if any(x.whole_channels is not None for x in (*layer.inputs, layer.output)):
         return None

@@ -51,7 +51,9 @@ class Vta:
         """Pieces of integer layers that the accelerator has, and those between them."""
         found = self._recognised(model)
         graph = shaped_graph(found.graph, self.config.block)
-        refusals = dict(node_refusals(graph, self.config.block, self.config.fixed_rounding))
+        config = self.config
+        flags = config.fixed_rounding, config.row_parameters
+        refusals = dict(node_refusals(graph, config.block, *flags))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))

@@ -131,12 +131,11 @@ def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
         raise _MismatchError("it cannot finish its result")
     if not nest.finish and nest.target.buffer.dtype is DType.INT8 and not _stays_int8(nest):
         raise _MismatchError("an int8 result that may be out of range needs a finish")
-    if nest.finish:
-        operands |= {"bias": nest.finish.bias, "scale": nest.finish.scale}
+    operands |= nest.parameters
     words = {
         name: _words(ref, formal.get(name, meaning.target), lanes) for name, ref in operands.items()
     }
-    if nest.finish and words["bias"] != words["scale"]:
+    if any(words["bias"] != words[name] for name in nest.parameters if "bias" in words):
         raise _MismatchError("bias and scale do not lie in one word")
     levels = _levels(nest, intrinsic)
     if "other" in words:

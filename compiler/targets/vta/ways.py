@@ -17,7 +17,15 @@ from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item
 from .schedules import COARSE, Grain, Limits, default_tiling
-from .stream import StreamedLayer, Tile, TileError, best_tile, stream_tiles, streamed_layer
+from .stream import (
+    ROW_PARTS,
+    StreamedLayer,
+    Tile,
+    TileError,
+    best_tile,
+    stream_tiles,
+    streamed_layer,
+)
 from .strips import Sized, cascade_sizes, scheduled_cascade, stripes_of
 from .windows import SLOTS
 
@@ -41,7 +49,8 @@ Room = Callable[[int, int], int]
 
 def limits_of(config: HardwareConfig) -> Limits:
     """What a tile may use: one bank of ACC, and half of WGT, so that the next one's are loaded."""
-    return Limits(acc_words=config.bank_words(Memory.ACC), wgt_words=config.wgt_depth // 2)
+    rows = config.par_depth // ROW_PARTS
+    return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, rows)
 
 
 def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:

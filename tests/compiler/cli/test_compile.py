@@ -10,6 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dovetail.compiler.cli.output import human
+
 from .commands import invoke, refused
 
 
@@ -37,6 +39,30 @@ def test_a_module_of_kernels_is_described(digits_model: Path, tmp_path: Path) ->
     assert figures["launches"] >= figures["kernels"] > 5
     assert figures["bytes"] == output.stat().st_size
     assert f"opencl, {figures['kernels']} kernels" in " ".join(invoke(*arguments).stderr.split())
+
+
+def test_a_terminal_shows_where_the_compilation_is(
+    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    said = human.capture()
+    for target, wanted in (
+        ("vta:tiny", ["import", "fuse", "plan, layer '", "operations, layer '", "check"]),
+        ("cpu", ["import", "lower, node '", "llvm"]),
+    ):
+        arguments = ("compile", small_model, "--target", target, "-o", tmp_path / "small.dvt")
+        with monkeypatch.context() as patch, said:
+            patch.setattr(
+                "rich.progress.Progress.update", lambda *_, description: shown.append(description)
+            )
+            invoke(*arguments)
+            assert not shown
+            patch.setattr(human, "_force_terminal", True)
+            invoke(*arguments)
+        where = [each.removeprefix(f"compiling {small_model.name}: ") for each in shown]
+        places = [next(n for n, each in enumerate(where) if each.startswith(it)) for it in wanted]
+        assert places == sorted(places)
+        shown.clear()
 
 
 def test_a_batch_tells_the_throughput(digits_model: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_files_that_cannot_be_written_while_compiling_are_named(
     ("command", "package", "extra"),
     [
         ("profile", "perfetto", "'dovetail[profile]'"),
-        ("explore", "bokeh", "'dovetail[explore]'"),
+        ("explore", "pyarrow", "'dovetail[explore]'"),
         ("tune", "xgboost", "'dovetail[tune]'"),
         ("run", "serial", "'dovetail[board]'"),
         ("bitstream", "amaranth_boards.ulx3s", "'dovetail[hw,board]'"),

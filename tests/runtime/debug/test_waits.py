@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from dovetail.isa.assembly import assemble
+import pytest
+
+from dovetail.isa.assembly import assemble, disassemble
 from dovetail.isa.configs import find_config
-from dovetail.isa.memories import Unit
+from dovetail.isa.instructions import Gemm, Load, Store, Vector
+from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug.moments import Event, Moment
 from dovetail.runtime.debug.waits import Issue
 
@@ -67,3 +70,81 @@ def test_the_giver_of_the_next_token_is_named() -> None:
         done += [(event, index) for event in (Event.STARTED, Event.ENDED)]
     third = after(program, *queued, *done)
     assert third.status(Unit.STORE).waits_for == "5: a token from LOAD, which no instruction gives"
+
+
+INSTRUCTIONS = (
+    Load(memory=Memory.ACT, sram_address=0, dram_address=0, act_write_banks=2),
+    Gemm(
+        act_address=0,
+        wgt_address=0,
+        acc_address=0,
+        extent=(1,) * 6,
+        act_stride=(0,) * 6,
+        wgt_stride=(0,) * 6,
+        acc_stride=(0,) * 6,
+        act_read_banks=2,
+        acc_banks=4,
+    ),
+    Vector(
+        source=Memory.ACC,
+        destination=Memory.ACT,
+        source_address=0,
+        destination_address=0,
+        extent=(1,) * 5,
+        source_stride=(0,) * 5,
+        destination_stride=(0,) * 4,
+        act_read_banks=6,
+        act_write_banks=2,
+        acc_banks=4,
+    ),
+    Store(sram_address=0, dram_address=64, act_read_banks=2),
+)
+UNITS = {each.unit.name.lower(): disassemble((each,)) for each in INSTRUCTIONS}
+
+
+@pytest.mark.parametrize(
+    ("holder", "waiter", "banks"),
+    [
+        ("load", "vector", ["ACT write bank 1"]),
+        ("load", "gemm", []),
+        ("load", "store", []),
+        ("gemm", "store", ["ACT read bank 1"]),
+        ("gemm", "vector", ["ACC bank 2", "ACT read bank 1"]),
+        ("vector", "load", ["ACT write bank 1"]),
+        ("vector", "gemm", ["ACC bank 2", "ACT read bank 1"]),
+        ("vector", "store", ["ACT read bank 1"]),
+        ("store", "gemm", ["ACT read bank 1"]),
+        ("store", "load", []),
+    ],
+)
+def test_a_bank_is_waited_for_while_another_unit_holds_it_in_the_same_role(
+    holder: str, waiter: str, banks: list[str]
+) -> None:
+    program = "\n".join((UNITS[holder], UNITS[waiter]))
+    begun = [(Event.QUEUED, 0), (Event.QUEUED, 1), (Event.STARTED, 0)]
+    found = after(program, *begun).status(Unit[waiter.upper()]).waits_for
+    held = [f"{bank}, which {holder.upper()} 0 holds" for bank in banks]
+    why = sorted(found.removeprefix("1: ").split(" and "))
+    assert why == (held or ["nothing, it starts next"])
+    ended = after(program, *begun, (Event.ENDED, 0)).status(Unit[waiter.upper()])
+    assert ended.waits_for == "1: nothing, it starts next"
+
+
+def test_of_two_units_one_may_go_on_with_other_banks() -> None:
+    other = UNITS["store"].replace("0x2", "0x4")
+    begun = [(Event.QUEUED, 0), (Event.QUEUED, 1), (Event.STARTED, 0)]
+    found = after("\n".join((UNITS["gemm"], other)), *begun).status(Unit.STORE)
+    assert found.waits_for == "1: nothing, it starts next"
+    assert (found.working, found.queue) == ((), (1,))
+
+
+def test_a_unit_without_a_queue_waits_for_what_is_before_in_the_program() -> None:
+    program = "\n".join((*[UNITS["load"]] * 5, UNITS["store"]))
+    begun = [(Event.QUEUED, index) for index in range(3)]
+    assert after(program, *begun).status(Unit.STORE).waits_for == "5: to be fetched"
+    assert after(program, *begun).status(Unit.GEMM).waits_for == "no more instructions"
+    begun.append((Event.QUEUED, 3))
+    full = "5: room in the queue of LOAD, for 4 before it"
+    assert after(program, *begun).status(Unit.STORE).waits_for == full
+    begun.append((Event.STARTED, 0))
+    assert after(program, *begun).status(Unit.STORE).waits_for == "5: to be fetched"

@@ -2,7 +2,8 @@
 
 Convolutions and dense layers take a factor off their outputs and put one on their inputs.  Between
 them, a positive factor passes through what is homogeneous (Relu, pools, sums) and what moves
-elements; a residual sum joins the factors of its operands, and all else asks for 1.
+elements; a residual sum joins the factors of its operands, and all else asks for 1.  A Relu that is
+cut off lets factors pass as long as nothing more is cut off, and no less.
 """
 
 from collections.abc import Mapping
@@ -36,9 +37,11 @@ class Channels:
     """Classes of channels: those of one class have one factor.
 
     Each tensor's are an array that repeats to its shape.
+    cuts: tensors of which a Relu takes no more than a number.
     """
 
     def __init__(self) -> None:
+        self.cuts: list[tuple[str, float]] = []
         self._parents = [FIXED]
         self._of: dict[str, Ids] = {}
 
@@ -127,6 +130,10 @@ def _passes(
             return False
         found.put(out, found[x])
         return shapes[out][:2] == shapes[x][:2]
+    if node.kind == "Clip" and len(computed) == 1 and (high := _highest(model, node)):
+        found.cuts.append((x, high))
+        found.put(out, found[x])
+        return True
     if node.kind in ("Add", "Sub") and len(computed) == 2:
         found.put(out, found.join(*computed))
         return True
@@ -140,6 +147,15 @@ def _passes(
     if node.kind in MOVES and len(computed) == (len(node.inputs) if node.kind == "Concat" else 1):
         return _moves(found, evaluator, model, node, shapes)
     return False
+
+
+def _highest(model: FloatModel, node: OnnxNode) -> float | None:
+    """Where a Clip from 0 on ends; None for another."""
+    limits = [model.constants.get(name) for name in node.inputs[1:]]
+    if len(limits) != 2 or any(each is None or each.size != 1 for each in limits):
+        return None
+    low, high = (float(each.reshape(-1)[0]) for each in limits if each is not None)
+    return high if low == 0 < high else None
 
 
 def _gates(found: Channels, node: OnnxNode, shapes: Mapping[str, tuple[int, ...]]) -> bool:

@@ -1,7 +1,8 @@
 """Cross-layer equalisation: channels whose ranges differ much get factors, in the weights.
 
 y = f(W x + b), z = V y  ->  y = f(W x / s + b / s), z = V s y, for every f through which factors
-pass.  The outputs of the model stay what they are.
+pass.  The outputs of the model stay what they are; with a Relu that is cut off, for all values that
+are no more than ``1 / REACH`` times those of the samples.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,8 @@ from .weights import channel_axis, float_weights
 
 __all__ = ["equalize"]
 
+REACH = 0.8
+"""The part of a Relu that is cut off which the samples' values may fill."""
 EQUALIZED = "/equalized"
 """Behind the name of a layer's output: its weights."""
 
@@ -40,7 +43,8 @@ def equalize(
         and node.inputs[1] in model.constants
         and all(name in model.constants for name in node.inputs[1:] if name)
     ]
-    largest = np.zeros(found.count)
+    largest, reached = np.zeros(found.count), np.zeros(found.count)
+    cuts = dict(found.cuts)
     evaluator = Evaluator(model)
     for sample in samples:
         for name, array in evaluator.run(sample):
@@ -48,8 +52,11 @@ def equalize(
                 ids = channels[name]
                 others = tuple(axis for axis in range(ids.ndim) if ids.shape[axis] == 1)
                 np.maximum.at(largest, ids, np.abs(array).max(axis=others, keepdims=True))
+                if name in cuts:
+                    part = array.max(axis=others, keepdims=True) / (REACH * cuts[name])
+                    np.maximum.at(reached, ids, part)
     ranges = [_ranges(model, node, channels) for node in layers]
-    factors = channel_factors(ranges, largest)
+    factors = channel_factors(ranges, largest, reached)
     made: dict[str, Array] = {}
     by_output = {}
     for node, known in zip(layers, ranges, strict=True):

@@ -40,9 +40,14 @@ def measure_losses(
             _see(evaluator, values, (Kind.TENSOR, name), name, rounded, own, output)
         for node in layers:
             out = node.outputs[0]
-            constants = dequantized(weights[out], node, decision.scales[node.inputs[0]].scale)
-            given = dict(zip(node.inputs[1:], (c for c in constants if c is not None), strict=True))
+            real, bias = dequantized(weights[out], node, decision.scales[node.inputs[0]].scale)
+            given = {node.inputs[1]: real}
+            if bias is not None and node.has(2):
+                given[node.inputs[2]] = bias
             (rounded,) = evaluator.node(node, {**values, **given})
+            if bias is not None and not node.has(2):
+                # A correction gave it.
+                rounded = rounded + _by_channel(bias, node, rounded.ndim)
             _see(evaluator, values, (Kind.WEIGHTS, out), out, rounded, own, output)
     touching = _touching(model, decided)
     names = {node.outputs[0]: node.name for node in model.nodes}
@@ -53,6 +58,12 @@ def measure_losses(
         key = (kind, name)
         found.append(Loss(kind, shown, layers_of, own.value(key), output.value(key)))
     return tuple(found)
+
+
+def _by_channel(bias: Array, node: OnnxNode, rank: int) -> Array:
+    """A bias as it is added to the layer's results."""
+    after = 0 if node.kind in ("Gemm", "MatMul") else rank - 2
+    return bias.reshape(-1, *(1,) * after)
 
 
 class _Ratio:

@@ -12,6 +12,7 @@ from .calibrate import Calibrated
 from .driver import QuantizedModel, quantize_calibrated, settle
 from .losses import measure_losses
 from .options import QuantizeOptions
+from .weights import contractions
 
 __all__ = ["losses_of", "quantize_within"]
 
@@ -48,7 +49,8 @@ def quantize_within(
     first = drop(none)
     if first <= bound:
         return found[none], found[none], Bounded(none, first, 1)
-    # With all of them in float, there is nothing left to quantise.
-    order = worst_first(losses())[:-1]
+    # With all products in float, there is nothing left to quantise.
+    products = {node.name for node in contractions(calibrated.model, calibrated.whole)}
+    order = [keep for keep in worst_first(losses()) if not products <= keep | options.keep]
     bounded = keep_within(bound, order, lambda keep: drop(keep) if keep else first)
     return found[bounded.keep], found[none], bounded

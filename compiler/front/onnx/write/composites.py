@@ -59,7 +59,7 @@ def _with_number(w: Writing, inputs: tuple[str, ...] | None) -> tuple[str, float
         return None
     for x, other in (inputs, inputs[::-1]):
         number = _number(w, other)
-        if number is not None and w.value(x) is None:
+        if number is not None and w.value(x) is None and w.type(other).rank <= w.type(x).rank:
             return x, number
     return None
 
@@ -77,7 +77,9 @@ def sigmoid(w: Writing) -> str | None:
     added = _with_number(w, _made(w, quotient[1], B.ADD))
     power = _made(w, added[0], U.EXP) if added is not None and added[1] == 1 else None
     negated = _made(w, power[0], U.NEG) if power is not None else None
-    return w.emit("Sigmoid", negated[0]) if negated is not None else None
+    if negated is None or w.type(negated[0]).shape != w.type(w.node.output).shape:
+        return None
+    return w.emit("Sigmoid", negated[0])
 
 
 def clip(w: Writing) -> str | None:
@@ -163,10 +165,13 @@ def average(w: Writing) -> str | None:
 
 
 def _quotient(w: Writing) -> tuple[str, Array] | None:
-    """A tensor and the constant that it is divided by."""
+    """A tensor and the constant that it is divided by; the shape stays."""
     quotient = _own(w, B.DIV)
     count = w.value(quotient[1]) if quotient is not None else None
-    return (quotient[0], count) if quotient is not None and count is not None else None
+    if quotient is None or count is None:
+        return None
+    same = w.type(quotient[0]).shape == w.type(w.node.output).shape
+    return (quotient[0], count) if same else None
 
 
 def biased_convolution(w: Writing) -> str | None:

@@ -76,8 +76,9 @@ def _nodes(graph: Graph) -> tuple[list[onnx.NodeProto], dict[str, Array]]:
         if found is None:
             writer = WRITERS.get(type(node.operator))
             if writer is None:
+                kind = type(node.operator).__name__
                 raise UnsupportedOperatorError(
-                    f"node {node.origin!r}: ONNX has no {type(node.operator).__name__}"
+                    f"node {node.origin!r}: {kind} cannot be written as ONNX"
                 )
             writing = replace(writing, read=set(), nodes=[])
             writing.close(writer(writing, node.operator))

@@ -42,6 +42,7 @@ from .movement import (
     recognise_slice,
 )
 from .quantize import quantize
+from .row_softmax import softmax_in_integers
 from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
@@ -272,4 +273,4 @@ def _with_outputs(state: State) -> Graph:
         else:
             made.append(in_model_form(state, name))
     builder.export(made, state.source.outputs)
-    return EliminateDead().run(builder.build(state.source.outputs))
+    return softmax_in_integers(EliminateDead().run(builder.build(state.source.outputs)))

@@ -36,6 +36,7 @@ from ....graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
+from ....graph.operators.integer.softmax import RowSoftmax, exponential_table
 from ....graph.operators.integer.values import (
     Add,
     Lookup,
@@ -168,6 +169,8 @@ class _Expanding:
                 self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
                 self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
+            case RowSoftmax():
+                self.plain[node.output] = self.row_softmax(self.tensor(node.inputs[0]), operator)
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
@@ -365,6 +368,25 @@ class _Expanding:
         scaled = self.new.binary(BinaryFunction.MUL, values, steps)
         quotient = self.new.binary(BinaryFunction.DIV, scaled, total)
         result = self.new.saturated(quotient, operator.zero_point, -128, 127)
+        return self.new.emit(Reshape(kind.shape), result)
+
+    def row_softmax(self, x: str, operator: RowSoftmax) -> str:
+        """A table of integers, summed in any order."""
+        kind = self.new.builder.types[x]
+        size = kind.shape[-1]
+        rows = self.new.emit(Reshape((kind.elements // size, size)), x)
+        wide = self.new.cast(rows, DType.INT64)
+        top = self.new.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
+        place = self.new.binary(BinaryFunction.SUB, wide, top)
+        table = self.new.constant(exponential_table(operator.x_scale))
+        place = self.new.binary(BinaryFunction.ADD, place, 255)
+        values = self.new.emit(Gather(0), table, place)
+        total = self.new.emit(Reduce(ReduceFunction.SUM, (1,), True), values)
+        steps = self.new.constant(np.array(operator.steps, F32))
+        scale = self.new.binary(BinaryFunction.DIV, steps, self.new.cast(total, DType.FLOAT32))
+        wide = self.new.cast(values, DType.FLOAT32)
+        result = self.new.binary(BinaryFunction.MUL, wide, scale)
+        result = self.new.saturated(result, operator.zero_point, -128, 127)
         return self.new.emit(Reshape(kind.shape), result)
 
     def transpose(self, node: Node, operator: Transpose) -> None:

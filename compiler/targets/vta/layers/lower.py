@@ -12,6 +12,7 @@ from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
@@ -38,6 +39,7 @@ from .definition import (
 from .fixed_point_add import find_fixed_point
 from .product import define_product
 from .row_products import define_row_products
+from .row_softmax import lower_row_softmax
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -63,6 +65,8 @@ def lower(
     pairs = 0
     tables: tuple[Buffer, ...] = ()
     operator = layer.nodes[0].operator
+    if isinstance(operator, RowSoftmax):
+        return lower_row_softmax(layer.name, operator, x, output)
     match operator:
         case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
             definition = define_depthwise(graph, layer, x, output)

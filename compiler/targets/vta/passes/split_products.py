@@ -21,6 +21,7 @@ import numpy as np
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import RowProducts
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup, Requantize, Softmax
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
@@ -126,7 +127,7 @@ class _Splitting:
         """Whether it makes each row of a row alone, in the same way for all."""
         if isinstance(node.operator, Lookup):
             return self.graph.types[node.inputs[1]].rank == 1
-        return isinstance(node.operator, Requantize | Softmax)
+        return isinstance(node.operator, Requantize | RowSoftmax | Softmax)
 
     def flattens_heads(self, node: Node) -> bool:
         """Whether the channels of all heads become those of one tensor."""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from dovetail.compiler.cli.output import FILE_WIDTH, human
 from dovetail.compiler.explore.space import load_space
 from dovetail.isa.configs import find_config
 
-pytest.importorskip("bokeh", reason="needs the extra explore")
+from ..profile.browser import drawn, opened
+from ..profile.test_layout import CORNERS
 
 SPACE = """
 [base]
@@ -77,28 +79,70 @@ def test_an_error_is_one_message(small_model: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_page_draws_the_designs_and_says_what_failed(folder: Path, browser: Any) -> None:
+@pytest.fixture(params=[(390, "dark"), (1440, "light"), (2560, "dark"), (1440, "dark")])
+def page(
+    request: pytest.FixtureRequest, folder: Path, browser: Any, tmp_path: Path
+) -> Iterator[Any]:
     text = (folder / "out" / "report.html").read_text()
-    assert "http" not in text.split("</head>")[1].replace("http://www.w3.org", "")
-    problems: list[str] = []
-    context = browser.new_context(offline=True)
-    page = context.new_page()
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto((folder / "out" / "report.html").as_uri())
-    page.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle")
-    drawn = page.evaluate(
-        """() => Bokeh.documents[0].get_model_by_name("ECP5: share of the part").renderers
-        .filter((each) => each.data_source.data.luts)
-        .reduce((sum, each) => sum + each.data_source.data.x.length, 0)"""
-    )
-    fronts = page.locator("table.front").count()
-    failures = page.locator("#failed tr").count()
-    context.close()
-    assert not problems
+    found = opened(browser, tmp_path, text, *request.param)
+    yield found
+    assert not found.problems
+    found.context.close()
+
+
+def test_the_page_draws_the_designs_and_says_what_failed(folder: Path, page: Any) -> None:
     found = json.loads((folder / "json").read_text())
-    assert failures == found["failed"]
-    assert 0 < drawn <= 6 - found["failed"]
-    assert fronts == 2
+    assert page.locator("#failed tr").count() == found["failed"]
+    assert page.locator("table.front").count() == len(found["front"]) == 2
+    with (folder / "out" / "results.csv").open() as file:
+        lines = [each for each in csv.DictReader(file) if each["cycles"]]
+    for number, (family, front) in enumerate(found["front"].items()):
+        share = f"{family.lower().replace(' ', '_')}_share"
+        listed = [each for each in lines if float(each[share]) <= 1]
+        for plot in page.locator(f"#plots-{number} .plot").all():
+            assert plot.locator(".design").count() == len(listed) > 0
+            assert plot.locator(".front").count() == len(front)
+        page.locator(f"#sizes-{number} button").first.click()
+        left = sum(each["block"] != "4" for each in listed)
+        assert page.locator(f"#plots-{number} .plot").first.locator(".design").count() == left
+
+
+def test_a_rectangle_is_looked_at_closer(page: Any) -> None:
+    plot = page.locator(".plot").first
+    plot.scroll_into_view_if_needed()
+    points = "(plot) => [...plot.querySelectorAll('.design')].map((it) => it.getAttribute('cx'))"
+    whole, box = plot.evaluate(points), plot.bounding_box()
+    first = plot.locator(".design").first.bounding_box()
+    page.mouse.move(first["x"] - 20, first["y"] - 20)
+    page.mouse.down()
+    page.mouse.move(first["x"] + 30, first["y"] + 30)
+    page.mouse.up()
+    closer = plot.evaluate(points)
+    assert closer != whole
+    assert 1 <= len(closer) <= len(whole)
+    page.mouse.dblclick(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert plot.evaluate(points) == whole
+
+
+def test_the_page_fits_and_its_tooltips_too(page: Any) -> None:
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wide) <= 0
+    for point in page.locator(".design.front").all():
+        point.scroll_into_view_if_needed()
+        drawn(page)
+        point.hover(force=True)  # another one may be at the same place
+        corners = page.evaluate(CORNERS)
+        assert min(corners) >= 0, corners
+        assert " ms" in page.locator("#tooltip").inner_text()
+
+
+def test_axe_finds_nothing_serious(page: Any) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python"
+    )
+    found = axe.Axe().run(page).response["violations"]
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert not [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
 
 
 def test_the_front_becomes_configurations_that_commands_take(

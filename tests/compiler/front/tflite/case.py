@@ -1,6 +1,6 @@
 """A model of one operator, of operands that are drawn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,9 @@ class State:
     """An operand that LiteRT keeps from one run to the next."""
 
     shape: tuple[int, ...]
+    dtype: str = "float32"
+    scale: float = 0.0
+    zero: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,9 @@ def case(
     label: str = "",
     version: int = 1,
     custom: bytes = b"",
+    between: Sequence[Out] = (),
 ) -> Case:
-    """A model of one operator."""
+    """A model of one operator.  between: its intermediate tensors."""
     tensors: list[Tensor] = []
     inputs: list[int] = []
     given: list[Array] = []
@@ -130,7 +134,8 @@ def case(
                 quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
                 tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised))
             case State():
-                tensors.append(Tensor(name, each.shape, variable=True))
+                quantised = ((each.scale,), (each.zero,)) if each.scale else ((), ())
+                tensors.append(Tensor(name, each.shape, each.dtype, None, *quantised, 0, True))
             case Const():
                 tensors.append(
                     Tensor(
@@ -143,7 +148,12 @@ def case(
         results.append(len(tensors))
         quantised = ((out.scale,), (out.zero,)) if out.scale else ((), ())
         tensors.append(Tensor(f"y{place}", out.shape, out.dtype, None, *quantised))
-    op = Op(kind, tuple(numbers), tuple(results), table, options, version, custom)
+    places = tuple(range(len(tensors), len(tensors) + len(between)))
+    for place, each in zip(places, between, strict=True):
+        tensors.append(
+            Tensor(f"between{place}", (0,), each.dtype, None, (each.scale,), (each.zero,))
+        )
+    op = Op(kind, tuple(numbers), tuple(results), table, options, version, custom, places)
     content = write(tensors, [op], inputs, results)
     first = next((e for e in operands if isinstance(e, In)), None)
     return Case(kind, label or (first.dtype if first else "float32"), content, tuple(given))

@@ -7,6 +7,8 @@ from .cases_elementwise import binary, binary_bytes, quantization, unary, unary_
 from .cases_layers import detection, indexing, recurrent
 from .cases_movement import movement, reductions
 from .cases_products import mixed_products, pools, products
+from .cases_quantised import functions_of_bytes, functions_of_int16, products_of_integers
+from .cases_recurrent import hybrid_layers, integer_layers
 
 __all__ = ["FAMILIES", "Case", "cases"]
 
@@ -15,6 +17,8 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     for each in (
         *(unary, unary_bytes, binary, binary_bytes, products, mixed_products, pools),
         *(reductions, movement, indexing, quantization, recurrent, detection),
+        *(functions_of_bytes, functions_of_int16, products_of_integers),
+        *(hybrid_layers, integer_layers),
     )
 }
 

@@ -159,25 +159,42 @@ def detection() -> Iterator[Case]:
     sigma = Const(np.asarray(0, np.float32))
     outs = [Out("int32"), F, Out("int32")]
     yield case("NON_MAX_SUPPRESSION_V5", [boxes, scores, *limits, sigma], outs)
-    options = {"max_detections": 4, "max_classes_per_detection": 1, "num_classes": 3}
+    yield from _post_processing()
+
+
+def _post_processing() -> Iterator[Case]:
     reals = {
-        "y_scale": 10.0,
-        "x_scale": 10.0,
-        "h_scale": 5.0,
-        "w_scale": 5.0,
+        **dict.fromkeys(("y_scale", "x_scale"), 10.0),
+        **dict.fromkeys(("h_scale", "w_scale"), 5.0),
         "nms_score_threshold": 0.3,
         "nms_iou_threshold": 0.4,
     }
-    anchors = Const(rng().uniform(0.2, 0.8, (12, 4)).astype(np.float32))
-    builder = flexbuffers.Builder()
-    with builder.Map():
-        for name, value in options.items():
-            builder.Key(name)
-            builder.Int(value)
-        for name, real in reals.items():
-            builder.Key(name)
-            builder.Float(real)
-    given: Operands = [In((1, 12, 4)), In((1, 12, 4), low=0, high=1)]
-    content = bytes(builder.Finish())
-    kind = "TFLite_Detection_PostProcess"
-    yield case(kind, [*given, anchors], [F, F, F, F], custom=content)
+    anchors = rng().uniform(0.2, 0.8, (12, 4)).astype(np.float32)
+    bytes_ = Const((anchors * 255).astype(np.uint8), (1 / 255,), (0,))
+    quantised = [
+        In((1, 12, 4), "uint8", scale=0.05, zero=120),
+        In((1, 12, 4), "uint8", scale=1 / 255),
+        bytes_,
+    ]
+    plain: Operands = [In((1, 12, 4)), In((1, 12, 4), low=0, high=1), Const(anchors)]
+    for given, more in (
+        (plain, {"max_classes_per_detection": 1}),
+        (plain, {"max_classes_per_detection": 2}),
+        (plain, {"max_classes_per_detection": 1, "use_regular_nms": 1}),
+        (plain, {"max_classes_per_detection": 1, "use_regular_nms": 1, "detections_per_class": 1}),
+        (quantised, {"max_classes_per_detection": 1}),
+    ):
+        options = {"max_detections": 4, "num_classes": 3, **more}
+        builder = flexbuffers.Builder()
+        with builder.Map():
+            for name, value in options.items():
+                builder.Key(name)
+                if name == "use_regular_nms":
+                    builder.Bool(bool(value))
+                else:
+                    builder.Int(value)
+            for name, real in reals.items():
+                builder.Key(name)
+                builder.Float(real)
+        content = bytes(builder.Finish())
+        yield case("TFLite_Detection_PostProcess", given, [F, F, F, F], custom=content)

@@ -1,5 +1,6 @@
 """Models of one operator against LiteRT: integers equal, floats within 1e-5 of the largest."""
 
+import numpy as np
 import pytest
 
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
@@ -10,6 +11,7 @@ pytest.importorskip("tflite", reason="tflite, which reads the files, is not inst
 from dovetail.compiler.front.tflite.source import TfliteModel
 
 from .build import Op, Tensor, write
+from .case import In, Out, case, i32
 from .cases import FAMILIES, Case, cases
 from .compare import difference
 from .reference import litert
@@ -31,6 +33,23 @@ def test_operators_give_the_reference_results(family: str) -> None:
         if (said := interpreted(case))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_sums_of_int8_are_those_of_uint8() -> None:
+    """LiteRT 2.3 reads the bits of int8 as those of uint8: it gives -1 for -5 + 6."""
+    values = np.random.default_rng(3).integers(-128, 128, (40, 5))
+    axes = i32(1)
+    found, wanted = [], []
+    for dtype, zero in (("int8", 3), ("uint8", 131)):
+        x = In(values.shape, dtype, scale=0.05, zero=zero)
+        out = Out(dtype, 0.08, zero + 5)
+        content = case("SUM", [x, axes], [out], "ReducerOptions").content
+        inputs = ((values + zero - 3).astype(dtype),)
+        graph = TfliteModel.of(content).to_graph().graph
+        found.append(run(graph, dict(zip(graph.inputs, inputs, strict=True)))[graph.outputs[0]])
+        wanted = litert(content, inputs, "SUM")
+    np.testing.assert_array_equal(found[0].astype(int) + 128, wanted[0])
+    np.testing.assert_array_equal(found[1], wanted[0])
 
 
 def test_an_operator_without_a_converter_is_named_with_its_node() -> None:

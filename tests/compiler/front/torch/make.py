@@ -86,6 +86,40 @@ class Words(nn.Module):
         return (x @ self.tokens.weight.t()).argmax(-1)
 
 
+class Regions(nn.Module):
+    """Parts with gradients and without autocast, one in the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        with torch.enable_grad():
+            y = self.first(x)
+            with torch.autocast("cpu", enabled=False):
+                z = torch.tanh(y) * y
+            total = z.sum(1)
+        return self.second(z) + y, total, y
+
+
+class Bags(nn.Module):
+    """Sums, means and maxima of lists of rows, and rows that are made shorter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums = nn.EmbeddingBag(9, 4, mode="sum")
+        self.means = nn.EmbeddingBag(9, 4, mode="mean", padding_idx=2, include_last_offset=True)
+        self.maxima = nn.EmbeddingBag(9, 4, mode="max", padding_idx=-1)
+        self.rows = nn.Embedding(9, 4, max_norm=1.5)
+
+    def forward(
+        self, words: Tensor, offsets: Tensor, weights: Tensor, lists: Tensor
+    ) -> tuple[Tensor, ...]:
+        summed = self.sums(words, offsets, weights)
+        meant = self.means(words, offsets)
+        return summed, meant, self.maxima(words, offsets), self.maxima(lists), self.rows(lists)
+
+
 class Sequences(nn.Module):
     """Recurrent layers and cells of every kind: two layers, both directions, a projection."""
 
@@ -183,9 +217,16 @@ def make(
     np.savez(FOLDER / f"{name}.npz", **named)
 
 
+LISTS = (
+    torch.tensor([1, 2, 4, 5, 2, 8, 3, 0]),
+    torch.tensor([0, 3, 3, 4, 5]),
+    torch.randn(8),
+    torch.tensor([[1, 2], [8, 8]]),
+)
 SEQUENCE = torch.randn(2, 3, 5), torch.randn(2, 2, 3), torch.randn(2, 2, 6)
 
 MODELS: dict[str, Callable[[str], None]] = {
+    "bags": lambda name: make(name, Bags(), *LISTS),
     "counter": lambda name: make(
         name,
         Counter(),
@@ -195,6 +236,7 @@ MODELS: dict[str, Callable[[str], None]] = {
     "pictures": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18)),
     "pictures_core": lambda name: make(name, Pictures(), torch.randn(1, 3, 18, 18), decompose=True),
     "quantised": quantised,
+    "regions": lambda name: make(name, Regions(), torch.randn(3, 6)),
     "sequences": lambda name: make(name, Sequences(), *SEQUENCE),
     "words": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8))),
     "words_core": lambda name: make(name, Words(), torch.randint(0, 20, (2, 8)), decompose=True),

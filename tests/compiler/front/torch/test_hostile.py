@@ -18,7 +18,20 @@ from .hostile import run_mutant
 from .mutate import FILES, packed, unpacked
 
 WORDS = next(path for path in FILES if path.stem == "words")
+REGIONS = next(path for path in FILES if path.stem == "regions")
 COUNTER = next(path for path in FILES if path.stem == "counter")
+
+
+AUTOCAST = {
+    "target": "torch.ops.higher_order.wrap_with_autocast",
+    "inputs": [
+        {"name": "", "arg": each}
+        for each in (
+            {"as_string": "cpu"}, {"as_scalar_type": 13}, {"as_bool": True}, {"as_bool": False},
+            {"as_graph": {"name": "inner", "graph": {}}},
+        )
+    ],
+}  # fmt: skip
 
 
 class Harm:
@@ -57,6 +70,15 @@ def graph(change: Callable[[dict[str, Any]], None]) -> bytes:
 
 def one(number: int) -> dict[str, int]:
     return {"as_int": number}
+
+
+def region(change: Callable[[dict[str, Any]], None]) -> bytes:
+    """A file in which the call of a region was changed."""
+
+    def found(graph: dict[str, Any]) -> None:
+        change(next(node for node in graph["nodes"] if "higher_order" in node["target"]))
+
+    return changed(lambda document: found(document["graph_module"]["graph"]), path=REGIONS)
 
 
 CASES: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -115,6 +137,13 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
         ),
         "is malformed",
     ),
+    "a dimension that is not whole": (
+        lambda: graph(
+            lambda g: next(each for each in g["nodes"] if "argmax" in each["target"])["inputs"][1]
+            .update(arg={"as_float": 1.0})
+        ),
+        "malformed: TypeError",
+    ),
     "negative sizes": (lambda: first_weight(sizes=[one(-1), one(4)]), r"required 0 or more"),
     "negative strides": (lambda: first_weight(strides=[one(-1), one(4)]), "required 0 or more"),
     "an offset beyond the bytes": (
@@ -135,6 +164,19 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
     "an argument that the operator does not have": (
         lambda: graph(lambda g: g["nodes"][0]["inputs"][0].update(name="nothing")),
         "is malformed: TypeError",
+    ),
+    "a region without a graph": (
+        lambda: region(lambda node: node["inputs"].pop(1)), "malformed: it has no graph"
+    ),
+    "a region that is called with too little": (
+        lambda: region(lambda node: node["inputs"].pop()), "malformed: [0-9] inputs"
+    ),
+    "a region with a result too many": (
+        lambda: region(lambda node: node["outputs"].append(node["outputs"][0])),
+        "malformed: 3 outputs, 4 results",
+    ),
+    "autocast": (
+        lambda: region(lambda node: node.update(AUTOCAST)), "autocast; export without it"
     ),
     "a tensor that nothing computes": (
         lambda: graph(lambda g: g["nodes"][0]["inputs"][0]["arg"].update(as_tensor={"name": "?"})),

@@ -17,9 +17,11 @@ from dovetail.compiler.front.torch.source import TorchModel
 from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.runtime.session import run
 
+from .mutate import packed, unpacked
+
 FOLDER = Path(__file__).parent / "models"
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-PLAIN = ("pictures", "pictures_core", "sequences", "words", "words_core")
+PLAIN = ("pictures", "pictures_core", "regions", "sequences", "words", "words_core")
 
 
 def arrays(name: str, kind: str) -> list[np.ndarray[Any, Any]]:
@@ -31,6 +33,17 @@ def results(model: TorchModel, **given: np.ndarray[Any, Any]) -> dict[str, Any]:
     return dict(run(compile(model, "cpu"), given).outputs)
 
 
+def test_lists_of_rows_are_those_of_torch() -> None:
+    """Offsets are inputs: some lists are empty, some have only padding."""
+    model = TorchModel.of(FOLDER / "bags.pt2")
+    given = [each for each in model.inputs if each.name not in model.state()]
+    inputs = {each.name: x for each, x in zip(given, arrays("bags", "input"), strict=True)}
+    found = list(results(model, **inputs, **model.state()).values())
+    for own, torchs in zip(found, arrays("bags", "output"), strict=False):
+        np.testing.assert_allclose(own, torchs, **CLOSE)
+    assert len(found) == len(arrays("bags", "output")) + 1
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_program_gives_the_results_of_torch(name: str) -> None:
     model = TorchModel.of(FOLDER / f"{name}.pt2")
@@ -40,6 +53,21 @@ def test_a_program_gives_the_results_of_torch(name: str) -> None:
         assert own.dtype == torchs.dtype
         np.testing.assert_allclose(own, torchs, **CLOSE)
     assert "torch" not in sys.modules
+
+
+def test_names_inside_a_region_are_its_own(tmp_path: Path) -> None:
+    """A tensor inside is called as one outside that is computed later."""
+    members = unpacked((FOLDER / "regions.pt2").read_bytes())
+    name = next(each for each in members if "/models/" in each)
+    assert b'"name":"tanh"' in members[name]
+    members[name] = members[name].replace(b'"tanh"', b'"add"')
+    path = tmp_path / "model.pt2"
+    path.write_bytes(packed(members))
+    model = TorchModel.of(path)
+    (x,) = arrays("regions", "input")
+    found = list(results(model, x=x).values())
+    for own, torchs in zip(found, arrays("regions", "output"), strict=True):
+        np.testing.assert_allclose(own, torchs, **CLOSE)
 
 
 def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:

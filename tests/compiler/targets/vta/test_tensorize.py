@@ -54,6 +54,8 @@ def executed(function: Function, arrays: Arrays, bases: dict[str, int]) -> NDArr
             words = array.reshape(-1, LANES)
             getattr(state.par, name)[bases[name] : bases[name] + len(words)] = words
             continue
+        if buffer.scope == "par":
+            continue
         memory = Memory(buffer.scope.value)
         words = array.reshape(-1).view(np.uint8).reshape(-1, config.word_bytes(memory))
         state.write_words(memory, bases[name] + np.arange(len(words)), words)
@@ -65,7 +67,8 @@ def executed(function: Function, arrays: Arrays, bases: dict[str, int]) -> NDArr
         instruction = match.instruction(at, bases)
         encode(instruction)
         execute(state, instruction)
-    memory = state.act if target.scope == "act" else state.acc
+    row = state.par.bias if target.dtype == "int32" else state.par.scale
+    memory = {"act": state.act, "acc": state.acc, "par": row}[target.scope.value]
     start = bases[target.name]
     return memory[start : start + target.elements // LANES].reshape(target.shape)
 
@@ -191,6 +194,7 @@ def test_the_meaning_of_every_intrinsic_is_what_it_does(intrinsic: Intrinsic) ->
     function = intrinsic.declaration.meaning
     names = sorted(buffer.name for buffer in (*function.inputs, *function.outputs))
     bases = {name: 16 * number for number, name in enumerate(names)}
+    bases |= {"bias": 5, "scale": 5, "target": 16}
     assert assert_same(function, 1, bases).intrinsic.name == intrinsic.name
 
 

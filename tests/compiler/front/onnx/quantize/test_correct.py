@@ -175,3 +175,35 @@ def test_biases_and_rounding_lose_less_than_rounding_to_the_nearest(
     assert lost["bias"] < 0.9 * lost["nearest"]
     assert lost["rounding"] < 0.95 * lost["bias"]
     assert lost["rounding"] != lost["by parts"] < lost["bias"], "108 inputs, 50 at a time"
+
+
+def cut_off(wild: bool) -> onnx.ModelProto:
+    """Two convolutions with a Relu between that ends at 6; some channels are far from there, the
+    more so if ``wild``.
+    """
+    first, second = random((8, 3, 3, 3), 1, 0.5), random((2, 8, 3, 3), 2, 0.3)
+    factors = np.array([9, 3, 1, 1, 2**-4, 2**-5, 2**-6, 2**-7] if wild else [9] * 8, np.float32)
+    first *= factors[:, None, None, None]
+    second /= factors[:, None, None]
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Clip", ["a", "low", "high"], ["b"]),
+        helper.make_node("Conv", ["b", "w2"], ["y"]),
+    ]
+    limits = {"low": np.float32(0), "high": np.float32(6)}
+    return small_model(nodes, [1, 3, 8, 8], {"w1": first, "w2": second, **limits})
+
+
+def test_a_relu_that_ends_at_6_lets_factors_pass_as_far_as_nothing_more_is_cut_off() -> None:
+    model, images = cut_off(wild=True), [random((1, 3, 8, 8), seed) for seed in range(4)]
+    assert check_the_same(model, images) == 2
+    assert check_the_same(cut_off(wild=False), images) == 0, "every channel is cut off"
+    samples = [{"x": image} for image in images]
+    exact = np.stack([onnx_runtime(model, image)[0] for image in images])
+
+    def error(options: QuantizeOptions) -> float:
+        made = quantize_model(model, samples, options).model
+        found = np.stack([onnx_runtime(made, image)[0] for image in images])
+        return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+
+    assert error(QuantizeOptions(equalize=True)) < error(QuantizeOptions()) / 4

@@ -5,9 +5,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from dovetail.compiler.errors import ModelError
+from dovetail.compiler.errors import CalibrationError, ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.front.onnx.quantize.calibrate import Calibrated, calibrate
+from dovetail.compiler.front.onnx.quantize.driver import settle
 from dovetail.compiler.front.onnx.quantize.model import read_model
 from dovetail.compiler.front.onnx.quantize.within import losses_of, quantize_within
 from dovetail.compiler.graph.ir import Array
@@ -75,6 +76,26 @@ def test_a_layers_loss_is_that_of_the_model_with_its_weights_rounded() -> None:
     }
 
 
+def test_a_corrected_bias_is_part_of_what_its_layer_loses() -> None:
+    model, options = chain(), QuantizeOptions(correct_bias=True)
+    ready = calibrate(read_model(model), SAMPLES, options)
+    (second,) = (
+        each
+        for each in losses_of(ready, options, SAMPLES)
+        if (each.kind, each.name) == (Kind.WEIGHTS, "second")
+    )
+    _, corrected = settle(ready, options)
+    layer = corrected["c"]
+    weights = layer.integers * layer.scales[:, None, None, None]
+    assert layer.bias is not None
+    step = layer.scales.astype(np.float64) * settle(ready, options)[0].scales["b"].scale
+    changed = with_weights(model, "w2", weights.astype(np.float32))
+    changed.graph.node[2].input.append("bias")
+    bias = (layer.bias * step).astype(np.float32)
+    changed.graph.initializer.append(onnx.numpy_helper.from_array(bias, "bias"))
+    assert second.output == pytest.approx(error(changed, model), rel=1e-3)
+
+
 def test_the_layers_that_lose_most_stay_float() -> None:
     model, options = chain(wild=500.0), QuantizeOptions()
     ready = calibrated(model)
@@ -94,6 +115,21 @@ def test_the_layers_that_lose_most_stay_float() -> None:
     assert error(all_int8.model, model) == pytest.approx(whole)
     plain, _, none = quantize_within(ready, options, 1.0, lambda m: error(m, model), losses)
     assert (none.keep, plain.kept) == (frozenset(), ())
+
+
+def test_a_bound_that_no_mixture_keeps_is_an_error_of_its_own() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Conv", ["x", "w2"], ["b"], name="second"),
+        helper.make_node("Mul", ["a", "b"], ["c"], name="product"),
+        helper.make_node("Add", ["c", "a"], ["y"], name="sum"),
+    ]
+    weights = {"w1": random((4, 3, 3, 3), 1, 0.3), "w2": random((4, 3, 3, 3), 2, 0.3)}
+    ready, options = calibrated(small_model(nodes, [1, 3, 8, 8], weights)), QuantizeOptions()
+    with pytest.raises(CalibrationError, match=r"100.00% at best, with . layers in float"):
+        quantize_within(
+            ready, options, 0.5, lambda m: 1.0, lambda: losses_of(ready, options, SAMPLES)
+        )
 
 
 def test_unknown_nodes_to_keep_are_named() -> None:

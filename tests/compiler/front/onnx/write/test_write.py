@@ -137,6 +137,19 @@ def test_what_is_transposed_on_both_sides_is_added_before() -> None:
     np.testing.assert_allclose(found, (given["x0"] + given["x1"]) * scale, rtol=1e-6)
 
 
+def test_a_number_of_more_dimensions_than_its_tensor_is_no_activation() -> None:
+    def build(b: GraphBuilder, x: str) -> list[str]:
+        low, high = (b.constant("limit", np.full((1, 1), each, np.float32)) for each in (0, 6))
+        cut = b.node(Binary("max"), (x, low), "cut", "cut")
+        return [b.node(Binary("min"), (cut, high), "y", "y")]
+
+    x = np.array([-1, 2, 7], np.float32)
+    (found,) = by_runtime(
+        write_model(graph(build, TensorType((3,), "float32"))), {"x0": x}
+    ).values()
+    assert found.tolist() == [[0, 2, 6]]
+
+
 def test_narrow_types_and_flags_are_computed() -> None:
     def build(b: GraphBuilder, x: str, flags: str) -> list[str]:
         total = b.node(Binary("add"), (x, x), "total", "total")
@@ -158,7 +171,9 @@ def test_what_onnx_lacks_is_named_with_its_node() -> None:
         bits = b.node(Bitcast("int32"), (x,), "bits", "my_node")
         return [b.node(Unary("neg"), (bits,), "y", "other")]
 
-    with pytest.raises(UnsupportedOperatorError, match="node 'my_node': ONNX has no Bitcast"):
+    with pytest.raises(
+        UnsupportedOperatorError, match="node 'my_node': Bitcast cannot be written as"
+    ):
         write_model(graph(build, TensorType((2,), "float32")))
 
 

@@ -1,0 +1,135 @@
+"""Softmax of rows that lie along channels: the largest, two bytes of an exponential, their sum.
+
+    less[y, x] = -max of x[:, y, x]                       to PAR, for all lanes
+    low[...] = table_low[x[...] + less[y, x] + 255]       int8, where the result will be
+    high[...] = table_high[...]                           int8, where x was: nobody else reads it
+    acc[...] = 256 * high[...] + low[...]
+    over[y, x] = steps / (sum of acc[:, y, x])            to PAR, as a float32 scale
+    y[...] = clip(rint(acc[...] * over[y, x]) + zero_point)
+
+Lanes beyond the last channel hold the least byte, so that they are never the largest; a tap of 0
+keeps them out of the sum.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ....dtypes import DType
+from ....graph.operators.integer.softmax import RowSoftmax, exponential_table
+from ....loops.expressions import (
+    BinaryFunction,
+    Buffer,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Scope,
+    Variable,
+)
+from ....loops.ir import Allocate, Function, Stmt, Store, Update, block, loops
+from ..finishes import negated, over_sum, scaled_by
+from ..read_nests import HIGH, LOW
+from .activation import Activation
+from .definition import Array, LoweredLayer, Place, constant_buffer, nest, place_of
+
+__all__ = ["LESS", "OVER", "lower_row_softmax"]
+
+LESS, OVER = "less", "over"
+"""The parameters of rows."""
+
+
+def lower_row_softmax(
+    name: str, operator: RowSoftmax, x: Activation, output: Activation
+) -> LoweredLayer:
+    """The loop program of a softmax of each pixel's channels."""
+    constants = _constants(operator, x)
+    buffers = {key: constant_buffer(key, array) for key, array in constants.items()}
+    size, lanes = (x.height, x.width, x.lanes), x.lanes
+    inner = (x.blocks, *size)
+    less = Buffer(LESS, size, DType.INT32, Scope.PAR)
+    over = Buffer(OVER, size, DType.FLOAT32, Scope.PAR)
+    low, high = (Buffer(each, inner, DType.INT8, Scope.ACT) for each in (LOW, HIGH))
+    acc = Buffer("acc", inner, DType.INT32, Scope.ACC)
+
+    def exponential(target: Buffer, table: Buffer) -> Stmt:
+        place = place_of(f"{target.name}.")
+        moved = Cast(DType.INT32, x.at(*place.indices)) + Load(less, place.indices[1:])
+        row = Cast(DType.INT64, moved) + 255
+        looked_up = Load(table, (row, place.l))
+        return nest(output, Store(target, place.indices, looked_up), f"{target.name}.")
+
+    place = place_of("acc.")
+    upper, lower = (Cast(DType.INT32, Load(each, place.indices)) for each in (high, low))
+    joined = nest(output, Store(acc, place.indices, upper * 256 + lower * 1), "acc.")
+
+    row = _row_place(f"{LESS}.")
+    least = Constant(-128, DType.INT8)
+    most = _over_lanes(less, x, BinaryFunction.MAX, least, x.at(*row.indices), negated)
+    row = _row_place(f"{OVER}.")
+    zero = Constant(0, DType.INT64)
+    tap = Load(buffers["taps"], (row.c, zero, row.l))
+    weighted = Load(acc, row.indices) * Cast(DType.INT32, tap)
+
+    def divided(total: Expr) -> Expr:
+        bias, scale = (Load(buffers[key], (zero, zero)) for key in ("bias", "scale"))
+        return over_sum(total, bias, scale)
+
+    total = _over_lanes(over, x, BinaryFunction.ADD, Constant(0, DType.INT32), weighted, divided)
+    place = place_of()
+    scale = Load(over, place.indices[1:])
+    value = scaled_by(Load(acc, place.indices), scale, operator.zero_point, -128, 127)
+    last = nest(output, Store(output.buffer, output.place(*place.indices), value))
+    parts = (
+        *(most, exponential(low, buffers["table_low"]), exponential(high, buffers["table_high"])),
+        *(joined, total, last),
+    )
+    body = block(*parts)
+    for buffer in (over, acc, high, low, less):
+        body = Allocate(buffer, body)
+    inputs = (x.buffer, *buffers.values())
+    assert lanes == output.lanes
+    return LoweredLayer(Function(name, inputs, (output.buffer,), body), constants, (x,), output)
+
+
+def _constants(operator: RowSoftmax, x: Activation) -> dict[str, Array]:
+    """The table's bytes in all lanes; 1 for each channel there is; what is divided by the sum."""
+    table = exponential_table(operator.x_scale)
+    upper = (table + 128) >> 8
+    taps = np.zeros((x.blocks * x.lanes), np.int8)
+    taps[: x.channels] = 1
+    halves = {"table_low": table - 256 * upper, "table_high": upper}
+    return {
+        **{
+            key: np.repeat(half.astype(np.int8)[:, None], x.lanes, axis=1)
+            for key, half in halves.items()
+        },
+        "taps": taps.reshape(x.blocks, 1, x.lanes),
+        "bias": np.zeros((1, x.lanes), np.int32),
+        "scale": np.full((1, x.lanes), operator.steps, np.float32),
+    }
+
+
+def _over_lanes(
+    target: Buffer,
+    x: Activation,
+    function: BinaryFunction,
+    start: Constant,
+    value: Expr,
+    finish: Callable[[Expr], Expr],
+) -> Stmt:
+    """``target[y, x, l] = finish(fold of value over all blocks c and lanes i)``."""
+    prefix, total = f"{target.name}.", Buffer("total", (), start.dtype, Scope.REGISTER)
+    folded = loops(
+        ((f"{prefix}c", x.blocks), (f"{prefix}i", x.lanes)), Update(total, (), function, value)
+    )
+    result = finish(Load(total, ()))
+    place = tuple(Variable(prefix + axis) for axis in ("y", "x", "l"))
+    body = Allocate(total, block(Store(total, (), start), folded, Store(target, place, result)))
+    sizes = zip(("y", "x", "l"), target.shape, strict=True)
+    return loops(tuple((prefix + axis, size) for axis, size in sizes), body)
+
+
+def _row_place(prefix: str) -> Place:
+    """Where the loops over a row's blocks and lanes are."""
+    return Place(*(Variable(prefix + axis) for axis in ("c", "y", "x", "i")))

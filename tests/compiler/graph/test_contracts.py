@@ -1,0 +1,162 @@
+"""Every operator's type rule against its meaning: what the rule takes has a meaning, of the types
+that it gives; for types that fit, and for many that are a little off."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.graph.operators.contractions import Determinant
+from dovetail.compiler.graph.operators.elementwise import Where
+from dovetail.compiler.graph.operators.movement import Concatenate
+from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
+from dovetail.compiler.graph.operators.rows import SoftmaxRows
+from dovetail.compiler.graph.operators.sorting import Positions
+from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
+from dovetail.compiler.graph.types import TensorType
+from tests.compiler.define.operators import CASES
+from tests.random_models.draw import draw
+
+Arrays = Sequence[NDArray[np.generic]]
+DTYPES = (
+    DType.INT8,
+    DType.UINT8,
+    DType.INT32,
+    DType.INT64,
+    DType.FLOAT32,
+    DType.FLOAT16,
+    DType.BOOL,
+)
+
+
+def integer_cases() -> list[tuple[TensorOperator, Arrays]]:
+    """Nodes of random quantised models: one of each operator and way of its attributes."""
+    found: dict[tuple[type, int], tuple[TensorOperator, Arrays]] = {}
+    rng = np.random.default_rng(0)
+    for seed in (number for number in range(60) if number % 5 < 4):  # the others are float
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            imported = SourceModel.of(draw(seed).model).to_graph()
+        graph = recognise(imported.graph, imported.kinds).graph
+        for node in graph.nodes:
+            key = type(node.operator), len(node.inputs)
+            if key not in found and ".integer." in type(node.operator).__module__:
+                arrays = [
+                    graph.constants.get(name, filled(graph.types[name], rng))
+                    for name in node.inputs
+                ]
+                found[key] = node.operator, arrays
+    return list(found.values())
+
+
+def filled(kind: TensorType, rng: np.random.Generator) -> NDArray[np.generic]:
+    """Small numbers of a type."""
+    return rng.integers(0, 2, kind.shape).astype(kind.dtype.numpy)
+
+
+def variants(types: tuple[TensorType, ...]) -> Iterator[tuple[TensorType, ...]]:
+    """Types a little off, one thing at a time."""
+    yield types[:-1]
+    yield (*types, types[-1] if types else TensorType((1,), DType.FLOAT32))
+    for place, kind in enumerate(types):
+        shape = kind.shape
+        changed = [replace(kind, dtype=dtype) for dtype in DTYPES if dtype != kind.dtype]
+        changed += [replace(kind, shape=(1, *shape)), replace(kind, shape=shape[1:])]
+        changed += [replace(kind, shape=shape[:-1])]
+        for axis, size in enumerate(shape):
+            sizes = {1, size - 1, size + 1, 2 * size} - {size, 0}
+            changed += [
+                replace(kind, shape=(*shape[:axis], other, *shape[axis + 1 :])) for other in sizes
+            ]
+        for other in changed:
+            yield (*types[:place], other, *types[place + 1 :])
+
+
+def types_of(arrays: Arrays) -> tuple[TensorType, ...]:
+    return tuple(TensorType(np.shape(each), str(np.asarray(each).dtype)) for each in arrays)
+
+
+def problem(operator: TensorOperator, arrays: Arrays) -> str:
+    """How the meaning differs from the rule, which takes these."""
+    types = types_of(arrays)
+    wanted = operator.result(types)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = operator.evaluate(list(arrays))
+    except Exception as error:
+        return f"{operator} of {types}: {type(error).__name__}: {error}"
+    own = types_of(found)
+    return "" if own == wanted else f"{operator} of {types}: {own}, not {wanted}"
+
+
+def other_attributes(operator: TensorOperator) -> Iterator[TensorOperator]:
+    """The operator with a number a little off, or far; none where it refuses that at once."""
+    for name in operator.__dataclass_fields__:
+        value = getattr(operator, name)
+        changed: list[object] = []
+        if type(value) is int:
+            changed = [value - 1, value + 1, -1, 99]
+        elif type(value) is tuple and value and all(type(each) is int for each in value):
+            changed = [(*value[:-1], value[-1] + step) for step in (-1, 1, 99)]
+            changed += [(value[0] + step, *value[1:]) for step in (-99, 99)]
+        for other in changed:
+            with suppress(GraphError):
+                yield replace(operator, **{name: other})  # type: ignore[type-var]
+
+
+def test_a_rule_takes_what_has_a_meaning_and_gives_its_types() -> None:
+    found, refused, rng = [], 0, np.random.default_rng(1)
+    for operator, arrays in (*CASES, *integer_cases()):
+        found.append(problem(operator, arrays))
+        assert not found[-1], found[-1]
+        tried = [(operator, types) for types in variants(types_of(arrays))]
+        tried += [(other, types_of(arrays)) for other in other_attributes(operator)]
+        for other, types in tried:
+            resized = [
+                np.resize(np.asarray(array), kind.shape).astype(kind.dtype.numpy)
+                for array, kind in zip(arrays, types, strict=False)
+            ]
+            resized += [filled(kind, rng) for kind in types[len(arrays) :]]
+            try:
+                found.append(problem(other, resized))
+            except GraphError:
+                refused += 1
+            except Exception as error:
+                found.append(f"{other} of {types}: the rule raises {error!r}")
+    wrong = [each for each in found if each]
+    assert not wrong, f"{len(wrong)} of {len(found)}: " + "\n".join(wrong)
+    assert refused > 800
+
+
+INT, FLOAT, HALF = (
+    TensorType((2, 4), kind) for kind in (DType.INT32, DType.FLOAT32, DType.FLOAT16)
+)
+
+
+@pytest.mark.parametrize(
+    ("operator", "types", "required"),
+    [
+        (Where(), (INT, FLOAT, FLOAT), "a condition of bool"),
+        (SoftmaxRows(), (HALF,), "found float16"),
+        (SoftmaxRows(), (INT,), "found int32"),
+        (Determinant(), (INT,), "found int32"),
+        (Positions(4), (FLOAT,), "found float32"),
+        (ArgReduce(ReduceFunction.MIN, 2), (FLOAT,), "dimension 2"),
+        (Cumulative(ReduceFunction.SUM, -1), (FLOAT,), "dimension -1"),
+        (Concatenate(0), (FLOAT, INT), "one type but for dimension 0"),
+    ],
+)
+def test_a_rule_refuses_what_would_mean_something_else(
+    operator: TensorOperator, types: tuple[TensorType, ...], required: str
+) -> None:
+    with pytest.raises(GraphError, match=f"{type(operator).__name__}: .*{required}"):
+        operator.result(types)
