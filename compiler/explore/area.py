@@ -31,6 +31,8 @@ FIGURES = ("luts", "registers", "multipliers", "block_rams")
 FITTED = FIGURES[:3]
 FIXED_LANE = {"luts": 125.0, "registers": 61.0}
 """What ``fixed_rounding`` adds to a lane of the vector unit, counted on zynq7020 for Xilinx 7."""
+ROWS, ROWS_LANE = {"luts": 1504.0, "registers": 437.0}, {"luts": 50.0, "registers": 11.0}
+"""What ``row_parameters`` adds, and for each lane: ``vta_hw/rows.py``, counted for Xilinx 7."""
 VARIED = (
     *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
     *("tile_cycles", "lane_groups", "vector_cycles", "deep_pipelines"),
@@ -165,6 +167,10 @@ class AreaModel:
         if config.fixed_rounding:
             for figure, each in FIXED_LANE.items():
                 found[figure] += each * config.block // config.vector_cycles
+        if config.row_parameters:
+            for figure, each in ROWS.items():
+                lanes = config.block // config.vector_cycles
+                found[figure] += each + ROWS_LANE[figure] * lanes
         return found | {"block_rams": block_rams(config, self.family.name)}
 
 

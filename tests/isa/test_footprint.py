@@ -195,3 +195,27 @@ def test_a_transfer_without_words_reads_no_row() -> None:
 def test_rows_wrap_at_the_end_of_the_address_space(stride: int) -> None:
     load = Load(memory=Memory.ACT, sram_address=0, dram_address=0, count_y=2, dram_stride_y=stride)
     assert dram_rows(load, TINY) == [(0, 4), (stride % (1 << 32), 4)]
+
+
+@pytest.mark.parametrize("inner", [1, 2, 3, 4])
+def test_pairs_read_their_odd_elements_from_a_place_of_their_own(inner: int) -> None:
+    vector = Vector(
+        source=Memory.ACT,
+        destination=Memory.ACC,
+        source_address=100,
+        destination_address=0,
+        extent=(inner, 2, 1, 1, 1),
+        source_stride=(7, 30, 0, 0, 0),
+        destination_stride=(0, 0, 0, 0),
+        fold=Fold.MAC,
+        multiplier=Multiplier.PAIR,
+        tap_stride=(400, 3, 0, 0, 0),
+        reduction_levels=2,
+    )
+    expected = set()
+    for j in range(2):
+        for i in range(inner):
+            expected.add(100 + 7 + 400 * i + 3 * j if i % 2 else 100 + 7 * i + 30 * j)
+    read = [t for t in scratchpad_reads(vector, TINY) if t.memory is Memory.ACT]
+    assert {int(word) for touch in read for word in touch.addresses} == expected
+    assert all(touch.addresses.size for touch in read)

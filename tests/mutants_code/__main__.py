@@ -110,6 +110,7 @@ def judge(reach: Reach, fault: Fault) -> Verdict:
         wider = others(reach, fault.path, lines, tried)
         tried += wider
         by = failing(wider, 20 + 3 * sum(reach.records[test].seconds or 0 for test in wider))
+        by = by if by and reach.passes(by) else ""
     return Verdict(fault, *fault.before_and_after(source), by, tried)
 
 

@@ -16,11 +16,27 @@ ROLES = {
     "act_read_banks": (Unit.GEMM, Unit.VECTOR, Unit.STORE),
     "act_write_banks": (Unit.LOAD, Unit.VECTOR),
     "acc_banks": (Unit.LOAD, Unit.GEMM, Unit.VECTOR),
+    "par": (Unit.LOAD, Unit.VECTOR),
 }
-"""Who claims what, as docs/timing.md has it."""
-ROLE_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4}
+"""Who claims what, as docs/timing.md has it; PAR with ``row_parameters``."""
+ROLE_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4, "par": 1}
+PAR = 3
+REQUANTIZE = 1
+OVER = 2
 BITS = 8
 """Enough to count what is in flight."""
+
+
+def _roles(config: HardwareConfig) -> dict[str, tuple[Unit, ...]]:
+    return {role: units for role, units in ROLES.items() if role != "par" or config.row_parameters}
+
+
+def _claim(head: Value, unit: Unit, role: str) -> Value:
+    """The bits of what an instruction claims."""
+    if role != "par":
+        return head[role]
+    claims = head.row != 0 if unit is Unit.VECTOR else head.memory == PAR
+    return Value.cast(claims)
 
 
 def _bench(
@@ -40,7 +56,7 @@ def _bench(
     for unit in Unit:
         name = unit.name.lower()
         control, head = getattr(port, f"control_{name}"), getattr(port, f"head_{name}")
-        roles = {role: ROLE_BITS[role] for role, units in ROLES.items() if unit in units}
+        roles = {role: ROLE_BITS[role] for role, units in _roles(config).items() if unit in units}
         layout = data.StructLayout({"index": 32, "post": 4, "writes_acc": 1, **roles})
         oldest[unit] = data.View(layout, issue[f"$signal#{2 * unit + 2}"])
         waits = port.head_valid[unit] & ~port.accept[unit]
@@ -79,7 +95,7 @@ def rules(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench
     _banks(bench, issue, oldest, config, most)
     _hazards(bench, issue, oldest[Unit.VECTOR], config, most[Unit.VECTOR])
     if config.deep_pipelines:
-        _decided(bench, issue)
+        _decided(bench, issue, config)
     return bench
 
 
@@ -128,14 +144,14 @@ def _banks(
 ) -> None:
     """No bank is held by two units in one role."""
     port = issue.component
-    for role, units in ROLES.items():
+    for role, units in _roles(config).items():
         for bank in range(ROLE_BITS[role]):
             holders = []
             for unit in units:
                 name = unit.name.lower()
                 head = getattr(port, f"head_{name}").instruction
-                begins = port.accept[unit] & head[role][bank]
-                ends = port.done[unit] & oldest[unit][role][bank]
+                begins = port.accept[unit] & _claim(head, unit, role)[bank]
+                ends = port.done[unit] & Value.cast(oldest[unit][role])[bank]
                 flying = _in_flight(bench, f"{name}_{role}{bank}", begins, ends, most[unit])
                 holders.append(flying != 0)
                 own = f"{name}_{role}{bank}"
@@ -167,13 +183,20 @@ def _hazards(bench: Bench, issue: Opened, ending: Value, config: HardwareConfig,
         reads = accepted & head.acc_banks[bank] & head.source
         bench.check(~(reads & (flying != 0)), "no word to come")
         _counted(bench, issue, f"vector_writes_acc_banks{bank}", flying)
+    if config.row_parameters:
+        writes = accepted & (head.row != 0)
+        flying = _in_flight(bench, "par", writes, done & ending.par, most)
+        requantizes = (head.finish == REQUANTIZE) & (head.row == 0)
+        reads = accepted & (requantizes | (head.row == OVER))
+        bench.check(~(reads & (flying != 0)), "no parameter to come")
+        _counted(bench, issue, "vector_writes_par", flying)
 
 
 def _counted(bench: Bench, issue: Opened, name: str, flying: Signal) -> None:
     bench.lemma((issue[name] == flying) & (issue[f"{name}_some"] == (flying != 0)), "written")
 
 
-def _decided(bench: Bench, issue: Opened) -> None:
+def _decided(bench: Bench, issue: Opened, config: HardwareConfig) -> None:
     """In a deep pipeline what was found out in the cycles before is still so."""
     port = issue.component
     starting = issue["$signal#10"]
@@ -184,11 +207,15 @@ def _decided(bench: Bench, issue: Opened) -> None:
         bench.lemma(~starting[unit] | ready | ~port.enable, "what starts is ready")
         bench.lemma(void | ~was | ready | ~port.enable, "what was ready is")
         for higher in ACCEPTING[:place]:
-            shared = [role for role, units in ROLES.items() if {unit, higher} <= set(units)]
+            roles = _roles(config)
+            shared = [role for role, units in roles.items() if {unit, higher} <= set(units)]
             if not shared:
                 continue
-            heads = [getattr(port, f"head_{each.name.lower()}") for each in (unit, higher)]
-            masks = [head.instruction[role] for role in shared for head in heads]
+            masks = [
+                _claim(getattr(port, f"head_{each.name.lower()}").instruction, each, role)
+                for role in shared
+                for each in (unit, higher)
+            ]
             overlap = Cat(*(a & b for a, b in zip(masks[::2], masks[1::2], strict=True))).any()
             both = starting[unit] & starting[higher]
             bench.lemma(~both | ~overlap, "what starts together shares nothing")

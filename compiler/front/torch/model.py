@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, nan, prod
+from math import prod
 from typing import Any
 
 from ...dtypes import DType
@@ -12,6 +12,7 @@ from ...graph.ir import GraphBuilder
 from ...pipeline.limits import Budget
 from .cells import Cell
 from .context import Context, Value
+from .forms import plain
 from .schema import Argument, Node, Program, Spec, element_type
 from .symbols import evaluate
 from .table import CONVERTERS, IGNORED
@@ -32,16 +33,6 @@ RENAMED = {
     "sorted": "in_order",
 }
 """Arguments of the schema that are called otherwise in converters."""
-
-PLAIN: Mapping[str, tuple[type[int | float | str], ...]] = {
-    "as_bool": (bool,),
-    "as_float": (float, int),
-    "as_int": (int,),
-    "as_string": (str,),
-}
-"""What numbers and texts of a kind are in the file."""
-
-WORDS = {"-Infinity": -inf, "Infinity": inf, "NaN": nan}
 
 MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
@@ -173,7 +164,7 @@ class _Walker:
         first = node.inputs[0][1] if node.inputs else Argument("as_none", True)
         base = self.cell(first.value.get("name")) if first.kind == "as_tensor" else None
         if plain == "aten.as_strided":
-            self.require_plain(str(first.value.get("name")))
+            self.requireplain(str(first.value.get("name")))
         result = converter(self.context, **arguments)
         if writes and base is not None and isinstance(result, Term):
             old = base.read()
@@ -198,7 +189,7 @@ class _Walker:
             )
             self.bind(output, views if isinstance(found, tuple) else views[0])
 
-    def require_plain(self, name: str) -> None:
+    def requireplain(self, name: str) -> None:
         """Raise UnsupportedOperatorError unless a tensor is its storage, in row-major order."""
         meta = self.program.meta(name)
         strides = [prod(map(int, meta.sizes[n + 1 :])) for n in range(len(meta.sizes))]
@@ -223,9 +214,9 @@ class _Walker:
             case "as_sym_int" | "as_sym_float" | "as_sym_bool" | "as_optional_tensor":
                 return self.member(given)
             case "as_int" | "as_float" | "as_bool" | "as_string":
-                return _plain(argument.kind, given)
+                return plain(argument.kind, given)
             case "as_ints" | "as_floats" | "as_bools" | "as_strings":
-                return tuple(_plain(argument.kind[:-1], each) for each in given)
+                return tuple(plain(argument.kind[:-1], each) for each in given)
             case "as_scalar_type":
                 return element_type(given, argument.kind)
             case "as_memory_format" | "as_layout" | "as_device":
@@ -244,7 +235,7 @@ class _Walker:
                 raise ModelError(f"{self.context.where} reads {given['as_name']!r}, no number")
             return found
         ((kind, number),) = given.items()
-        return _plain(kind, number)
+        return plain(kind, number)
 
     def declared(self, output: Argument) -> DType | None:
         """The element type of an output that is a tensor, as the file says."""
@@ -326,13 +317,3 @@ def _view(
         return result[part] if isinstance(found, tuple) else result
 
     return view
-
-
-def _plain(kind: str, value: object) -> Value:
-    """A number or a text, of the type that ``kind`` names; infinities and NaN are texts."""
-    if kind == "as_float" and isinstance(value, str) and value in WORDS:
-        return WORDS[value]
-    wanted = PLAIN.get(kind)
-    if wanted is None or not isinstance(value, wanted):
-        raise TypeError(f"{value!r}; required {kind.removeprefix('as_')}")
-    return value

@@ -18,6 +18,7 @@ from ...loops.ir import Allocate, For, Function, LoopKind
 from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
+from .layers.row_softmax import LESS, OVER
 from .nest import Kernel
 from .read_nests import HIGH, LOW, read_nests
 
@@ -166,7 +167,7 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
     schedule = schedule.reorder(*outer, *(f"{axis}.inner" for axis in AXES))
     tile = part = outer[-1]
     allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
-    for name in (ADDEND, "over", "acc", HIGH, LOW, "less"):
+    for name in (ADDEND, OVER, "acc", HIGH, LOW, LESS):
         if name in allocated:
             schedule = schedule.compute_at(name, tile)
     if "k" in sizes:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from math import prod
 from string import ascii_lowercase
 
-import numpy as np
-
 from ....dtypes import DType
 from ....graph.ir import Array
 from ....graph.operators.contractions import Contract, Convolution
@@ -99,9 +97,8 @@ def _labels(w: Writing, operator: Contract) -> list[tuple[int, ...]]:
         if not plain or w.type(name).shape != sizes:
             raise w.unsupported("sum of products over windows")
         found.append(tuple(axis[0][0] for axis in axes))
-    if any(len(axis) != 1 for axis in operator.output) or len(operator.sizes) > len(
-        ascii_lowercase
-    ):
+    joined = any(len(axis) != 1 for axis in operator.output)
+    if joined or len(operator.sizes) > len(ascii_lowercase):
         raise w.unsupported("sum of products whose result has joined dimensions")
     return found
 
@@ -154,12 +151,8 @@ def _laid_out(
         shape = tuple(_of(sizes, order))
     places = [labels.index(label) for label in order]
     if value is not None:
-        turned = value.transpose(places).reshape(shape)
-        return (
-            name
-            if np.array_equal(turned.shape, value.shape) and places == sorted(places)
-            else w.constant(turned, name)
-        )
+        same = value.shape == shape and places == sorted(places)
+        return name if same else w.constant(value.transpose(places).reshape(shape), name)
     return w.reshaped(w.transposed(name, places), shape, tuple(_of(sizes, order)))
 
 

@@ -33,9 +33,10 @@ from ..read_nests import HIGH, LOW
 from .activation import Activation
 from .definition import Array, LoweredLayer, Place, constant_buffer, nest, place_of
 
-__all__ = ["lower_row_softmax"]
+__all__ = ["LESS", "OVER", "lower_row_softmax"]
 
 LESS, OVER = "less", "over"
+"""The parameters of rows."""
 
 
 def lower_row_softmax(

@@ -17,6 +17,8 @@ from dovetail.compiler.front.torch.source import TorchModel
 from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.runtime.session import run
 
+from .mutate import packed, unpacked
+
 FOLDER = Path(__file__).parent / "models"
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 PLAIN = ("pictures", "pictures_core", "regions", "sequences", "words", "words_core")
@@ -51,6 +53,21 @@ def test_a_program_gives_the_results_of_torch(name: str) -> None:
         assert own.dtype == torchs.dtype
         np.testing.assert_allclose(own, torchs, **CLOSE)
     assert "torch" not in sys.modules
+
+
+def test_names_inside_a_region_are_its_own(tmp_path: Path) -> None:
+    """A tensor inside is called as one outside that is computed later."""
+    members = unpacked((FOLDER / "regions.pt2").read_bytes())
+    name = next(each for each in members if "/models/" in each)
+    assert b'"name":"tanh"' in members[name]
+    members[name] = members[name].replace(b'"tanh"', b'"add"')
+    path = tmp_path / "model.pt2"
+    path.write_bytes(packed(members))
+    model = TorchModel.of(path)
+    (x,) = arrays("regions", "input")
+    found = list(results(model, x=x).values())
+    for own, torchs in zip(found, arrays("regions", "output"), strict=True):
+        np.testing.assert_allclose(own, torchs, **CLOSE)
 
 
 def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:
