@@ -21,6 +21,8 @@ from dovetail.runtime.accelerator.part import accelerator_parts
 from dovetail.runtime.errors import ModuleError
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
+from dovetail.vta_sim.native.errors import MissingCodeError
+from dovetail.vta_sim.replay import _library
 
 TINY = find_config("tiny")
 
@@ -80,3 +82,13 @@ def test_a_module_is_refused_where_it_is_not_installed(leaky: OwnFinish, package
     said = "own.dvt: finish 'leaky@1' is brought by no installed package; there are: none; install"
     with pytest.raises(ModuleError, match=re.escape(said)):
         Module.from_bytes(data, "own.dvt")
+
+
+def test_the_machine_code_in_the_wheel_has_no_finish_of_yours(
+    leaky: OwnFinish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(TINY, name="own", finish="leaky")
+    monkeypatch.setattr("dovetail.vta_sim.native.find.find_spec", lambda name: None)
+    _library.cache_clear()
+    with pytest.raises(MissingCodeError, match=r"none for a finish of your own came with"):
+        _library(config.block, config.own_finish)
