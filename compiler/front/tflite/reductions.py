@@ -96,8 +96,6 @@ def _reduction(function: ReduceFunction) -> Converter:
         x = node.term(0)
         axes = _axes(node, x.rank)
         if function is ReduceFunction.PRODUCT and _is_quantised(node):
-            if x.dtype != DType.INT8:
-                raise node.unsupported(f"a product of quantised {x.dtype}")
             return _product_of_integers(node, x, axes)
         if not axes:
             return x

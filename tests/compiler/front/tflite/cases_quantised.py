@@ -61,7 +61,9 @@ def functions_of_bytes() -> Iterator[Case]:
 
 
 def products_of_integers() -> Iterator[Case]:
-    for axes in ((1,), (1, 2)):
-        for factor in (1.0, 1.6):
-            x, out = In((2, 3, 4, 5), "int8", scale=0.05, zero=3), Out("int8", 0.05 * factor, 3)
-            yield case("REDUCE_PROD", [x, i32(*axes)], [out], "ReducerOptions", REDUCER)
+    for dtype, scale, zero in (("int8", 0.05, 3), ("int16", 0.0003, 0)):
+        for axes in ((1,), (1, 2)):
+            for factor in (1.0, 1.6):
+                x = In((2, 3, 4, 5), dtype, scale=scale, zero=zero)
+                out = Out(dtype, scale * factor, zero)
+                yield case("REDUCE_PROD", [x, i32(*axes)], [out], "ReducerOptions", REDUCER)
