@@ -1,6 +1,8 @@
 """LLVM's passes over a module, and its machine code."""
 
+import re
 from enum import IntEnum
+from itertools import count
 
 import llvmlite.binding as llvm
 
@@ -42,9 +44,41 @@ def _optimized(text: str, machine: llvm.TargetMachine, effort: Effort) -> llvm.M
     builder = llvm.create_pass_builder(machine, tuning)
     if effort is Effort.FULL:
         builder.getModulePassManager().run(module, builder)
-    else:
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_sroa_pass()
-        passes.add_simplify_cfg_pass()
-        passes.run(module, builder)
+        return _with_narrow_stores(module)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     return module
+
+
+MASKED_STORE = re.compile(
+    r"call void @llvm\.masked\.store\S+?\(<(?P<lanes>\d+) x (?P<type>\w+)> (?P<value>%[\w.]+), "
+    r"ptr (?:align \d+ )?(?P<place>%[\w.]+), <\d+ x i1> <(?P<mask>[^>]*)>\)"
+)
+"""A store of the lanes that a constant names."""
+
+
+def _with_narrow_stores(module: llvm.ModuleRef) -> llvm.ModuleRef:
+    """The module with a store of an element where a masked one has a single lane.
+
+    LLVM 22 stores the element as it was before it was truncated, on x86: as many bytes too many
+    behind a tensor.
+    """
+    text, numbers = str(module), count()
+    if "@llvm.masked.store" not in text:
+        return module
+
+    def narrow(found: re.Match[str]) -> str:
+        lanes = [lane.split()[-1] == "true" for lane in found["mask"].split(",")]
+        if sum(lanes) != 1:
+            return found[0]
+        lane, kind, name = lanes.index(True), found["type"], f"%lane.{next(numbers)}"
+        return (
+            f"{name} = extractelement <{found['lanes']} x {kind}> {found['value']}, i64 {lane}\n"
+            f"  {name}.at = getelementptr inbounds {kind}, ptr {found['place']}, i64 {lane}\n"
+            f"  store {kind} {name}, ptr {name}.at, align 1"
+        )
+
+    text = re.sub(r"(?:tail |musttail |notail )?" + MASKED_STORE.pattern, narrow, text)
+    return llvm.parse_assembly(text)
