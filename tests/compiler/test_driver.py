@@ -30,7 +30,7 @@ from tests.end_to_end.models import Network, random_network
 STEPS = (
     *("import", "partition", "integer_layers", "fold_constants", "convert_layout"),
     *("split_transposed", "fold_pads", "fold_lookups", "eliminate_dead"),
-    *("fixed_averages", "real_finishes", "constant_channels", "raise_transposes"),
+    *("fixed_averages", "real_finishes", "exact_sums", "constant_channels", "raise_transposes"),
     *("pad_pixels", "split_products", "rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels"),
     *("split_groups", "own_parts", "align_channels", "select_channels", "own_borders"),

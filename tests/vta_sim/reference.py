@@ -24,7 +24,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import COUNTERS, ErrorCode
 from dovetail.isa.state import MachineState
 
-from .reference_flights import ROLES, Flight, Tokens, last_issue, needs_bank
+from .reference_flights import ROLES, Flight, Tokens, banks, last_issue, needs_bank
 from .reference_memory import Burst, ReferenceMemory, bursts_of, completing_beats
 
 __all__ = ["Reference", "ReferenceResult"]
@@ -184,7 +184,7 @@ class Reference:
                 kind = "port"
             else:
                 for role in ROLES:
-                    claimed[role] |= getattr(instruction, role, 0)
+                    claimed[role] |= banks(instruction, role)
                 self.accept(unit, index, instruction, now)
                 accepted = True
                 continue

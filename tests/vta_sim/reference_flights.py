@@ -16,9 +16,9 @@ from dovetail.isa.memories import Memory, Unit
 
 from .reference_memory import Burst
 
-__all__ = ["ROLES", "Flight", "Tokens", "last_issue", "needs_bank"]
+__all__ = ["ROLES", "Flight", "Tokens", "banks", "last_issue", "needs_bank"]
 
-ROLES = ("act_read_banks", "act_write_banks", "acc_banks")
+ROLES = ("act_read_banks", "act_write_banks", "acc_banks", "par")
 
 
 @dataclass(slots=True)
@@ -61,19 +61,13 @@ def needs_bank(
 ) -> bool:
     """Whether it needs a bank that is ``claimed`` in this cycle, or that one in flight has."""
     for role in ROLES:
-        mask = getattr(instruction, role, 0)
+        mask = banks(instruction, role)
         if mask & claimed[role]:
             return True
         for other in Unit:
             for flight in flights[other]:
-                taken = getattr(flight.instruction, role, 0)
-                if other is not instruction.unit and mask & taken:
+                if other is not instruction.unit and mask & banks(flight.instruction, role):
                     return True
-    others = (each.instruction for unit in Unit for each in flights[unit])
-    if _writes_par(instruction) and any(
-        _writes_par(other) and other.unit is not instruction.unit for other in others
-    ):
-        return True
     if not isinstance(instruction, Vector):
         return False
     for flight in flights[Unit.VECTOR]:
@@ -87,6 +81,11 @@ def needs_bank(
         if both and instruction.acc_banks & earlier.acc_banks:
             return True
     return False
+
+
+def banks(instruction: Instruction, role: str) -> int:
+    """The banks that it has in a role, as a mask; PAR is one bank, of those that write it."""
+    return int(_writes_par(instruction)) if role == "par" else getattr(instruction, role, 0)
 
 
 def _writes_par(instruction: Instruction) -> bool:

@@ -106,7 +106,7 @@ def test_a_watchdog_that_is_short() -> None:
     rng = np.random.default_rng(24)
     codes = set()
     for number in range(24):
-        case = generate(find_config("tiny"), 25, number)
+        case = generate(find_config("tiny"), 24, number)
         watchdog = int(rng.integers(5, 400))
         codes.add(compare(case, case.initial(), case.window, watchdog).error_code)
     assert codes == {ErrorCode.NONE, ErrorCode.WATCHDOG}
