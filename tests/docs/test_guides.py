@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 GUIDES = {path.name: path for path in sorted((ROOT / "docs" / "guides").glob("*.md"))}
 CHANGES_SOURCES = {"buffer.md", "instruction.md", "model.md"}
-"""Guides that run in a copy of the repository, by ``make snippets``: each builds hardware anew or
-compiles eight networks, for most of a CPU minute.  The suite applies their changes.
+"""Guides that run in a copy of the repository.  The suite applies their changes."""
+SLOW = CHANGES_SOURCES | {"own-instruction.md"}
+"""Guides that ``make snippets`` runs: each builds hardware anew or compiles eight networks, for up
+to a CPU minute.
 """
 NEEDS = {"own-board.md": "amaranth_boards"}
 
@@ -48,7 +50,7 @@ def test_the_guide_to_a_finish_shows_the_example() -> None:
 def test_the_guide_does_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name in CHANGES_SOURCES and "SLOW_SNIPPETS" not in os.environ:
+    if name in SLOW and "SLOW_SNIPPETS" not in os.environ:
         pytest.skip(f"{name} is slow: make snippets")
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], reason=f"needs {NEEDS[name]}")

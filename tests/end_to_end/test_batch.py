@@ -50,7 +50,7 @@ def test_images_are_computed_as_one_by_one() -> None:
     require_equal(model, module, 3)
 
 
-@pytest.mark.parametrize("seed", [2, 11, 14, 21])
+@pytest.mark.parametrize("seed", [2, 14])
 def test_random_networks_in_batches(seed: int) -> None:
     model = random_network(seed)
     require_equal(model, batched(model, 2), 2)

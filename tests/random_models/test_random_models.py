@@ -21,8 +21,7 @@ from .minimise import minimised
 from .relations import check_related, related
 
 
-@pytest.mark.parametrize("target", ["cpu", "vta:tiny"])
-@pytest.mark.parametrize("first", [0, 10])
+@pytest.mark.parametrize(("first", "target"), [(0, "cpu"), (10, "cpu"), (0, "vta:tiny")])
 def test_targets_give_what_onnx_runtime_gives(
     first: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,7 +54,7 @@ def test_a_wrong_byte_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         check(draw(1), "cpu")
 
 
-@pytest.mark.parametrize(("target", "seeds"), [("cpu", range(30, 36)), ("vta:tiny", (30, 31))])
+@pytest.mark.parametrize(("target", "seeds"), [("cpu", range(30, 36)), ("vta:tiny", (31,))])
 def test_models_that_mean_the_same_give_the_same(
     target: str, seeds: Iterable[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from dovetail.compiler.cli.output import human
+
+from tests.end_to_end.models import Network
 
 from .commands import invoke, refused
 
@@ -65,9 +68,11 @@ def test_a_terminal_shows_where_the_compilation_is(
         shown.clear()
 
 
-def test_a_batch_tells_the_throughput(digits_model: Path, tmp_path: Path) -> None:
-    arguments = ("compile", digits_model, "--target", "vta:tiny", "-o", tmp_path / "digits.dvt")
-    figures = json.loads(invoke(*arguments, "--batch", 2, "--json").stdout)
+def test_a_batch_tells_the_throughput(tmp_path: Path) -> None:
+    net = Network(np.random.default_rng(1))
+    onnx.save(net.model(net.dense(net.input(4, 1, 1), 3)), tmp_path / "dense.onnx")
+    arguments = ("compile", tmp_path / "dense.onnx", "--target", "vta:tiny", "--batch", 2)
+    figures = json.loads(invoke(*arguments, "-o", tmp_path / "dense.dvt", "--json").stdout)
     assert figures["images"] == 2
     assert figures["cycles_per_image"] == figures["expected_cycles"] / 2
     assert figures["images_per_second"] > 0
