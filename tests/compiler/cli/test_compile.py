@@ -12,7 +12,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from dovetail.compiler.cli.output import human
-
 from tests.end_to_end.models import Network
 
 from .commands import invoke, refused
