@@ -188,8 +188,7 @@ Block RAMs are DP16KD (18 kbit) and RAMB36 (36 kbit). Percentages are of an {par
 checks that there are no latches, no nets with several drivers, and that memories of 16 kbit and
 more are in block RAM.
 
-The rows of tiny and zynq7020 are without `row_parameters`, which was counted by itself, for Xilinx
-7: 1,702 LUTs and 480 registers more for tiny, 2,296 and 608 for zynq7020, 38,858 LUTs (73 %) then.
+The ECP5 rows of tiny and zynq7020 are without `row_parameters`.
 
 | configuration | family | LUT | FF | multipliers | block RAM |
 |---|---|---|---|---|---|
