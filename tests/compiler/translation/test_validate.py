@@ -16,7 +16,7 @@ from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.translation.validate import validate
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.instructions import Gemm, Instruction, Load, Row, Store, Vector
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
 from dovetail.runtime.session import Session
@@ -54,12 +54,28 @@ def test_random_networks_are_the_functions_of_their_graphs(seed: int) -> None:
     validate(*compiled(random_network(seed)))
 
 
-@pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
-def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
+def products(name: str, rows: int) -> tuple[Graph, AcceleratorPart]:
     net = Rows(rows)
     x = net.dequantize("x", F32(0.02), np.int8(3))
     y = net.quantize(NETWORKS[name](net, x), F32(0.2), np.int8(-9))
-    validate(*compiled(net.build({"x": ("int8", (1, rows, WIDTH))}, y)))
+    return compiled(net.build({"x": ("int8", (1, rows, WIDTH))}, y))
+
+
+@pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
+def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
+    validate(*products(name, rows))
+
+
+def test_softmax_is_that_of_its_graph_and_other_parameters_of_rows_are_told() -> None:
+    graph, part = products("attention", 9)
+    validate(graph, part)
+    for row, field in ((Row.LARGEST, "m1"), (Row.OVER, "par_address"), (Row.OVER, "m1")):
+        program = list(part.program)
+        place = next(n for n, i in enumerate(program) if isinstance(i, Vector) and i.row is row)
+        other = getattr(program[place], field) + 1
+        program[place] = replace(program[place], **{field: other})
+        with pytest.raises(TranslationError, match=r"another function|no rule"):
+            validate(graph, part, program)
 
 
 def changed(instruction: Instruction, rng: np.random.Generator) -> Instruction:
