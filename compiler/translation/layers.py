@@ -48,6 +48,7 @@ from .symbols import (
     fresh,
     function,
     integers,
+    is_constant,
     largest,
     linear,
     multiplied,
@@ -99,8 +100,7 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             weights = constant(1).astype(np.int64) - operator.weight_zero_point
             return (_contracted(operator, x, weights, constant(2)),)
         case RowProducts():
-            other = tensor(node.inputs[1]).values - operator.y_zero_point
-            return (integers(_row_products(x.values - operator.x_zero_point, other)),)
+            return (_products_of_rows(operator, x, tensor(node.inputs[1])),)
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
             return (requantized(x, Parameters(NONE, constant(1)), *limits),)
@@ -236,6 +236,15 @@ def _contracted(operator: Any, x: Symbols, weights: Array, bias: Array) -> Symbo
         return _sums(x, weights, partial(_conv_transposed, operator), zero, bias)
     x = _padded(x, operator.pads, zero)
     return _sums(x, weights, partial(_conv, operator), zero, bias)
+
+
+def _products_of_rows(operator: RowProducts, x: Symbols, y: Symbols) -> Symbols:
+    """Each row of ``x`` with each of ``y``; a known ``x``, such as unit vectors, moves ``y``."""
+    known = x.values - operator.x_zero_point
+    if not is_constant(x).all():
+        return integers(_row_products(known, y.values - operator.y_zero_point))
+    zeros = operator.y_zero_point * known.sum(axis=-1)[..., None]
+    return linear(y, known, lambda each, by: _row_products(by, each), -zeros)
 
 
 def _row_products(x: Array, y: Array) -> Array:

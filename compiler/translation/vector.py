@@ -85,7 +85,7 @@ def _row(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> No
     shape = x.values.shape
     if vector.row is Row.LARGEST:
         if (x.tables == NOT_A_BYTE).any():
-            raise TranslationError(f"no rule for the largest of what are no bytes: {vector}")
+            raise TranslationError(f"no rule for the largest of integers: {vector}")
         most = largest(x.moved(itemgetter((slice(None), lane))) for lane in range(shape[1]))
         bias, scale = balanced(vector.m1 - most.values), np.ones(len(most.values), np.float32)
     else:
