@@ -17,6 +17,7 @@ from .cli.convert import convert
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
+from .cli.export.command import export
 from .cli.inspect import inspect
 from .cli.profile.command import profile
 from .cli.quantize.command import quantize
@@ -30,7 +31,7 @@ __all__ = ["main"]
 
 COMMANDS = (
     *(assemble, benchmark, bitstream, check, compile_command, completion, config, convert, debug),
-    *(devices, disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune),
+    *(devices, disassemble, explore, export, inspect, keygen, profile, quantize, run, sign, tune),
     *(validate, verilog),
 )
 

@@ -80,6 +80,7 @@ CASES = {
     "devices": "",
     "disassemble": "int8.dvt",
     "explore": "int8.onnx --space space.toml -o sweep --jobs 1",
+    "export web": "int8.onnx -o web",
     "inspect": "int8.dvt",
     "keygen": "own",
     "profile": "int8.dvt",
