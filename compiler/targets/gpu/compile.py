@@ -1,6 +1,6 @@
 """Parts of modules for GPUs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.native.content import pack_constants
@@ -9,12 +9,13 @@ from dovetail.runtime.tensors import TensorSignature
 from ...graph.ir import Graph
 from ...graph.text import to_text
 from ...graph.verify import verify
+from ...loops.intrinsic import Intrinsic
 from ...options import CompileOptions
 from ...pipeline.passes import Pipeline
 from ...pipeline.trace import Trace
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
-from .lower import GPU_PASSES, Launches, launches_of, lower_graph
+from .lower import GPU_PASSES, TENSOR_CORE_PASSES, Launches, launches_of, lower_graph
 
 __all__ = ["Backend", "compile_graph"]
 
@@ -23,18 +24,25 @@ Backend = Callable[[Launches], str]
 
 
 def compile_graph(
-    graph: Graph, target: str, backend: Backend, options: CompileOptions, trace: Trace
+    graph: Graph,
+    target: str,
+    backend: Backend,
+    options: CompileOptions,
+    trace: Trace,
+    intrinsics: Mapping[str, Intrinsic] | None = None,
 ) -> GpuPart:
     """The kernels of a graph, and their launches.
 
+    intrinsics: of tensor cores, where the device has them.
     Raises UnsupportedOperatorError for an operator that there are no loops for.
     """
-    graph = Pipeline((*options.passes, *GPU_PASSES.passes), trace.observers).run(graph)
+    passes = TENSOR_CORE_PASSES if intrinsics else GPU_PASSES
+    graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))
-    program = lower_graph(graph, options.cpu.most_work, trace.check)
+    program = lower_graph(graph, options.cpu.most_work, trace.check, intrinsics)
     if options.verify:
-        verify_program(program)
+        verify_program(program, intrinsics)
     trace.step("program", lambda: program_text(program))
     launches = launches_of(program)
     source = backend(launches)

@@ -2,6 +2,7 @@
 
 from .ptx.module import check_architecture, ptx_of
 from .target import Gpu
+from .tensor_cores import INTRINSICS
 
 __all__ = ["find_cuda"]
 
@@ -14,4 +15,4 @@ def find_cuda(rest: str) -> Gpu:
     architecture = rest or "sm_80"
     check_architecture(architecture)
     name = f"cuda:{architecture}" if rest else "cuda"
-    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture))
+    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture), INTRINSICS)

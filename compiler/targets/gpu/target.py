@@ -9,6 +9,7 @@ from ...errors import ModelError, TargetError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
 from ...graph.replicate import replicate
+from ...loops.intrinsic import Intrinsic
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from ..table import HOST, find_target
@@ -28,6 +29,8 @@ class Gpu:
 
     name: str
     backend: Backend
+    intrinsics: Mapping[str, Intrinsic] | None = None
+    """Of tensor cores."""
 
     def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
         """As ``Target``."""
@@ -52,7 +55,7 @@ class Gpu:
     ) -> Part:
         """As ``Target``."""
         graph = replicate(piece.graph, options.batch)
-        return compile_graph(graph, self.name, self.backend, options, trace)
+        return compile_graph(graph, self.name, self.backend, options, trace, self.intrinsics)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""
