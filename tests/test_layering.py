@@ -21,6 +21,7 @@ ALLOWED = {
         "dovetail.runtime.native.image",
     ),
     "runtime": ("dovetail.isa", "numpy"),
+    "runtime/generate/hugging_face.py": ("tokenizers",),
     "runtime/trust": ("dovetail.isa", "numpy", "cryptography", "pyseccomp"),
     "runtime/gpu": ("dovetail.isa", "numpy", "pyopencl"),
     "runtime/native": ("dovetail.isa", "numpy", "ml_dtypes"),

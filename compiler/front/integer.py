@@ -1,7 +1,7 @@
 """Models that consist of integer layers."""
 
 from ..graph.ir import Graph
-from ..graph.passes.integer_layers.recognition import has_integer_layers, recognise
+from ..graph.passes.integer_layers.recognition import integer_layers
 from .source import Source
 
 __all__ = ["integer_graph"]
@@ -15,6 +15,4 @@ def integer_graph(model: Source) -> Graph:
     Raises ModelError, UnsupportedOperatorError for one that does not.
     """
     imported = model.to_graph(batch=1)
-    if has_integer_layers(imported.graph):
-        return imported.graph
-    return recognise(imported.graph, imported.kinds).require()
+    return integer_layers(imported.graph, imported.kinds).require()

@@ -9,7 +9,7 @@ from dovetail.runtime.module import Module
 from ..errors import TranslationError
 from ..front.source import Source
 from ..graph.ir import Graph
-from ..graph.passes.integer_layers.recognition import recognise
+from ..graph.passes.integer_layers.recognition import integer_layers
 from ..graph.replicate import replicate
 from ..targets.table import find_target
 from .validate import Validated, validate
@@ -53,7 +53,7 @@ def validate_module(module: Module, model: Source, seed: int = 0) -> Iterator[Va
             continue
         graph = pieces[number].graph
         if len(module.parts) == 1:
-            graph = recognise(imported.graph, imported.kinds).graph
+            graph = integer_layers(imported.graph, imported.kinds).graph
         graph = replicate(graph, _images(graph, part))
         yield ValidatedPart(number, part.target, validate(graph, part, seed=seed))
 

@@ -120,7 +120,7 @@ def test_a_warp_multiplies_together_or_not_at_all() -> None:
 
 
 def test_an_instruction_that_is_not_known_is_named() -> None:
-    with pytest.raises(UnknownInstructionError, match="ldmatrix.*trans"):
+    with pytest.raises(UnknownInstructionError, match=r"ldmatrix.*trans"):
         run("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1}, [%r1];")
     with pytest.raises(UnknownInstructionError, match="vabsdiff4"):
         run("vabsdiff4.u32.u32.u32.add %r1, %r1, %r1, %r1;")

@@ -37,7 +37,7 @@ class Given:
 
     @property
     def normalizes(self) -> bool:
-        """Whether the options say what is done to values of pixels."""
+        """Whether scale, mean or divisor are given by options."""
         return any(each is not None for each in (self.scale, self.mean, self.std))
 
     def read(self, inputs: Sequence["Signature"], own: "Normalization | None" = None) -> "Dataset":

@@ -24,8 +24,7 @@ MEAN, DEVIATION = 0, 1
 
 
 def read_normalization(content: bytes) -> Normalization | None:
-    """What is taken off pixels and what they are divided by, of the model's first input; None where
-    the metadata do not say.
+    """Mean and divisor of the pixels of the model's first input; None where no metadata give them.
 
     Raises ModelError for metadata that are damaged.
     """

@@ -216,7 +216,7 @@ class Nest:
 
     @property
     def makes_row(self) -> bool:
-        """Whether it makes a parameter of a row, of all lanes."""
+        """Whether the result is a parameter of a row, made of all its lanes."""
         return self.target.buffer.scope is Scope.PAR
 
     @property

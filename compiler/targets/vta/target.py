@@ -14,9 +14,7 @@ from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.partition import Piece, Placement, Plan, Refusal, cut, place_nodes
 from ...graph.passes.integer_layers.recognition import (
-    Recognition,
-    has_integer_layers,
-    recognise,
+    integer_layers,
 )
 from ...graph.placements import placements
 from ...options import CompileOptions
@@ -49,7 +47,7 @@ class Vta:
 
     def plan(self, model: Imported) -> Plan:
         """Pieces of integer layers that the accelerator has, and those between them."""
-        found = self._recognised(model)
+        found = integer_layers(model.graph, model.kinds)
         graph = shaped_graph(found.graph, self.config.block)
         config = self.config
         flags = config.fixed_rounding, config.row_parameters
@@ -70,12 +68,6 @@ class Vta:
         reason = "its shape, or that of what it reads, depends on data"
         late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
         return Plan(pieces, (*listed, *late))
-
-    def _recognised(self, model: Imported) -> Recognition:
-        """The model with integer layers, as they are if its front end gave them."""
-        if has_integer_layers(model.graph):
-            return Recognition(model.graph, {}, None)
-        return recognise(model.graph, model.kinds)
 
     def _refusals(self, graph: Graph, pieces: tuple[Piece, ...]) -> dict[int, Refusal]:
         """What of ``graph`` the accelerator does not run in one of these pieces after all."""

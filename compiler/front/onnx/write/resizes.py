@@ -137,7 +137,7 @@ def _matrix(taps: Collection[tuple[Array, Array]], size: int) -> Array:
 
 
 def _terms(w: Writing, name: str, depth: int = MOST_TERMS) -> Iterator[str]:
-    """What is added up to ``name``; only itself where it is not a sum."""
+    """The terms that add up to ``name``, or ``name`` itself if no Add makes it."""
     node = w.graph.producer(name)
     operator = node.operator if node is not None else None
     if node is None or not depth or not isinstance(operator, Binary) or operator.function != B.ADD:

@@ -47,7 +47,7 @@ from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
 
-__all__ = ["Recognition", "has_integer_layers", "is_quantized", "recognise"]
+__all__ = ["Recognition", "has_integer_layers", "integer_layers", "is_quantized", "recognise"]
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
 ROWS_RANK = 2
@@ -91,6 +91,13 @@ def is_quantized(graph: Graph) -> bool:
 def has_integer_layers(graph: Graph) -> bool:
     """Whether ``graph`` has integer operators already."""
     return any(isinstance(node.operator, INTEGER) for node in graph.nodes)
+
+
+def integer_layers(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recognition:
+    """As ``recognise``; a graph whose front end gave it integer operators is kept as it is."""
+    if has_integer_layers(graph):
+        return Recognition(graph, {}, None)
+    return recognise(graph, kinds)
 
 
 def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recognition:

@@ -16,8 +16,6 @@ from typing import assert_never
 
 import numpy as np
 
-from dovetail.runtime import host
-
 from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.assembly import Assemble
@@ -36,7 +34,7 @@ from ....graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
-from ....graph.operators.integer.softmax import RowSoftmax, exponential_table
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import (
     Add,
     Lookup,
@@ -47,10 +45,10 @@ from ....graph.operators.integer.values import (
 )
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
-from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
 from ....graph.operators.table import INTEGER
 from .fixed_point import average, pair, requantize, requantize_real, weighted
 from .integer_products import conv2d, dense, largest_sum, row_products
+from .integer_softmax import row_softmax, softmax
 from .integer_windows import window
 from .raised_bytes import F32, RAISE, RaisedBytes
 
@@ -168,9 +166,11 @@ class _Expanding:
                 x, y = (self.tensor(name) for name in node.inputs)
                 self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
-                self.plain[node.output] = self.softmax(self.tensor(node.inputs[0]), operator)
+                self.plain[node.output] = softmax(self.new, self.tensor(node.inputs[0]), operator)
             case RowSoftmax():
-                self.plain[node.output] = self.row_softmax(self.tensor(node.inputs[0]), operator)
+                self.plain[node.output] = row_softmax(
+                    self.new, self.tensor(node.inputs[0]), operator
+                )
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
             case Transpose() if node.inputs[0] in self.images:
@@ -349,45 +349,6 @@ class _Expanding:
         pixels = self.new.emit(Concatenate(2), *rows)
         found = self.new.emit(Gather(2), pixels, self.new.constant(operator.order(shapes)))
         return self.new.emit(Reshape((1, channels, *operator.size)), found)
-
-    def softmax(self, x: str, operator: Softmax) -> str:
-        """A table of exponentials; their sum from left to right."""
-        kind = self.new.builder.types[x]
-        size = kind.shape[-1]
-        table = host.exponentials(size, operator.x_scale, operator.scale)
-        rows = self.new.emit(Reshape((kind.elements // size, size)), x)
-        wide = self.new.cast(rows, DType.INT64)
-        top = self.new.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
-        place = self.new.binary(BinaryFunction.SUB, wide, top)
-        values = self.new.emit(
-            Gather(0), self.new.constant(table), self.new.binary(BinaryFunction.ADD, place, 255)
-        )
-        totals = self.new.emit(Cumulative(ReduceFunction.SUM, 1), values)
-        total = self.new.emit(Slice((0, size - 1), (1, 1), (kind.elements // size, 1)), totals)
-        steps = np.floor(F32(1) / F32(operator.scale))
-        scaled = self.new.binary(BinaryFunction.MUL, values, steps)
-        quotient = self.new.binary(BinaryFunction.DIV, scaled, total)
-        result = self.new.saturated(quotient, operator.zero_point, -128, 127)
-        return self.new.emit(Reshape(kind.shape), result)
-
-    def row_softmax(self, x: str, operator: RowSoftmax) -> str:
-        """A table of integers, summed in any order."""
-        kind = self.new.builder.types[x]
-        size = kind.shape[-1]
-        rows = self.new.emit(Reshape((kind.elements // size, size)), x)
-        wide = self.new.cast(rows, DType.INT64)
-        top = self.new.emit(Reduce(ReduceFunction.MAX, (1,), True), wide)
-        place = self.new.binary(BinaryFunction.SUB, wide, top)
-        table = self.new.constant(exponential_table(operator.x_scale))
-        place = self.new.binary(BinaryFunction.ADD, place, 255)
-        values = self.new.emit(Gather(0), table, place)
-        total = self.new.emit(Reduce(ReduceFunction.SUM, (1,), True), values)
-        steps = self.new.constant(np.array(operator.steps, F32))
-        scale = self.new.binary(BinaryFunction.DIV, steps, self.new.cast(total, DType.FLOAT32))
-        wide = self.new.cast(values, DType.FLOAT32)
-        result = self.new.binary(BinaryFunction.MUL, wide, scale)
-        result = self.new.saturated(result, operator.zero_point, -128, 127)
-        return self.new.emit(Reshape(kind.shape), result)
 
     def transpose(self, node: Node, operator: Transpose) -> None:
         """A transpose of an image that is there in NCHW: often nothing is left to do."""

@@ -53,8 +53,9 @@ def _optimized(text: str, machine: llvm.TargetMachine, effort: Effort) -> llvm.M
 
 
 MASKED_STORE = re.compile(
-    r"call void @llvm\.masked\.store\S+?\(<(?P<lanes>\d+) x (?P<type>\w+)> (?P<value>%[\w.]+), "
-    r"ptr (?:align \d+ )?(?P<place>%[\w.]+), <\d+ x i1> <(?P<mask>[^>]*)>\)"
+    r"(?:tail |musttail |notail )?call void @llvm\.masked\.store\S+?"
+    r"\(<(?P<lanes>\d+) x (?P<type>\w+)> (?P<value>%[\w.]+), "
+    r"ptr [^%@,]*(?P<place>[%@][\w.]+), <\d+ x i1> <(?P<mask>[^>]*)>\)"
 )
 """A store of the lanes that a constant names."""
 
@@ -62,8 +63,8 @@ MASKED_STORE = re.compile(
 def _with_narrow_stores(module: llvm.ModuleRef) -> llvm.ModuleRef:
     """The module with a store of an element where a masked one has a single lane.
 
-    LLVM 22 stores the element as it was before it was truncated, on x86: as many bytes too many
-    behind a tensor.
+    On x86 LLVM 22 stores that element as it was before it was truncated, so the bytes behind it
+    change too.
     """
     text, numbers = str(module), count()
     if "@llvm.masked.store" not in text:
@@ -80,5 +81,4 @@ def _with_narrow_stores(module: llvm.ModuleRef) -> llvm.ModuleRef:
             f"  store {kind} {name}, ptr {name}.at, align 1"
         )
 
-    text = re.sub(r"(?:tail |musttail |notail )?" + MASKED_STORE.pattern, narrow, text)
-    return llvm.parse_assembly(text)
+    return llvm.parse_assembly(MASKED_STORE.sub(narrow, text))
