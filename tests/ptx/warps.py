@@ -92,7 +92,7 @@ def multiplied(words: tuple[str, ...], a: Array, b: Array, c: Array) -> Array:
 
 
 def matrix_rows(count: int) -> tuple[Array, Array]:
-    """Of ``ldmatrix`` of so many matrices: what each thread receives for each of them.
+    """What each thread receives from ``ldmatrix`` of so many matrices.
 
     The thread of the warp that has the address of the row, and the first byte in the row, of 4.
     """

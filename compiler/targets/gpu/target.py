@@ -30,7 +30,7 @@ class Gpu:
     name: str
     backend: Backend
     intrinsics: Mapping[str, Intrinsic] | None = None
-    """Of tensor cores."""
+    """Products on tensor cores, where the device has them."""
 
     def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
         """As ``Target``."""

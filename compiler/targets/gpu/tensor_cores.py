@@ -23,10 +23,10 @@ from ...loops.ir import Function, Update, loops
 __all__ = ["COLUMNS", "INTRINSICS", "ROWS", "ROW_BYTES", "THREADS", "lanes_of"]
 
 THREADS = 32
-"""Of a warp."""
+"""A warp has so many."""
 ROWS, COLUMNS = 16, 16
 ROW_BYTES = 32
-"""Of a row of an operand."""
+"""A row of an operand has so many, whatever its elements are."""
 LANES = (8, 4)
 """The dimensions of a result that are the threads of a warp: the first two."""
 

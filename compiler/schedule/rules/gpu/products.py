@@ -23,7 +23,7 @@ from ...steps.schedule import Schedule
 from .bind import bind_nests
 from .product import Product, product_of
 from .reductions import schedule_reduction
-from .tensor_cores import schedule_tensor_cores
+from .tensor_cores import on_tensor_cores
 
 __all__ = ["schedule_products"]
 
@@ -40,12 +40,10 @@ def schedule_products(schedule: Schedule) -> Schedule:
     of its types, else where tiles divide its sizes; long sums of few results by the threads of a
     block together; else as other nests.
     """
+    with suppress(ScheduleError):
+        return on_tensor_cores(schedule)
     product = product_of(schedule.function.body)
     if product is not None:
-        for intrinsic in schedule.intrinsics.values():
-            if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
-                with suppress(ScheduleError):
-                    return schedule_tensor_cores(schedule, product, intrinsic)
         with suppress(ScheduleError):
             return _tiled(schedule, product)
     try:

@@ -22,9 +22,9 @@ from ....loops.intrinsic import Intrinsic
 from ....loops.ir import For, LoopKind
 from ....loops.traverse import walk
 from ...steps.schedule import Schedule
-from .product import Product
+from .product import Product, product_of
 
-__all__ = ["schedule_tensor_cores"]
+__all__ = ["on_tensor_cores"]
 
 PADDING_BYTES = 16
 GROUP = 32
@@ -47,14 +47,24 @@ class _Tile:
 TILES = (_Tile(128, 128, 2, 4), _Tile(64, 64, 2, 2), _Tile(32, 32, 1, 2), _Tile(16, 32, 1, 1))
 """From the one that reads least to the one that fits the smallest matrices."""
 BLOCKS = 132
-"""That a GPU runs at a time: a smaller tile is taken where a larger one gives fewer."""
+"""A large GPU runs so many at a time: a smaller tile is taken where a larger one gives fewer."""
 
 
-def schedule_tensor_cores(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Schedule:
-    """By an intrinsic of 16 rows and 16 columns.
+def on_tensor_cores(schedule: Schedule) -> Schedule:
+    """The function's product, by that of the schedule's intrinsics which is of its types.
 
-    Raises ScheduleError where the product is too small, or of another form.
+    Raises ScheduleError where there is none, or the product is too small.
     """
+    product = product_of(schedule.function.body)
+    if product is None:
+        raise ScheduleError("on tensor cores: the function is no product of matrices")
+    for intrinsic in schedule.intrinsics.values():
+        if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
+            return _scheduled(schedule, product, intrinsic)
+    raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
+
+
+def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Schedule:
     left, right, _ = intrinsic.parameters
     (rows, depth), (columns, _) = left.shape, right.shape
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
@@ -87,8 +97,8 @@ def schedule_tensor_cores(schedule: Schedule, product: Product, intrinsic: Intri
     schedule = _in_warps(schedule, product, tile, (rows, columns))
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
     threads = GROUP * tile.row_warps * tile.column_warps
-    for name, _ in copies:
-        schedule = _copied(schedule, f"{name}.tile", PADDING_BYTES // left.dtype.bytes, threads)
+    for (name, _), apart in zip(copies, product.apart, strict=True):
+        schedule = _copied(schedule, f"{name}.tile", padding, threads, apart)
     schedule = schedule.unroll(f"{k}.part")
     for each in (*product.outer, f"{p}.block", f"{q}.block"):
         schedule = schedule.bind(each, LoopKind.BLOCK)
@@ -146,15 +156,22 @@ def _in_warps(
     return schedule.set_layout(product.acc, layout, (0, 4, 3, 7, 1, 5, 6, 2, 8))
 
 
-def _copied(schedule: Schedule, tile: str, vector: int, threads: int) -> Schedule:
-    """All threads of the block fill a buffer, each in pieces of 16 bytes."""
+def _copied(schedule: Schedule, tile: str, vector: int, threads: int, apart: bool) -> Schedule:
+    """All threads of the block fill a buffer, each in pieces of 16 bytes of a row.
+
+    Neighbouring threads read neighbours in memory: parts of a row, or where those lie ``apart``,
+    as many rows.
+    """
     row, column = (
         each.variable
         for each in walk(schedule.function.body)
         if isinstance(each, For) and each.variable.startswith(f"{tile}.")
     )
     chunk, item, whole = f"{tile}.chunk", f"{tile}.item", f"{tile}.all"
-    schedule = schedule.split(column, vector, "exact", chunk, item).fuse(row, chunk, whole)
+    schedule = schedule.split(column, vector, "exact", chunk, item)
+    if apart:
+        schedule = schedule.reorder(chunk, row, item)
+    schedule = schedule.fuse(*((chunk, row) if apart else (row, chunk)), whole)
     schedule = schedule.split(whole, threads, "guard", f"{tile}.round", f"{tile}.thread")
     schedule = schedule.reorder(f"{tile}.thread", f"{tile}.round")
     return schedule.bind(f"{tile}.thread", LoopKind.THREAD)

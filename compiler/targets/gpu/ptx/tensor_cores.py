@@ -64,7 +64,7 @@ def _as(x: Expressions, kind: str, register: str) -> str:
 
 
 def _place(x: Expressions, region: Region, last: tuple[int, int, int]) -> tuple[str, str]:
-    """Of one of the sums: the type and the value of a pointer."""
+    """The type and the value of a pointer to one of the sums."""
     first = x.evaluate(*region.start[:-3])
     return x.place(region.buffer, (*first, *map(str, last)))
 
