@@ -23,6 +23,8 @@ from .outside import LEAKY, install_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+"""What gives a headless Chromium WebGPU, computed by the CPU."""
 
 # The same examples every time, and no time limit: machines differ.
 settings.register_profile(
@@ -114,7 +116,7 @@ def browser() -> Iterator[Any]:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} on PATH")
     with api.sync_playwright() as playwright:
         running = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu", *WEBGPU]
         )
         yield running
         running.close()

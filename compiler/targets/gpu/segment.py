@@ -40,6 +40,5 @@ def compile_segment(graph: Graph, target: Gpu, device: Device) -> GpuSegment:
     Raises UnsupportedOperatorError for an operator that has no loops.
     """
     options = CompileOptions.from_environment()
-    trace = Trace(options)
-    part = compile_graph(graph, target.name, target.backend, options, trace, target.intrinsics)
+    part = compile_graph(graph, target.name, target.backend, options, Trace(options))
     return GpuSegment(graph, len(part.origins), device.prepare(part))

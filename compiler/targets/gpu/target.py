@@ -9,16 +9,16 @@ from ...errors import ModelError, TargetError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
 from ...graph.replicate import replicate
-from ...loops.intrinsic import Intrinsic
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from ..table import HOST, find_target
 from .compile import Backend, compile_graph
 from .lower import Launches
-from .source.dialect import OPENCL
 from .source.module import source_of
+from .source.opencl import OpenCl
+from .source.wgsl import Wgsl, refused
 
-__all__ = ["Gpu", "find_opencl", "opencl_source"]
+__all__ = ["Gpu", "find_opencl", "find_webgpu", "opencl_source", "wgsl_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,6 @@ class Gpu:
 
     name: str
     backend: Backend
-    intrinsics: Mapping[str, Intrinsic] | None = None
-    """Products on tensor cores, where the device has them."""
 
     def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:
         """As ``Target``."""
@@ -55,7 +53,7 @@ class Gpu:
     ) -> Part:
         """As ``Target``."""
         graph = replicate(piece.graph, options.batch)
-        return compile_graph(graph, self.name, self.backend, options, trace, self.intrinsics)
+        return compile_graph(graph, self.name, self.backend, options, trace)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""
@@ -64,11 +62,23 @@ class Gpu:
 
 def opencl_source(launches: Launches) -> str:
     """The kernels in OpenCL C."""
-    return source_of(launches.kernels, OPENCL)
+    return source_of(launches.kernels, OpenCl())
 
 
 def find_opencl(rest: str) -> Gpu:
     """The target.  Raises TargetError when something follows its name."""
     if rest:
         raise TargetError(f"no target is called 'opencl:{rest}'; required opencl")
-    return Gpu("opencl", opencl_source)
+    return Gpu("opencl", Backend(opencl_source))
+
+
+def wgsl_source(launches: Launches) -> str:
+    """The kernels in WGSL."""
+    return source_of(launches.kernels, Wgsl())
+
+
+def find_webgpu(rest: str) -> Gpu:
+    """The target.  Raises TargetError when something follows its name."""
+    if rest:
+        raise TargetError(f"no target is called 'webgpu:{rest}'; required webgpu")
+    return Gpu("webgpu", Backend(wgsl_source, refused))
