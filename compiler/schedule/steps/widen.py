@@ -66,7 +66,7 @@ class Widen:
         value = update.value
         product = isinstance(value, Binary) and value.function is BinaryFunction.MUL
         if update.function is not BinaryFunction.ADD or not product:
-            raise ScheduleError(f"{what}: what is summed is no product")
+            raise ScheduleError(f"{what}: what is summed is not a product")
         if self.loop in {name for each in update.indices for name in variables(each)}:
             raise ScheduleError(f"{what}: each iteration has a sum of its own")
         assert isinstance(value, Binary)
@@ -81,7 +81,7 @@ class Widen:
             case Load(dtype=dtype) | Select(dtype=dtype) if not _loads_index(expr):
                 return Select(inside, expr, Constant(0, dtype))
             case _:
-                raise ScheduleError(f"{what}: a factor is no element of a buffer")
+                raise ScheduleError(f"{what}: a factor is not an element of a buffer")
 
     def _kept(self, stmt: Stmt, inside: Expr, own: frozenset[str], what: str) -> Stmt:
         """Stores to what is not allocated here only inside."""

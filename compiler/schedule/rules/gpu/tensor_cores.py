@@ -57,7 +57,7 @@ def on_tensor_cores(schedule: Schedule) -> Schedule:
     """
     product = product_of(schedule.function.body)
     if product is None:
-        raise ScheduleError("on tensor cores: the function is no product of matrices")
+        raise ScheduleError("on tensor cores: the function is not a product of matrices")
     for intrinsic in schedule.intrinsics.values():
         if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
             return _scheduled(schedule, product, intrinsic)

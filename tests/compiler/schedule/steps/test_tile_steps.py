@@ -66,7 +66,7 @@ def test_what_is_staged_is_read_once() -> None:
 
 def test_what_widen_does_not_know_is_refused() -> None:
     text = TEXT.replace("x[p, k] * w[k, q]", "x[p, k]").replace("  input w: float32[7, 3]\n", "")
-    with pytest.raises(ScheduleError, match="widen of k to multiples of 4: what is summed is no"):
+    with pytest.raises(ScheduleError, match="widen of k to multiples of 4: what is summed is not"):
         Schedule.of(parse(text)).widen("k", 4)
     twice = parse(TEXT.replace("y[p, q] = v", "y[p, q] add= v"))
     with pytest.raises(ScheduleError, match="iterations too many would change"):
