@@ -17,6 +17,7 @@ from .cli.convert import convert
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
+from .cli.export.command import export
 from .cli.generate import generate
 from .cli.inspect import inspect
 from .cli.profile.command import profile
@@ -31,8 +32,8 @@ __all__ = ["main"]
 
 COMMANDS = (
     *(assemble, benchmark, bitstream, check, compile_command, completion, config, convert, debug),
-    *(devices, disassemble, explore, generate, inspect, keygen, profile, quantize, run, sign),
-    *(tune, validate, verilog),
+    *(devices, disassemble, explore, export, generate, inspect, keygen, profile, quantize, run),
+    *(sign, tune, validate, verilog),
 )
 
 

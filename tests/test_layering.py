@@ -23,7 +23,7 @@ ALLOWED = {
     "runtime": ("dovetail.isa", "numpy"),
     "runtime/generate/hugging_face.py": ("tokenizers",),
     "runtime/trust": ("dovetail.isa", "numpy", "cryptography", "pyseccomp"),
-    "runtime/gpu": ("dovetail.isa", "numpy", "pyopencl"),
+    "runtime/gpu": ("dovetail.isa", "numpy", "pyopencl", "wgpu"),
     "runtime/native": ("dovetail.isa", "numpy", "ml_dtypes"),
     "runtime/board": ("dovetail.isa", "numpy", "pynq", "serial"),
     "bitstreams": ("dovetail.isa", "dovetail.vta_hw", "amaranth", "amaranth_boards"),

@@ -84,6 +84,7 @@ CASES = {
     "devices": "",
     "disassemble": "int8.dvt",
     "explore": "int8.onnx --space space.toml -o sweep --jobs 1",
+    "export web": "int8.onnx -o web",
     "generate": "step.dvt --prompt a --steps 2",
     "inspect": "int8.dvt",
     "keygen": "own",
