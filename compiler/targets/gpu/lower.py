@@ -11,6 +11,7 @@ from ...define.group import define_group
 from ...graph.ir import Graph, Node
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
+from ...graph.passes.expand_integers.expand import ExpandIntegers
 from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
@@ -38,7 +39,9 @@ GENERAL: tuple[Pass[Graph], ...] = (
     FoldScales(),
 )
 
-GPU_PASSES: Pipeline[Graph] = Pipeline((*GENERAL, InBodies(GENERAL)))
+GPU_PASSES: Pipeline[Graph] = Pipeline(
+    (*GENERAL, InBodies(GENERAL), ExpandIntegers(), EliminateDead())
+)
 """What a graph goes through before it becomes groups."""
 
 MOST_WORKSPACE = 1 << 28
