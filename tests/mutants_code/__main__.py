@@ -64,30 +64,32 @@ def mirroring(root: Path, path: str) -> list[str]:
     return own if len(own) == 1 else sorted({*own} & {*near}, key=near.index)[:MIRRORED]
 
 
-def judge(reach: Reach, fault: Fault) -> Verdict:
-    """Run the tests that mirror the file with the fault in it, then others that reach the line."""
+def judge(reach: Reach, fault: Fault, narrow: bool) -> Verdict:
+    """Run the tests that mirror the file with the fault in it, then, unless ``narrow``, others that
+    reach the line.
+    """
     path = reach.place.tree / fault.path
     source = path.read_bytes()
     lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
+    tried = mirroring(reach.place.tree, fault.path)
+    known = all(map(reach.knows, tried))
     more = BUILDING if fault.path.startswith(("vta_hw/", "vta_sim/", "isa/")) else 0.0
 
     def failing(tests: list[str], limit: float) -> str:
         try:
             path.write_bytes(fault.put_into(source))
-            return reach.place.try_fault(tests, limit + more) if tests else ""
+            return reach.place.try_fault(tests, limit + more, not known) if tests else ""
         finally:
             path.write_bytes(source)
 
-    tried = mirroring(reach.place.tree, fault.path)
-    known = all(map(reach.knows, tried))
     first = _within(reach, fault.path, lines, tried) if known else tried
     by = failing(first, FIRST + sum(reach.seconds.get(test, 0) for test in first))
-    if not by or (by == ENDED and not known) or (by != ENDED and not reach.passes(by)):
+    by = by if by == ENDED or (by and reach.passes(by)) else ""
+    if not by and not narrow:
+        known = True
         near = [test for test in nearest(reach.place.tree, fault.path) if test not in tried]
         reach.record([*tried, *near[:ASKED]])
-        wider = [
-            test for test in _within(reach, fault.path, lines) if not known or test not in first
-        ]
+        wider = [test for test in _within(reach, fault.path, lines) if test not in first]
         by = failing(wider, 15 + 3 * sum(reach.seconds[test] for test in wider))
         by = by if by == ENDED or (by and reach.passes(by)) else ""
         tried = sorted({*tried, *(test.split("::")[0] for test in wider)})
@@ -134,6 +136,7 @@ def read(path: Path) -> list[Verdict]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--within", default="", help="Faults in files whose paths begin so, as vta_hw/.")
 @click.option("--again", is_flag=True, help="Try those again that nobody noticed.")
+@click.option("--narrow", is_flag=True, help="Only the tests that mirror a file: soon done.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -141,7 +144,7 @@ def read(path: Path) -> list[Verdict]:
     show_default=True,
     help="Where the copy of the tree and the results lie.",
 )
-def main(count: int, seed: int, within: str, again: bool, folder: Path) -> None:
+def main(count: int, seed: int, within: str, again: bool, narrow: bool, folder: Path) -> None:
     """Put faults into the production code, one at a time, and run the tests that stand near.
 
     Results are kept in FOLDER/SEED.json, a line each; a second run goes on where the first ended.
@@ -164,7 +167,7 @@ def main(count: int, seed: int, within: str, again: bool, folder: Path) -> None:
         if key in equivalent or key in sampled:
             continue
         if key not in verdicts or (again and not verdicts[key].by):
-            verdicts[key] = judge(reach, fault)
+            verdicts[key] = judge(reach, fault, narrow)
             lines = [json.dumps(asdict(each)) for each in verdicts.values()]
             kept.write_text("".join(f"{line}\n" for line in lines))
             console.print(f"{fault.path}:{fault.line} {verdicts[key].by or 'nobody'}", markup=False)

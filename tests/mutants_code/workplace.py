@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from .contexts import ENOUGH
 from .neighbours import ROOTS
 
 __all__ = ["ENDED", "Workplace"]
@@ -23,6 +24,7 @@ TOGETHER_LIMIT = 1200
 """CPU seconds of test files that are recorded together."""
 LONGEST = 60
 """Seconds that a recorded test takes at most, those of processes that it starts included."""
+PLUGIN = ("-p", "tests.mutants_code.contexts")
 ENDED = "no end"
 """What notices a fault that makes tests last too long, or ends their process."""
 PYTEST = ("pytest", "--tb=short", "-p", "no:cacheprovider")
@@ -70,7 +72,7 @@ class Workplace:
         A test that takes long is ended.
         """
         options = [f"--data-file={data}", f"--source={','.join(ROOTS)}", f"--rcfile={os.devnull}"]
-        plugin = ["-p", "tests.mutants_code.contexts", f"--timeout={LONGEST}"]
+        plugin = [*PLUGIN, f"--timeout={LONGEST}"]
         environment = self._environment("cache") | {"TEST_SECONDS": str(seconds)}
         self._run(
             ["coverage", "run", "--append", *options, "-m", *PYTEST, *plugin, *tests],
@@ -78,18 +80,20 @@ class Workplace:
             environment,
         )
 
-    def try_fault(self, tests: Sequence[str], limit: float) -> str:
+    def try_fault(self, tests: Sequence[str], limit: float, boxed: bool = False) -> str:
         """The first of the tests that fails; "" if they pass, ``ENDED`` if the run ends otherwise,
-        as by more than ``limit`` CPU seconds.
+        as by more than ``limit`` CPU seconds.  boxed: long tests are left out, and all after some.
 
         What they cached is forgotten: the fault may have made it.
         """
         shutil.rmtree(self.folder / "copy", ignore_errors=True)
         shutil.copytree(self.folder / "cache", self.folder / "copy", copy_function=os.link)
-        command = [*PYTEST, "--timeout=0", "-x", *tests]
+        command = [*PYTEST, "--timeout=0", "-x", *(PLUGIN if boxed else ()), *tests]
         code, output = self._run(command, limit, self._environment("copy"))
         failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output, re.MULTILINE)
-        return "" if code == 0 else (failed or [ENDED])[0]
+        if code == 0 or (boxed and not failed and ENOUGH in output):
+            return ""
+        return (failed or [ENDED])[0]
 
     def _run(
         self, arguments: Sequence[str], limit: float, environment: dict[str, str]

@@ -54,7 +54,8 @@ class Gpu:
     ) -> Part:
         """As ``Target``."""
         graph = replicate(piece.graph, options.batch)
-        graph = with_integer_layers(graph, kinds, trace) or graph
+        if not self.backend.intrinsics:
+            graph = with_integer_layers(graph, kinds, trace) or graph
         return compile_graph(graph, self.name, self.backend, options, trace)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:

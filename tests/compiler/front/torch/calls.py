@@ -11,6 +11,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.front.torch.context import Context
 from dovetail.compiler.front.torch.table import CONVERTERS
 from dovetail.compiler.graph.formulas import Term
+from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 
 __all__ = ["I", "X", "Y", "call", "check"]
@@ -21,8 +22,8 @@ Y = RNG.normal(0, 2, (2, 3, 4)).astype(np.float32)
 I = RNG.integers(-9, 9, (2, 3, 4))  # noqa: E741
 
 
-def call(name: str, *given: Any, dtype: Any = None, **named: Any) -> Any:
-    """Results as arrays; ``dtype``: the declared type of the first, by default that of the first
+def call(name: str, *given: Any, declared: Any = None, **named: Any) -> Any:
+    """Results as arrays; ``declared``: the type of the first, by default that of the first
     array.
     """
     context = Context(GraphBuilder())
@@ -36,13 +37,16 @@ def call(name: str, *given: Any, dtype: Any = None, **named: Any) -> Any:
 
     def result(value: Any) -> Any:
         if isinstance(value, Term):
-            return context.known_value(value)
+            if context.known(value.tensor):
+                return context.known_value(value)
+            graph = context.builder.build((value.tensor.name,))  # of nodes that stay as they are
+            return run(graph, {})[value.tensor.name]
         return tuple(map(result, value)) if isinstance(value, tuple) else value
 
     flat = [*given, *named.values()]
     flat += [each for value in flat if isinstance(value, tuple | list) for each in value]
     first = next((each.dtype for each in flat if isinstance(each, np.ndarray)), np.float32)
-    context.declared = (DType(str(np.dtype(dtype or first))),)
+    context.declared = (DType(str(np.dtype(declared or first))),)
     converted = {key: argument(value) for key, value in named.items()}
     return result(CONVERTERS[name](context, *map(argument, given), **converted))
 

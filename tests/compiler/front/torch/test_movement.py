@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 
 from .calls import I, X, Y, call, check
 
@@ -77,7 +77,7 @@ VIEWS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
 
 MOVEMENT: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("cat", ((X, np.zeros(0, F32), Y), -1), {}, np.concatenate([X, Y], -1)),
-    ("cat", ((I, X), 1), {"dtype": F32}, np.concatenate([I, X], 1).astype(F32)),
+    ("cat", ((I, X), 1), {"declared": F32}, np.concatenate([I, X], 1).astype(F32)),
     ("stack", ((X, Y), -1), {}, np.stack([X, Y], -1)),
     ("stack", ((X, Y),), {}, np.stack([X, Y])),
     ("repeat", (X, (2, 1, 1, 3)), {}, np.tile(X, (2, 1, 1, 3))),
@@ -110,7 +110,7 @@ MOVEMENT: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
 ]  # fmt: skip
 
 MADE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
-    ("full", ((2, 3), 4), {"dtype": I64}, np.full((2, 3), 4)),
+    ("full", ((2, 3), 4), {"declared": I64}, np.full((2, 3), 4)),
     ("zeros", ((2,),), {}, np.zeros(2, F32)),
     ("ones", ((2,),), {}, np.ones(2, F32)),
     ("full_like", (X, 3), {}, np.full_like(X, 3)),
@@ -122,10 +122,10 @@ MADE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("fill", (X, 2), {}, np.full_like(X, 2)),
     ("zero", (I,), {}, np.zeros_like(I)),
     ("scalar_tensor", (3,), {}, np.array(3, F32)),
-    ("arange", (7, 1, 2), {"dtype": I64}, np.arange(1, 7, 2)),
-    ("arange", (4,), {"dtype": I64}, np.arange(4)),
+    ("arange", (7, 1, 2), {"declared": I64}, np.arange(1, 7, 2)),
+    ("arange", (4,), {"declared": I64}, np.arange(4)),
     ("arange", (), {"start": 3, "end": 0, "step": -1}, np.arange(3, 0, -1, F32)),
-    ("arange", (2, 3), {"dtype": I64}, np.zeros(0, I64)),
+    ("arange", (2, 3), {"declared": I64}, np.zeros(0, I64)),
     ("linspace", (1, 3, 5), {}, np.linspace(1, 3, 5, dtype=F32)),
     ("eye", (2, 3), {}, np.eye(2, 3, dtype=F32)),
     ("eye", (3,), {}, np.eye(3, dtype=F32)),
@@ -133,11 +133,11 @@ MADE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("tril", (X,), {}, np.tril(X)),
     ("triu", (X, -1), {}, np.triu(X, -1)),
     ("triu", (X,), {}, np.triu(X)),
-    ("tril_indices", (3, 4, 1), {"dtype": I64}, np.stack(np.tril_indices(3, 1, 4))),
-    ("triu_indices", (3, 4, 1), {"dtype": I64}, np.stack(np.triu_indices(3, 1, 4))),
+    ("tril_indices", (3, 4, 1), {"declared": I64}, np.stack(np.tril_indices(3, 1, 4))),
+    ("triu_indices", (3, 4, 1), {"declared": I64}, np.stack(np.triu_indices(3, 1, 4))),
     ("one_hot", (ROWS,), {}, np.eye(2, dtype=I64)[ROWS]),
     ("one_hot", (ROWS, 4), {}, np.eye(4, dtype=I64)[ROWS]),
-    ("to", (X,), {"dtype": np.int32}, X.astype(np.int32)),
+    ("to", (X,), {"declared": np.int32}, X.astype(np.int32)),
     ("copy", (X, I[0]), {}, np.broadcast_to(I[0], X.shape).astype(F32)),
     ("native_dropout", (X, 0.5), {"train": False}, (X, np.ones(X.shape, bool))),
 ]
@@ -145,22 +145,22 @@ MADE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
 REDUCED: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("sum", (X,), {}, X.sum(dtype=F32)),
     ("sum", (X, (0, -1), True), {}, X.sum((0, 2), keepdims=True)),
-    ("sum", (MASK, 1), {"dtype": I64}, MASK.sum(1)),
+    ("sum", (MASK, 1), {"declared": I64}, MASK.sum(1)),
     ("prod", (X, -1), {}, X.prod(-1)),
     ("mean", (X, (1,)), {}, X.mean(1)),
-    ("mean", (I,), {"dtype": F32}, np.asarray(I.mean(), F32)),
+    ("mean", (I,), {"declared": F32}, np.asarray(I.mean(), F32)),
     ("amax", (X, (0, 1)), {}, X.max((0, 1))),
     ("amin", (X, 2, True), {}, X.min(2, keepdims=True)),
     ("max", (X,), {}, X.max()),
     ("max.dim", (X, 1), {}, (X.max(1), X.argmax(1))),
     ("min.dim", (X, -1, True), {}, (X.min(-1, keepdims=True), X.argmin(-1)[..., None])),
-    ("argmax", (X,), {"dtype": I64}, X.argmax()),
-    ("argmax", (X, 1, True), {"dtype": I64}, X.argmax(1)[:, None]),
-    ("argmin", (X, -2), {"dtype": I64}, X.argmin(1)),
-    ("argmin", (X, None, True), {"dtype": I64}, X.argmin().reshape(1, 1, 1)),
+    ("argmax", (X,), {"declared": I64}, X.argmax()),
+    ("argmax", (X, 1, True), {"declared": I64}, X.argmax(1)[:, None]),
+    ("argmin", (X, -2), {"declared": I64}, X.argmin(1)),
+    ("argmin", (X, None, True), {"declared": I64}, X.argmin().reshape(1, 1, 1)),
     ("any", (I == 3, 1), {}, (I == 3).any(1)),
     ("any", (I == 3, 1, True), {}, (I == 3).any(1, keepdims=True)),
-    ("any", (I,), {"dtype": bool}, (I != 0).any()),
+    ("any", (I,), {"declared": bool}, (I != 0).any()),
     ("all", (I < 7, 2), {}, (I < 7).all(2)),
     ("all", (I < 7, 2, True), {}, (I < 7).all(2, keepdims=True)),
     ("var", (X, (1,)), {}, X.var(1, ddof=1)),
@@ -183,11 +183,11 @@ REDUCED: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("norm", (np.maximum(X, 0), 0, 2), {}, MASK.sum(2).astype(F32)),
     ("linalg_vector_norm", (X, 2, 0, True), {}, np.sqrt((X * X).sum(0, keepdims=True))),
     ("cumsum", (X, -1), {}, X.cumsum(-1)),
-    ("cumsum", (MASK, 1), {"dtype": I64}, MASK.cumsum(1)),
+    ("cumsum", (MASK, 1), {"declared": I64}, MASK.cumsum(1)),
     ("cumprod", (X, 1), {}, X.cumprod(1)),
     ("sort", (X, 1), {}, (np.sort(X, 1), X.argsort(1))),
     ("sort", (X, -1, True), {}, (-np.sort(-X, -1), (-X).argsort(-1))),
-    ("argsort", (X, 0, True), {"dtype": I64}, (-X).argsort(0)),
+    ("argsort", (X, 0, True), {"declared": I64}, (-X).argsort(0)),
     ("topk", (X, 2), {}, (-np.sort(-X, -1)[..., :2], (-X).argsort(-1)[..., :2])),
     ("topk", (X, 1, 1, False), {}, (X.min(1, keepdims=True), X.argmin(1)[:, None])),
     ("topk", (np.array(4, F32), 1), {}, (np.array(4, F32), np.array(0))),
@@ -290,3 +290,8 @@ def test_what_draws_numbers_is_refused() -> None:
         call("aten.squeeze", X, 3)
     with pytest.raises(IndexError, match="dimension -4 of 3"):
         call("aten.sum", X, -4)
+
+
+def test_a_tensor_that_is_too_large_is_said_with_what_makes_it() -> None:
+    with pytest.raises(ModelError, match=r"^constants of the model: a tensor of .*at most 64 GiB"):
+        call("aten.expand", X[:1, :1], (1 << 17, 1 << 16, 4))
