@@ -1,7 +1,7 @@
 """Parts of modules for GPUs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.native.content import pack_constants
@@ -11,6 +11,7 @@ from ...errors import UnsupportedOperatorError
 from ...graph.ir import Graph
 from ...graph.text import to_text
 from ...graph.verify import verify
+from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from ...options import CompileOptions
 from ...pipeline.passes import Pipeline
@@ -18,7 +19,7 @@ from ...pipeline.trace import Trace
 from ...program.ir import Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
-from .lower import GPU_PASSES, Launches, launches_of, lower_graph
+from .lower import GPU_PASSES, TENSOR_CORE_PASSES, Launches, launches_of, lower_graph
 
 __all__ = ["Backend", "compile_graph"]
 
@@ -31,11 +32,13 @@ def _nothing(function: Function) -> None:
 class Backend:
     """The language of one kind of device.
 
-    source: of kernels.  refused: what a loop program needs and the language has not.
+    source: of kernels.  refused: what a loop program needs and the language has not.  intrinsics:
+    products on tensor cores, which schedules may then use.
     """
 
     source: Callable[[Launches], str]
     refused: Callable[[Function], str | None] = _nothing
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
 
 
 def compile_graph(
@@ -46,13 +49,14 @@ def compile_graph(
     Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
     language cannot say.
     """
-    graph = Pipeline((*options.passes, *GPU_PASSES.passes), trace.observers).run(graph)
+    passes = TENSOR_CORE_PASSES if backend.intrinsics else GPU_PASSES
+    graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))
-    program = lower_graph(graph, options.cpu.most_work, trace.check)
+    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics)
     _require(program, graph, target, backend)
     if options.verify:
-        verify_program(program)
+        verify_program(program, backend.intrinsics)
     trace.step("program", lambda: program_text(program))
     launches = launches_of(program)
     source = backend.source(launches)
