@@ -174,8 +174,14 @@ class Term:
         return 1.0 / ((-self).exp() + 1.0)
 
     def softplus(self) -> Term:
-        """``log(1 + exp(x))``, without overflow."""
-        return self.maximum(0.0) + ((-self.abs()).exp() + 1.0).log()
+        """``log(1 + exp(x))``, without overflow; exact where that is small.
+
+        Source: W. Kahan: ``log(1 + e)`` is ``log(u) * e / (u - 1)``, u = 1 + e.
+        """
+        e = (-self.abs()).exp()
+        u = e + 1.0
+        log = u.equal(1.0).where(e, u.log() * e / (u - 1.0), e.dtype)
+        return self.maximum(0.0) + log
 
     def clip(self, low: Term | Scalar, high: Term | Scalar) -> Term:
         """``min(max(x, low), high)``."""

@@ -156,6 +156,10 @@ def resize(d: Drawing, x: str) -> list[str]:
         sizes = [*shape[:2], *(d.random.choice((1, n, 2 * n, 3 * n, n + 1)) for n in shape[2:])]
         return d.node("Resize", [x, "", "", d.constant(np.array(sizes, INT64))], **attributes)
     factors = [1, 1, *(d.random.choice((1, 2, 2, 3, 1.5, 0.5)) for _ in shape[2:])]
+    if attributes["coordinate_transformation_mode"] == "align_corners":
+        # Documented: ONNX Runtime rounds lengths down first.
+        pairs = zip(factors, shape, strict=True)
+        factors = [factor if float(factor * size).is_integer() else 1 for factor, size in pairs]
     return d.node("Resize", [x, "", d.constant(np.array(factors, F32))], **attributes)
 
 

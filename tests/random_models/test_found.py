@@ -85,7 +85,44 @@ def input_as_output(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
     return f"{same} {b.quantize(x, 0.07, np.int8(3))}", (1, 2, 1, 2), "int8"
 
 
+def small_softplus(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """``log(1 + exp(x))`` was 0 below -17."""
+    soft = b.node("Softplus", [_dequantized(b, scale=0.6)])
+    return b.quantize(soft, 3e-10, np.int8(-128)), (1, 3, 8, 8), "int8"
+
+
+def product_with_its_rows_repeated(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """The result had the shape of what was repeated."""
+    x = _dequantized(b)
+    rows = b.node("Expand", [x, b.constant(np.array([1, 16, 2, 1]))])
+    again = _dequantized(b, b.quantize(rows, 0.05, np.int8(3)))
+    return b.quantize(b.node("Mul", [x, again]), 0.3, np.int8(-8)), (1, 16, 1, 1), "int8"
+
+
+def product_with_rows_that_are_an_output(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """The output was read as if no pixels of zeros lay between its channel blocks."""
+    rng = np.random.default_rng(0)
+    w = b.dequantize(b.constant(rng.integers(-127, 128, (16, 16), np.int8)), 0.01, np.int8(0))
+    stored = b.quantize(b.node("MatMul", [_dequantized(b), w]), 0.05, np.int8(3))
+    turned = b.node("Transpose", [_dequantized(b, stored)], perm=[0, 2, 1])
+    product = b.quantize(b.node("MatMul", [_dequantized(b), turned]), 0.2, np.int8(-9))
+    return f"{product} {stored}", (1, 9, 16), "int8"
+
+
+def product_of_a_row_with_itself(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """The host's step from uint8 hid that the host makes the rows."""
+    x = b.dequantize("x", 0.004, np.uint8(92))
+    turned = b.quantize(b.node("Transpose", [x], perm=[1, 0]), 0.004, np.uint8(92))
+    product = b.node("MatMul", [x, b.dequantize(turned, 0.004, np.uint8(92))])
+    own = b.quantize(b.node("Relu", [x]), 0.004, np.uint8(0))
+    return f"{b.quantize(product, 0.02, np.uint8(9))} {own}", (1, 20), "uint8"
+
+
 FOUND: tuple[Build, ...] = (
+    small_softplus,
+    product_with_its_rows_repeated,
+    product_with_rows_that_are_an_output,
+    product_of_a_row_with_itself,
     input_as_output,
     product_of_bytes,
     joined_along_the_batch,

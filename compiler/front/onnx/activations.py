@@ -27,6 +27,9 @@ SELU_ALPHA = 1.6732632423543772
 SELU_GAMMA = 1.0507009873554805
 """Source: Klambauer et al., Self-Normalizing Neural Networks, 2017."""
 
+NOTHING = 1e-20
+"""Less than 1 and the next number of any float differ by."""
+
 
 def _relu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
     return maximum(ctx, x, 0)
@@ -72,9 +75,12 @@ def _sigmoid(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
 
 
 def _softplus(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    """max(x, 0) + log(1 + exp(-abs(x))), which does not overflow."""
+    """max(x, 0) + log(1 + exp(-abs(x))), which does not overflow; small logarithms as Kahan's."""
     size = exp(ctx, unary(ctx, UnaryFunction.NEG, unary(ctx, UnaryFunction.ABS, x)))
-    return add(ctx, maximum(ctx, x, 0), unary(ctx, UnaryFunction.LOG, add(ctx, size, 1)))
+    whole = add(ctx, size, 1)
+    rest = sub(ctx, whole, 1)
+    log = div(ctx, mul(ctx, unary(ctx, UnaryFunction.LOG, whole), size), rest)
+    return add(ctx, maximum(ctx, x, 0), where(ctx, less(ctx, rest, NOTHING), size, log))
 
 
 def _softsign(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:

@@ -109,11 +109,15 @@ def _difference(state: State, a: Real, b: Real, origin: str) -> Sum:
 
 def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
     """The product of two tensors, the smaller one repeated to the shape of the other."""
-    a, b = (replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in (a, b))
-    shapes = [model_shape(state.builder, each.tensor) for each in (a, b)]
-    if np.prod(shapes[0]) < np.prod(shapes[1]):
-        a, b, shapes = b, a, shapes[::-1]
-    whole, part = shapes
+    given = (a, b)
+    once = tuple(replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in given)
+    result = np.broadcast_shapes(*(model_shape(state.builder, each.tensor) for each in given))
+    # Only one of two that are repeated has to be.
+    for pair, n in ((once, 0), (once, 1), (given, 0), (given, 1)):
+        a, b = pair[n], once[1 - n]
+        if model_shape(state.builder, a.tensor) == result:
+            break
+    whole, part = (model_shape(state.builder, each.tensor) for each in (a, b))
     if len(whole) != len(part) or any(
         size not in (1, of) for size, of in zip(part, whole, strict=True)
     ):
