@@ -119,8 +119,9 @@ compiler's checker all but the last two:
 - an instruction touches a bank that its masks do not name;
 - a LOAD addresses one scratchpad word twice;
 - a VECTOR reads a word after the same instruction wrote it, of PAR too;
-- a REQUANTIZE with the rounding FLOAT or WIDE and a scale that is negative, infinite or not a
-  number (0 and subnormal scales are defined: every product is 0);
+- a REQUANTIZE with the rounding FLOAT or WIDE and a scale that is infinite or not a number, or
+  negative where the configuration's `row_parameters` is False (0 and subnormal scales are defined:
+  every product is 0);
 - a program that writes over its own instructions.
 
 Instructions of one unit need no tokens between them: they take effect in order.

@@ -62,13 +62,13 @@ class Requantize(wiring.Component):
         As ``HardwareConfig.fixed_rounding``; without it the members ``fixed`` and ``power_shift``
         count for nothing.
     wide : bool
-        Whether results may be beyond int8.
+        Whether results may be beyond int8, and scales negative.
 
     Members
     -------
     value : In(signed(32))
     scale : In(32)
-        float32 bits, or a multiplier; the highest is ignored.
+        float32 bits, or a multiplier; the highest counts with ``wide`` and a float32 alone.
     fixed : In(1)
         Whether the rounding is FIXED.
     power_shift : In(5)
@@ -79,7 +79,8 @@ class Requantize(wiring.Component):
     """
 
     def __init__(self, *, deep: bool = False, fixed: bool = False, wide: bool = False) -> None:
-        self._deep, self._fixed, self._whole_bits = deep, fixed, WHOLE_BITS[wide]
+        self._deep, self._fixed, self._wide = deep, fixed, wide
+        self._whole_bits = WHOLE_BITS[wide]
         super().__init__(
             {
                 "value": In(signed(32)),
@@ -101,7 +102,10 @@ class Requantize(wiring.Component):
 
         latency = requantize_latency(deep)
         sign = self.value[-1]
-        negative = delays(m, sign, "negative", latency)
+        result_sign: Value = sign
+        if self._wide:
+            result_sign = sign ^ (self.scale[-1] & ~self.fixed)
+        negative = delays(m, result_sign, "negative", latency)
         # The cycles of the rounding to 24 bits, of its result, and of the product's rounding.
         rounding = 5 if deep else 3
         rounded_in = rounding + deep

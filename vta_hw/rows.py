@@ -107,7 +107,7 @@ class RowParameters(wiring.Component):
         normal = delayed(m, normal, "normal1")
         places = delayed(m, Cat(*lower, *zeros), "zeros1")
 
-        m.submodules.root = root = RootScale()
+        m.submodules.over_root = root = RootScale()
         after = ROW_LATENCY - summed - 2
         m.d.comb += [
             root.normal.eq(normal),

@@ -18,16 +18,17 @@ def requantize(
     low: int,
     high: int,
 ) -> NDArray[np.int64]:
-    """The int8 results of int32 ``values``, lane by lane; ``scale``: bits of float32s >= 0."""
+    """The int8 results of int32 ``values``, lane by lane; ``scale``: bits of float32s."""
     total = (values + bias + (1 << 31)) % (1 << 32) - (1 << 31)
     magnitude, exponent = _to_24_bits(np.abs(total))
-    field = scale.astype(np.int64) >> 23
+    field = scale.astype(np.int64) >> 23 & 255
     significand = np.where(field > 0, scale & 0x7FFFFF | 0x800000, 0).astype(np.int64)
     product, more = _to_24_bits(magnitude * significand)
     # A float32 of exponent field f is its 24-bit significand times 2^(f - 150).
     shift = exponent + more + field - 150
     rounded = _scaled(product, shift)
-    return np.clip(np.where(total < 0, -rounded, rounded) + zero_point, low, high)
+    negative = (total < 0) != (scale >> 31 == 1)
+    return np.clip(np.where(negative, -rounded, rounded) + zero_point, low, high)
 
 
 def requantize_fixed(
