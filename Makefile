@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check wheels demo train test coverage check format differential prove manual conformance conformance-torch torch-networks ptx fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check wheels demo train test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,12 +93,15 @@ prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
 
-conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl
+conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl or webgpu
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
 		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
 
 ptx: $(READY) ## Kernels as PTX: random ones interpreted, the benchmark networks' assembled by ptxas
 	$(BIN)/python -m tests.ptx $(ARGS)
+
+web: $(READY) ## Digits and ResNet-8 exported as web pages, in headless Chromium, against the CPU target
+	SLOW_WEB=1 $(BIN)/python -m pytest tests/compiler/cli/test_export.py $(ARGS)
 
 conformance-torch: $(READY) ## Samples of torch's OpInfo against torch (TORCH: a Python that has it); writes docs/torch.md
 	[ -n "$(TORCH)" ] || { python3 -m venv build/torch && build/torch/bin/python -m pip install \
@@ -149,6 +152,10 @@ mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and coun
 mutants-code: COUNT = 100
 mutants-code: $(READY) ## Put faults into the production code, and see whether tests notice: COUNT, SEED, WITHIN
 	$(BIN)/python -m tests.mutants_code --count $(COUNT) --seed $(SEED) --within "$(WITHIN)" $(ARGS)
+
+kills: COUNT = 1000
+kills: $(READY) ## Kill compile, run, tune and explore at random moments, and look at what is left: COUNT, SEED
+	$(BIN)/python -m tests.kills --count $(COUNT) --seed $(SEED)
 
 debug-faults: $(READY) ## Put faults into compiled programs and count those told to the instruction: ARGS
 	$(BIN)/python -m tests.compiler.debug.faults examples/digits/digits_int8.onnx $(ARGS)

@@ -20,8 +20,10 @@ setup(
         "dovetail.vta_sim.native": ["*.code"],
         "dovetail.bitstreams": ["*.cpp", "*/manifest.json"],
         "dovetail.compiler.cli.explore": ["web/*"],
+        "dovetail.compiler.cli.export": ["web/*"],
         "dovetail.compiler.cli.profile": ["web/*"],
         "dovetail.compiler.explore": ["*.json", "*.toml"],
+        "dovetail.compiler.targets.gpu.source": ["*.wgsl"],
         "dovetail.compiler.tune": ["*.json", "*.npz"],
     },
 )

@@ -3,9 +3,11 @@
 import signal
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.link import CLOCK_SUFFIX
 from dovetail.vta_hw.build import build_executable, core_clock
 from dovetail.vta_hw.verilog import HardwareError, to_verilog
@@ -90,10 +92,15 @@ def build_emulator(board: Board) -> Path:
 
     Raises HardwareError when a tool is missing or fails.
     """
-    top = EmulationTop(board.config, board.baud)
     files = {
-        f"{TOP}.v": to_verilog(top, TOP),
+        f"{TOP}.v": _verilog(board.config, board.baud),
         "emulator.cpp": (Path(__file__).parent / "emulator.cpp").read_text(),
         "clocks.inc": core_clock(board.config),
     }
     return build_executable(f"board-{board.name}", TOP, files)
+
+
+@cache
+def _verilog(config: HardwareConfig, baud: int) -> str:
+    """The same text every time: elaborated once in a process, however many boards run."""
+    return to_verilog(EmulationTop(config, baud), TOP)

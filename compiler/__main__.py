@@ -17,6 +17,8 @@ from .cli.convert import convert
 from .cli.debug.command import debug
 from .cli.devices import devices
 from .cli.explore.command import explore
+from .cli.export.command import export
+from .cli.generate import generate
 from .cli.inspect import inspect
 from .cli.profile.command import profile
 from .cli.quantize.command import quantize
@@ -30,8 +32,8 @@ __all__ = ["main"]
 
 COMMANDS = (
     *(assemble, benchmark, bitstream, check, compile_command, completion, config, convert, debug),
-    *(devices, disassemble, explore, inspect, keygen, profile, quantize, run, sign, tune),
-    *(validate, verilog),
+    *(devices, disassemble, explore, export, generate, inspect, keygen, profile, quantize, run),
+    *(sign, tune, validate, verilog),
 )
 
 

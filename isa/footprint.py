@@ -17,6 +17,7 @@ from .memories import Memory
 
 __all__ = [
     "Touch",
+    "bank_masks",
     "block_bytes",
     "distinct",
     "dram_rows",
@@ -342,8 +343,8 @@ def _banks(touches: list[Touch], memory: Memory, config: HardwareConfig) -> int:
     return mask
 
 
-def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruction:
-    """The instruction with exactly the bank masks its addresses need."""
+def bank_masks(instruction: Instruction, config: HardwareConfig) -> dict[str, int]:
+    """Exactly the bank masks that the instruction's addresses need, by the names of its fields."""
     reads = scratchpad_reads(instruction, config, distinct)
     writes = scratchpad_writes(instruction, config, distinct)
     masks = {
@@ -351,5 +352,9 @@ def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruc
         "act_write_banks": _banks(writes, Memory.ACT, config),
         "acc_banks": _banks(reads, Memory.ACC, config) | _banks(writes, Memory.ACC, config),
     }
-    owned = {name: mask for name, mask in masks.items() if hasattr(instruction, name)}
-    return replace(instruction, **owned)  # type: ignore[arg-type]
+    return {name: mask for name, mask in masks.items() if hasattr(instruction, name)}
+
+
+def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruction:
+    """The instruction with exactly the bank masks its addresses need."""
+    return replace(instruction, **bank_masks(instruction, config))  # type: ignore[arg-type]

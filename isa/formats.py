@@ -71,15 +71,17 @@ class Format:
         """
         word = place = 0
         for field in self.fields:
-            if field.name not in values:
-                raise EncodingError(f"{self.name}: no value for field {field.name}")
-            value = int(values[field.name])
-            if not field.low <= value <= field.high:
+            name, width = field.name, field.width
+            if name not in values:
+                raise EncodingError(f"{self.name}: no value for field {name}")
+            value = int(values[name])
+            # What does not fit leaves something above the field.
+            if (value + (1 << width >> 1) if field.signed else value) >> width:
                 raise EncodingError(
-                    f"{self.name}: {field.name} = {value}; required {field.low} to {field.high}"
+                    f"{self.name}: {name} = {value}; required {field.low} to {field.high}"
                 )
-            word |= (value & ((1 << field.width) - 1)) << place
-            place += field.width
+            word |= (value & (1 << width) - 1) << place
+            place += width
         if len(values) > len(self.fields):
             unknown = set(values) - {field.name for field in self.fields}
             raise EncodingError(f"{self.name} has no field {', '.join(sorted(unknown))}")

@@ -34,8 +34,8 @@ def requantize(
     """``clip(rint(float32(values + bias) * scale) + zero_point, low, high)``, lane by lane.
 
     values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block],
-    finite, and positive but where the configuration has ``row_parameters``.  ``rint`` is half to even; conversion and product are rounded to float32,
-    half to even. Source: ONNX Runtime's QLinearConv on x86-64.
+    finite, and positive but where the configuration has ``row_parameters``.  ``rint`` is half to
+    even; conversion and product are rounded to float32, half to even. Source: ONNX Runtime's QLinearConv on x86-64.
     """
     total = (values + bias).astype(np.float32)
     with np.errstate(over="ignore"):

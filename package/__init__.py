@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dovetail.isa.config import HardwareConfig
     from dovetail.isa.configs import find_config
     from dovetail.isa.errors import DovetailError
+    from dovetail.runtime.generate.generator import Generator
     from dovetail.runtime.module import Module
     from dovetail.runtime.session import Session, run
 
@@ -27,6 +28,7 @@ __all__ = [
     "CompileOptions",
     "CpuOptions",
     "DovetailError",
+    "Generator",
     "HardwareConfig",
     "Module",
     "Session",
@@ -40,6 +42,7 @@ _PLACES = {
     "CompileOptions": "compiler.options",
     "CpuOptions": "compiler.options",
     "DovetailError": "isa.errors",
+    "Generator": "runtime.generate.generator",
     "HardwareConfig": "isa.config",
     "Module": "runtime.module",
     "Session": "runtime.session",

@@ -77,6 +77,15 @@ DEVICES = {
         launches=False,
         named=True,
     ),
+    "webgpu": DeviceKind(
+        "webgpu",
+        "dovetail.runtime.gpu.webgpu",
+        "WebGpuDevice",
+        "a GPU by WebGPU: webgpu:NAME, for example webgpu:llvmpipe",
+        launches=False,
+        named=True,
+        extra="webgpu",
+    ),
 }
 HOST = "cpu"
 """The device that runs what is beside the parts for the one that is asked for."""

@@ -1,5 +1,6 @@
 """Settings and fixtures that every test may use."""
 
+import gc
 import shutil
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from .outside import LEAKY, install_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+"""What gives a headless Chromium WebGPU, computed by the CPU."""
 
 # The same examples every time, and no time limit: machines differ.
 settings.register_profile(
@@ -33,6 +36,15 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("dovetail")
+
+# Millions of objects come and go, nearly all without a circle: looking for circles after every 700
+# took 30 % of the time of elaborating hardware.
+gc.set_threshold(50_000, 10, 10)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays to the end: circles are not looked for in it again."""
+    gc.freeze()
 
 
 @pytest.fixture
@@ -114,7 +126,7 @@ def browser() -> Iterator[Any]:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} on PATH")
     with api.sync_playwright() as playwright:
         running = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu", *WEBGPU]
         )
         yield running
         running.close()
@@ -124,6 +136,13 @@ def browser() -> Iterator[Any]:
 def quick_builds() -> Iterator[None]:
     """Simulations of RTL are compiled quickly: they take longer to build than to run."""
     with pytest.MonkeyPatch.context() as patch:
-        flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O1"
+        flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-Og OPT_GLOBAL=-O0"
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
         yield
+
+
+@pytest.fixture
+def quickest_builds(quick_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for simulations that one test runs for few cycles: nothing is optimised."""
+    flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O0 OPT_GLOBAL=-O0"
+    monkeypatch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)

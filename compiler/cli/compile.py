@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_command"]
 
-GPUS = ("opencl", "cuda")
+GPUS = ("opencl", "cuda", "webgpu")
 """Targets whose modules are kernels."""
 
 
@@ -24,7 +24,7 @@ GPUS = ("opencl", "cuda")
 @click.option(
     "--target",
     default="vta",
-    help="vta, vta:CONFIG, cpu, opencl, cuda or cuda:ARCHITECTURE.",
+    help="vta, vta:CONFIG, cpu, opencl, webgpu, cuda or cuda:ARCHITECTURE.",
     show_default=True,
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")

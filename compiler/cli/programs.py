@@ -26,17 +26,24 @@ def is_model(path: Path) -> bool:
 
 
 def open_module(
-    path: Path, target: str, records: Sequence[Path] = (), key: Path | None = None
+    path: Path,
+    target: str,
+    records: Sequence[Path] = (),
+    key: Path | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> Module:
     """The module in a file (.dvt), or that of a model, compiled here for ``target``.
 
     records: of tuning, for a model only.  key: a file with the public key that a module must be
-    signed by.  Raises what loading and compiling raise, and InputError
-    for records beside a module: those of a module were chosen as it was compiled.
+    signed by.  dims: sizes of a model's symbolic dimensions.
+    Raises what loading and compiling raise, and InputError for records or dims beside a module:
+    those of a module were chosen as it was compiled.
     """
     if not is_model(path):
         if records:
             raise InputError(f"--records beside the module {path}; required a model")
+        if dims:
+            raise InputError(f"--dim beside the module {path}; required a model")
         if key is None:
             return Module.load(path)
         from dovetail.runtime.trust.signature import load_signed
@@ -50,7 +57,7 @@ def open_module(
     from ..options import CompileOptions
 
     options = replace(CompileOptions.from_environment(), records=tuple(records))
-    return compile_model(path, target, options)
+    return compile_model(path, target, options, dims)
 
 
 def opening(path: Path) -> str:

@@ -22,7 +22,7 @@ __all__ = ["run"]
 @click.option(
     "--device",
     default="sim",
-    help="sim, rtl, cpu or opencl; sim:CONFIG pins one.",
+    help="sim, rtl, cpu, opencl or webgpu; sim:CONFIG pins one.",
     show_default=True,
 )
 @click.option(

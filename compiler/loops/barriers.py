@@ -2,7 +2,8 @@
 
 Loops over threads that follow each other have no order between different threads, unless a barrier
 stands between them.  A barrier is right where all threads of the block come to it: outside of their
-loops, and under no condition that depends on data.
+loops, and under no condition that depends on data.  Registers are each thread's own; where a nest
+uses those of another thread, ``targets/gpu`` refuses it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from ..errors import GraphError
 from .accesses import Access, accesses
 from .bounds import Bounds
 from .dependence import Order, may_meet
-from .expressions import Constant, Variable
+from .expressions import Constant, Scope, Variable
 from .intrinsic import BARRIER, Intrinsic
 from .ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, While
 from .rewrite import substitute
@@ -168,6 +169,7 @@ def _meeting(
         for second in found[1]:
             same = first.buffer.name == second.buffer.name
             kept = first.private is not None or second.private is not None
+            kept = kept or first.buffer.scope is Scope.REGISTER
             if not same or kept or not (first.writes or second.writes):
                 continue
             if any(may_meet(first, second, {**given, **each}) for each in apart):

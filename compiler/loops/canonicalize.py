@@ -1,6 +1,7 @@
 """Simpler programs of the same meaning: every expression simplified at its place, with the ranges
 of the loops and the guards around it; branches that are never or always taken, and loops that never
-run, vanish; a loop all of which is guarded gets shorter:
+run, vanish; a loop all of which is guarded gets shorter, unless a GPU's threads or blocks run it,
+of which there are as many in other nests:
 
     for i in 12: if i + 4 < 12: S   ->   for i in 8: S
 """
@@ -117,7 +118,10 @@ class _Canonicalizer:
             return self.statement(substitute(stmt.body, zero), here)
         inside = here.bounds.loop(stmt.variable, extent).surviving(stmt.body)
         body = self.statement(stmt.body, Simplifier(inside))
-        if isinstance(extent, Constant) and isinstance(body, If) and body.otherwise is None:
+        bound = stmt.kind in (LoopKind.BLOCK, LoopKind.THREAD)
+        guarded = isinstance(body, If) and body.otherwise is None
+        if isinstance(extent, Constant) and guarded and not bound:
+            assert isinstance(body, If)
             limit = _limit(body.condition, stmt.variable)
             if limit is not None and limit < int(extent.value):
                 shorter = replace(stmt, extent=Constant(limit, DType.INT64), body=body.then)

@@ -18,6 +18,7 @@ TARGETS = {
     "cpu": ("cpu.target", "find_cpu"),
     "cuda": ("gpu.cuda", "find_cuda"),
     "opencl": ("gpu.target", "find_opencl"),
+    "webgpu": ("gpu.target", "find_webgpu"),
     "vta": ("vta.target", "find_vta"),
 }
 """Module and function; the function takes what follows the first word's colon."""

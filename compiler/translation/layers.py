@@ -18,6 +18,7 @@ from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
+from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
 from ..graph.operators.integer.values import (
     Add,
     Lookup,
@@ -47,11 +48,13 @@ from .symbols import (
     fresh,
     function,
     integers,
+    is_constant,
     largest,
     linear,
     multiplied,
     of_pairs,
     requantized,
+    scale_over,
 )
 
 NONE = np.zeros(1, np.int32)
@@ -97,8 +100,7 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             weights = constant(1).astype(np.int64) - operator.weight_zero_point
             return (_contracted(operator, x, weights, constant(2)),)
         case RowProducts():
-            other = tensor(node.inputs[1]).values - operator.y_zero_point
-            return (integers(_row_products(x.values - operator.x_zero_point, other)),)
+            return (_products_of_rows(operator, x, tensor(node.inputs[1])),)
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
             return (requantized(x, Parameters(NONE, constant(1)), *limits),)
@@ -126,6 +128,8 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             return (unary(operator, x),)
         case Softmax():
             return (softmax(operator, x),)
+        case RowSoftmax():
+            return (_row_softmax(operator, x),)
     if not isinstance(operator, MOVES):
         raise TranslationError(f"node {node.origin!r}: no rule for {type(operator).__name__}")
     moved = [
@@ -157,6 +161,22 @@ def softmax(step: Any, x: Symbols) -> Symbols:
         row = function(place, row, x.values[..., place])
     scales = step.x_scale, step.x_zero_point, step.scale, step.zero_point
     return fresh(function(digest("softmax", *map(float, scales)), row[..., None], x.values))
+
+
+def _row_softmax(step: RowSoftmax, x: Symbols) -> Symbols:
+    """Exponentials of what the largest exceeds, each of two bytes, over their sum."""
+    channels = range(x.values.shape[-1])
+    most = largest(x.moved(itemgetter((..., slice(n, n + 1)))) for n in channels)
+    one = np.ones(most.values.shape, np.float32)
+    less = Parameters(balanced(-most.values).astype(np.int32), one, made=True)
+    differences = requantized(x, less, 127, -128, 127)
+    table = exponential_table(step.x_scale)
+    upper = (table + 128) >> 8
+    high, low = (apply_table(differences, half).values for half in (upper, table - 256 * upper))
+    e = balanced(256 * high + low)
+    total = balanced(e.sum(axis=-1, keepdims=True))
+    over = scale_over(np.full(total.shape, step.steps, np.float32), total)
+    return requantized(integers(e), Parameters(NONE, over, made=True), step.zero_point, -128, 127)
 
 
 def _padded(x: Symbols, pads: tuple[int, ...], value: int) -> Symbols:
@@ -216,6 +236,15 @@ def _contracted(operator: Any, x: Symbols, weights: Array, bias: Array) -> Symbo
         return _sums(x, weights, partial(_conv_transposed, operator), zero, bias)
     x = _padded(x, operator.pads, zero)
     return _sums(x, weights, partial(_conv, operator), zero, bias)
+
+
+def _products_of_rows(operator: RowProducts, x: Symbols, y: Symbols) -> Symbols:
+    """Each row of ``x`` with each of ``y``; a known ``x``, such as unit vectors, moves ``y``."""
+    known = x.values - operator.x_zero_point
+    if not is_constant(x).all():
+        return integers(_row_products(known, y.values - operator.y_zero_point))
+    zeros = operator.y_zero_point * known.sum(axis=-1)[..., None]
+    return linear(y, known, lambda each, by: _row_products(by, each), -zeros)
 
 
 def _row_products(x: Array, y: Array) -> Array:

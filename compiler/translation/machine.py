@@ -13,8 +13,8 @@ from dovetail.isa.memories import Memory
 
 from ..errors import TranslationError
 from .matrix import gemm
-from .state import State, write
-from .symbols import Array, chosen, constants, integers
+from .state import State
+from .symbols import Array, chosen, constants, integers, write
 from .vector import vector
 
 __all__ = ["execute"]
@@ -62,6 +62,7 @@ def _load(state: State, load: Load) -> None:
     for where, words in ((padding, fill_raw), (cells[data], raw)):
         if memory is Memory.PAR:
             state.parameters[where] = words
+            state.made[where] = False
         elif memory in (Memory.TAB, Memory.TAP):
             held = state.tables if memory is Memory.TAB else state.taps
             held[where] = words.view(np.int8)

@@ -8,8 +8,8 @@ from dovetail.isa.footprint import nest
 from dovetail.isa.instructions import Gemm
 from dovetail.isa.memories import Memory
 
-from .state import State, write
-from .symbols import Array, integers, is_constant, joined, linear, multiplied
+from .state import State
+from .symbols import Array, integers, is_constant, joined, linear, multiplied, write
 
 __all__ = ["gemm"]
 

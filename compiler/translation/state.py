@@ -5,9 +5,9 @@ import numpy as np
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
-from .symbols import Array, Symbols, constants, integers
+from .symbols import Array, Symbols, constants, integers, write
 
-__all__ = ["State", "write"]
+__all__ = ["State"]
 
 SYMBOLIC = (Memory.ACT, Memory.WGT, Memory.ACC)
 
@@ -15,8 +15,9 @@ SYMBOLIC = (Memory.ACT, Memory.WGT, Memory.ACC)
 class State:
     """Scratchpads and DRAM.
 
-    words: of ACT, WGT and ACC, [depth, elements].  taps: int8 and tables: int8, [depth, block], and
-    parameters: uint8[depth, bytes], are known.  dram: all of it; bytes: uint8, where ``known``.
+    words: of ACT, WGT and ACC, [depth, elements].  taps: int8 and tables: int8, [depth, block], are
+    known, and so are parameters: uint8[depth, bytes], but those ``made`` from rows: bool[depth].
+    dram: all of it; bytes: uint8, where ``known``.
     """
 
     def __init__(self, config: HardwareConfig, dram: Array) -> None:
@@ -27,6 +28,7 @@ class State:
         self.words = {memory: self._empty(memory) for memory in SYMBOLIC}
         self.words[Memory.ACC] = integers(self.words[Memory.ACC].values)
         self.parameters = np.zeros((config.par_depth, config.word_bytes(Memory.PAR)), np.uint8)
+        self.made = np.zeros(config.par_depth, bool)
         self.tables = np.zeros((config.tab_depth, config.block), np.int8)
         self.taps = np.zeros((config.tap_depth, config.block), np.int8)
 
@@ -38,10 +40,3 @@ class State:
         """Symbols of bytes to places in DRAM."""
         write(self.dram, places, x)
         self.known[places] = False
-
-
-def write(memory: Symbols, places: Array, x: Symbols) -> None:
-    """Change ``memory`` in place."""
-    memory.values[places] = x.values
-    memory.roots[places] = x.roots
-    memory.tables[places] = x.tables

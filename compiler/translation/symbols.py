@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from dovetail.isa.instructions import Rounding
 from dovetail.isa.requantize import FIXED_BIAS_BITS, low_bits, requantize, requantize_fixed
 
+from ..errors import TranslationError
+
 __all__ = [
     *("BYTES", "NOT_A_BYTE", "Array", "Parameters", "Symbols", "apply_table", "balanced"),
     *(
@@ -32,7 +34,7 @@ __all__ = [
         "joined",
         "largest",
     ),
-    *("linear", "multiplied", "of_pairs", "requantized", "saturated"),
+    *("linear", "multiplied", "of_pairs", "requantized", "saturated", "scale_over", "write"),
 ]
 
 Array = NDArray[Any]
@@ -46,6 +48,10 @@ NOT_A_BYTE = -1
 PAIRS = 1 << 16
 """Pairs of two bytes."""
 SMALL = 1 << 16
+FAR = 1 << 30
+"""A bias that is no smaller, as lanes without a channel have, makes the same byte of all sums of up
+to half of it, in most cases; larger sums are not looked at.
+"""
 PARTS = 8192
 """Terms of a sum of products of small and large elements that float64 holds exactly."""
 
@@ -71,16 +77,28 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What PAR holds for results, whichever way they are rounded: int32 and float32."""
+    """What PAR holds for results, whichever way they are rounded: int32 and float32.
+
+    made: where VECTOR has written them: there the words of bias and scale are elements of the field
+    that stand for what depends on the inputs.
+    """
 
     bias: Array
     scale: Array
     rounding: Rounding = Rounding.FLOAT
+    made: Array | bool = False
 
     @property
     def meaning(self) -> Callable[..., Array]:
         """What the finish does with known integers."""
         return requantize_fixed if self.rounding is Rounding.FIXED else requantize
+
+
+def write(memory: Symbols, places: Array, x: Symbols) -> None:
+    """Change ``memory`` in place."""
+    memory.values[places] = x.values
+    memory.roots[places] = x.roots
+    memory.tables[places] = x.tables
 
 
 def balanced(x: Array) -> Array:
@@ -279,13 +297,15 @@ def requantized(
         for each in (parameters.bias, parameters.scale)
     )
     if parameters.rounding is Rounding.FIXED:
+        if np.any(parameters.made):
+            raise TranslationError("no rule for parameters of rows with the rounding FIXED")
         added, power = low_bits(bias, FIXED_BIAS_BITS), bias >> FIXED_BIAS_BITS & 31
         sums = balanced(x.values + added), bits & 0x7FFFFFFF, power
     else:
         sums = balanced(x.values + bias), bits, np.zeros_like(bits)
     name = digest(parameters.rounding.name, zero_point)
     made = apply_table(fresh(function(name, *sums)), np.clip(BYTES, low, high))
-    alone = x.tables != NOT_A_BYTE
+    alone = (x.tables != NOT_A_BYTE) & ~np.broadcast_to(parameters.made, shape)
     if alone.any():
         cases, places = np.unique(
             np.stack([x.tables[alone], bias[alone], bits[alone]]), axis=1, return_inverse=True
@@ -301,11 +321,23 @@ def requantized(
             )
             for table, first, second in cases.T
         ]
-        bytes_ = mapped(x.roots[alone], np.array(found)[places.reshape(-1)])
-        made.values[alone] = bytes_.values
-        made.roots[alone] = bytes_.roots
-        made.tables[alone] = bytes_.tables
+        write(made, alone, mapped(x.roots[alone], np.array(found)[places.reshape(-1)]))
+    far = (np.abs(bias) >= FAR) & ~alone & ~np.broadcast_to(parameters.made, shape)
+    if far.any() and parameters.rounding is Rounding.FLOAT:
+        words = bias[far].astype(np.int32), bits[far].astype(np.int32).view(np.float32)
+        ends = [
+            requantize(np.full(len(words[0]), end, np.int32), *words, zero_point, low, high)
+            for end in (-FAR // 2, FAR // 2)
+        ]
+        far[far] = ends[0] == ends[1]
+        write(made, far, constants(ends[0][ends[0] == ends[1]]))
     return made
+
+
+def scale_over(scale: Array, total: Array) -> Array:
+    """The scale that ``Row.OVER`` makes of a sum, as a word.  scale: float32, total: elements."""
+    bits = np.ascontiguousarray(scale).view(np.int32)
+    return function(digest("over"), bits, total).astype(np.int32).view(np.float32)
 
 
 def _rank(values: Array) -> Array:

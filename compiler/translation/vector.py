@@ -18,7 +18,7 @@ from dovetail.isa.memories import Memory
 from dovetail.isa.requantize import low_bits
 
 from ..errors import TranslationError
-from .state import State, write
+from .state import State
 from .symbols import (
     BYTES,
     NOT_A_BYTE,
@@ -36,6 +36,8 @@ from .symbols import (
     of_pairs,
     requantized,
     saturated,
+    scale_over,
+    write,
 )
 
 __all__ = ["vector"]
@@ -46,17 +48,20 @@ EVERY = (slice(None), 0), (slice(None), 1)
 
 def vector(state: State, instruction: Vector) -> None:
     """Fold every result, finish it, write it."""
-    if instruction.row is not Row.NONE:
-        raise TranslationError(f"no rule for parameters of rows: {instruction}")
     config, outer = state.config, outer_extent(instruction)
     results = int(np.prod(outer))
     words = element_words(instruction, config)
     found = state.words[instruction.source].moved(lambda x: x[words])
+    if is_window(instruction) and instruction.row is not Row.NONE:
+        raise TranslationError(f"no rule for parameters of rows of windows: {instruction}")
     if is_window(instruction):
         result = _finished(state, _windows(state, found, instruction), instruction, outer)
     else:
         shape = (results, -1, config.block)
         elements = found.moved(lambda x: x.reshape(shape))
+        if instruction.row is not Row.NONE:
+            _row(state, _folded(state, elements, instruction), instruction, outer)
+            return
         result = _of_pairs(state, elements, instruction, outer) or _finished(
             state, _folded(state, elements, instruction), instruction, outer
         )
@@ -73,6 +78,28 @@ def vector(state: State, instruction: Vector) -> None:
     write(state.words[instruction.destination], places[written], result.moved(lambda x: x[written]))
 
 
+def _row(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> None:
+    """What all lanes of each result leave in PAR, for all lanes alike; x: [results, lanes]."""
+    par_depth = state.config.par_depth
+    places = nest(vector.destination_address, outer, vector.destination_stride, par_depth)
+    shape = x.values.shape
+    if vector.row is Row.LARGEST:
+        if (x.tables == NOT_A_BYTE).any():
+            raise TranslationError(f"no rule for the largest of integers: {vector}")
+        most = largest(x.moved(itemgetter((slice(None), lane))) for lane in range(shape[1]))
+        bias, scale = balanced(vector.m1 - most.values), np.ones(len(most.values), np.float32)
+    else:
+        given = _parameters_of(state, vector, outer)
+        if np.any(given.made):
+            raise TranslationError(f"no rule for a scale of rows over another sum: {vector}")
+        total = balanced(x.values.sum(axis=1) + given.bias[:, 0])
+        bias, scale = np.full(len(total), vector.m1), scale_over(given.scale[:, 0], total)
+    words = (bias.astype(np.int32), scale.view(np.int32))
+    lanes = [np.broadcast_to(word[:, None], shape) for word in words]
+    state.parameters[places] = np.concatenate(lanes, axis=1).view(np.uint8)
+    state.made[places] = True
+
+
 def _of_pairs(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols | None:
     """The requantised result of two bytes, as a table of all pairs; None for others.
 
@@ -84,6 +111,8 @@ def _of_pairs(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) 
     if vector.finish is not Finish.REQUANTIZE or (x.tables == NOT_A_BYTE).any():
         return None
     parameters = _parameters_of(state, vector, outer)
+    if np.any(parameters.made):
+        return None
     bias, bits = parameters.bias, parameters.scale.view(np.int32)
     keys = np.stack([bias.reshape(-1), bits.reshape(-1)])
     cases, numbers = np.unique(keys, axis=1, return_inverse=True)
@@ -114,6 +143,7 @@ def _parameters_of(state: State, vector: Vector, outer: tuple[int, ...]) -> Para
         np.ascontiguousarray(words[:, :half]).view(np.int32),
         np.ascontiguousarray(words[:, half:]).view(np.float32),
         vector.rounding,
+        state.made[places][:, None],
     )
 
 

@@ -46,7 +46,7 @@ highlight_language = "none"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # It is in no extra that `make setup` installs.
-autodoc_mock_imports = ["pyopencl"]
+autodoc_mock_imports = ["pyopencl", "wgpu"]
 # Signatures have names without modules, which some classes share; the first one is linked.
 suppress_warnings = ["ref.python"]
 # The navigation lists pages, not every name in them.

@@ -27,8 +27,8 @@ CONFIG = replace(SMALL_BOARD.config, lane_groups=2, core_clock_ratio=2, deep_pip
 BOARD = replace(SMALL_BOARD, name="small_fast", config=CONFIG)
 WORDS = 16
 """Inputs, and tiles of weights, all pairs of which are multiplied."""
-WEIGHTS, PROGRAM, RESULTS = 128, 2048, 3072
-"""Addresses; the inputs are at 0."""
+WEIGHTS, PROGRAM, RESULTS, END = 128, 1152, 1664, 1728
+"""Addresses; the inputs are at 0.  Every byte travels over the serial line, both ways."""
 
 
 def products() -> list[Instruction]:
@@ -77,7 +77,7 @@ def products() -> list[Instruction]:
 
 
 def launch(seed: int) -> Launch:
-    dram = np.random.default_rng(seed).integers(0, 256, 4096, dtype=np.uint8)
+    dram = np.random.default_rng(seed).integers(0, 256, END, dtype=np.uint8)
     program = products()
     code = np.frombuffer(program_to_bytes(program), np.uint8)
     dram[PROGRAM : PROGRAM + code.size] = code

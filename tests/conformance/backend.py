@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ def _on_cpu(model: onnx.ModelProto) -> Executor:
     return CpuExecutor(model, LlvmOptions(verify=CompileOptions.from_environment().verify))
 
 
-def _by_opencl(model: onnx.ModelProto) -> Executor:
+def _by_gpu(name: str, model: onnx.ModelProto) -> Executor:
     from dovetail.compiler.targets.gpu.segment import compile_segment
-    from dovetail.compiler.targets.gpu.target import find_opencl
+    from dovetail.compiler.targets.gpu.target import find_opencl, find_webgpu
     from dovetail.runtime.devices import open_device
 
-    target, device = find_opencl(""), open_device("opencl")
+    target = {"opencl": find_opencl, "webgpu": find_webgpu}[name]("")
+    device = open_device(name)
     return Executor(model, lambda graph: compile_segment(graph, target, device))
 
 
@@ -51,7 +52,8 @@ class _Meaning:
 
 TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
     "cpu": _on_cpu,
-    "opencl": _by_opencl,
+    "opencl": partial(_by_gpu, "opencl"),
+    "webgpu": partial(_by_gpu, "webgpu"),
     "interpreter": lambda model: Executor(model, _Meaning),
 }
 """What runs a model, by the name of its target."""

@@ -46,6 +46,8 @@ NOT_RUN = {
     "dovetail profile model_int8.onnx --target vta:tiny --records": "takes what tuning.md finds",
     "module = dovetail.compile(model.eval()": "needs torch; tests/compiler/dynamo has it",
     "import torch": "as well",
+    "dovetail generate": "needs a language model; tests/compiler/cli/test_generate.py has one",
+    "with dovetail.Generator(": "as well; tests/runtime/generate",
     "dovetail compile model.pt2": "tests/compiler/cli/test_torch.py runs it",
     "dovetail run model.dvt --input x=picture": "as well",
     "schedule = (": "tests/compiler/targets/cpu/llvm/test_schedules.py has this schedule",

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +19,12 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "digits"
 @pytest.fixture(scope="module")
 def data() -> ModuleType:
     """The example's ``data`` module, which is not part of the package."""
-    spec = importlib.util.spec_from_file_location("digits_data", FOLDER / "data.py")
+    return imported("data")
+
+
+def imported(name: str) -> ModuleType:
+    """A module of the example's folder."""
+    spec = importlib.util.spec_from_file_location(f"digits_{name}", FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -61,14 +65,20 @@ def test_the_model_reaches_its_accuracy_byte_for_byte_like_onnxruntime(
     assert f"{accuracy:.2%}".replace("%", " %") in page
 
 
-def test_the_demonstration_runs_on_simulator_and_rtl() -> None:
-    command = [sys.executable, FOLDER / "demo.py", "--config", "tiny", "--rtl-images", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    accuracy = re.search(r"accuracy on the test split: ([\d.]+)%", done.stdout)
+def test_the_demonstration_runs_on_simulator_and_rtl(
+    data: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In this process, whose simulations of RTL are shared and compiled quickly.
+    monkeypatch.setitem(sys.modules, "data", data)
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--config", "tiny", "--rtl-images", "2"])
+    demo = imported("demo")
+    code = demo.main()
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    accuracy = re.search(r"accuracy on the test split: ([\d.]+)%", said.out)
     assert accuracy is not None
     assert float(accuracy.group(1)) >= 97
-    cycles = re.search(r"cycles: simulator ([\d,]+), RTL ([\d,]+)", done.stdout)
+    cycles = re.search(r"cycles: simulator ([\d,]+), RTL ([\d,]+)", said.out)
     assert cycles is not None
     assert cycles.group(1) == cycles.group(2)
-    assert "equal to the graph interpreter: 540 of 540" in done.stdout
+    assert "equal to the graph interpreter: 540 of 540" in said.out

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from dovetail.isa import semantics
 from dovetail.isa.configs import find_config
-from dovetail.isa.footprint import dram_rows, scratchpad_reads, scratchpad_writes, with_bank_masks
+from dovetail.isa.footprint import (
+    distinct,
+    dram_rows,
+    nest,
+    results_written,
+    scratchpad_reads,
+    scratchpad_writes,
+    with_bank_masks,
+)
 from dovetail.isa.instructions import (
     Finish,
     Fold,
@@ -219,3 +227,37 @@ def test_pairs_read_their_odd_elements_from_a_place_of_their_own(inner: int) -> 
     read = [t for t in scratchpad_reads(vector, TINY) if t.memory is Memory.ACT]
     assert {int(word) for touch in read for word in touch.addresses} == expected
     assert all(touch.addresses.size for touch in read)
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3])
+@pytest.mark.parametrize("levels", [1, 2, 3, 4, 5])
+def test_windows_leave_the_first_results_of_each_run_unwritten(levels: int, skip: int) -> None:
+    extent, stride = (2, 3, 2, 4, 2), (1, 5, 20, 90)
+    vector = Vector(
+        source=Memory.ACT,
+        destination=Memory.ACC,
+        source_address=0,
+        destination_address=7,
+        extent=extent,
+        source_stride=(1, 2, 6, 12, 48),
+        destination_stride=stride,
+        fold=Fold.MAC,
+        multiplier=Multiplier.WINDOW,
+        reduction_levels=levels,
+        window_skip=skip,
+    )
+    outer = [1 if level < levels else extent[level] for level in range(1, 5)]
+    expected, addresses = [], set()
+    for place in np.ndindex(*reversed(outer)):
+        indices = place[::-1]
+        expected.append((indices[levels - 1] if levels < 5 else 0) >= skip)
+        if expected[-1]:
+            word = 7 + sum(i * step for i, step in zip(indices, stride, strict=True))
+            addresses.add(word % TINY.acc_depth)
+    assert results_written(vector).tolist() == expected
+    for nests in (nest, distinct):
+        touches = scratchpad_writes(vector, TINY, nests)
+        assert {word for touch in touches for word in touch.addresses.tolist()} == addresses
+    other = replace(vector, multiplier=Multiplier.TAP)
+    assert results_written(other).all()
+    assert len(results_written(other)) == len(expected)

@@ -15,21 +15,22 @@ from rich.table import Table
 from .faults import Fault, faults
 from .neighbours import mirrored, nearest, production
 from .reach import Reach
-from .workplace import Workplace
+from .workplace import ENDED, Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-MIRRORED, WIDER = 4, 8
-"""Test files that are run at most: those that mirror the file, and then others."""
-ASKED = 3
-"""Test files that are asked whether they reach a line, when none is known that does."""
-SECONDS = 90.0
-"""CPU seconds that either may take when nothing is wrong, about."""
+MIRRORED, ASKED = 5, 3
+"""Test files at most: those that mirror the file and run first, and others that are asked then."""
+FIRST, THEN = 40.0, 25.0
+"""CPU seconds at most: of the tests that run first, and those of which the others are chosen."""
+BUILDING = 90.0
+"""CPU seconds more for tests that build what the fault is in: Verilog, the simulator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A fault, the lines it changes, and the test file that notices it; "" for none."""
+    """A fault, the lines it changes, the test that notices it ("" for none), and the test files
+    that were tried."""
 
     fault: Fault
     before: str
@@ -63,55 +64,48 @@ def mirroring(root: Path, path: str) -> list[str]:
     return own if len(own) == 1 else sorted({*own} & {*near}, key=near.index)[:MIRRORED]
 
 
-def others(reach: Reach, path: str, lines: range, tried: list[str]) -> list[str]:
-    """Tests that reach a line, known ones or else some of the nearest, which are asked."""
-    rest = [test for test in nearest(reach.place.tree, path) if test not in tried]
-    known = [test for test in rest if reach.knows(test, path)]
-    if not _reaching(reach, path, lines, known):
-        known = [test for test in rest if not reach.knows(test, path)][:ASKED]
-        if known:
-            reach.ask(known)
-    chosen, left = list[str](), SECONDS
-    for test in _reaching(reach, path, lines, known):
-        seconds = reach.records[test].seconds
-        if len(chosen) < WIDER and seconds is not None and seconds < left:
-            chosen.append(test)
-            left -= seconds
-    return chosen
-
-
-def _reaching(reach: Reach, path: str, lines: range, tests: list[str]) -> list[str]:
-    """The tests that reach a line; of code that is only translated, those that import it."""
-    files = {test: reach.records[test].files for test in tests}
-    running = [test for test in tests if path in files[test]]
-    exact = [test for test in running if not set(lines).isdisjoint(files[test][path][1])]
-    return exact or (running if path.startswith("vta_sim/") else [])
-
-
-def judge(reach: Reach, fault: Fault) -> Verdict:
-    """Run the tests that mirror the file with the fault in it, then others, until one fails."""
+def judge(reach: Reach, fault: Fault, narrow: bool) -> Verdict:
+    """Run the tests that mirror the file with the fault in it, then, unless ``narrow``, others that
+    reach the line.
+    """
     path = reach.place.tree / fault.path
     source = path.read_bytes()
     lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
+    tried = mirroring(reach.place.tree, fault.path)
+    known = all(map(reach.knows, tried))
+    more = BUILDING if fault.path.startswith(("vta_hw/", "vta_sim/", "isa/")) else 0.0
 
     def failing(tests: list[str], limit: float) -> str:
         try:
             path.write_bytes(fault.put_into(source))
-            return reach.place.try_fault(tests, limit) if tests else ""
+            return reach.place.try_fault(tests, limit + more, not known) if tests else ""
         finally:
             path.write_bytes(source)
 
-    tried = mirroring(reach.place.tree, fault.path)
-    by = failing(tried, SECONDS * 2)
-    while by and not reach.passes(by):
-        tried = [test for test in tried if test not in by.split()]
-        by = failing(tried, SECONDS * 2)
-    if not by:
-        wider = others(reach, fault.path, lines, tried)
-        tried += wider
-        by = failing(wider, 20 + 3 * sum(reach.records[test].seconds or 0 for test in wider))
-        by = by if by and reach.passes(by) else ""
+    first = _within(reach, fault.path, lines, tried) if known else tried
+    by = failing(first, FIRST + sum(reach.seconds.get(test, 0) for test in first))
+    by = by if by == ENDED or (by and reach.passes(by)) else ""
+    if not by and not narrow:
+        known = True
+        near = [test for test in nearest(reach.place.tree, fault.path) if test not in tried]
+        reach.record([*tried, *near[:ASKED]])
+        wider = [test for test in _within(reach, fault.path, lines) if test not in first]
+        by = failing(wider, 15 + 3 * sum(reach.seconds[test] for test in wider))
+        by = by if by == ENDED or (by and reach.passes(by)) else ""
+        tried = sorted({*tried, *(test.split("::")[0] for test in wider)})
     return Verdict(fault, *fault.before_and_after(source), by, tried)
+
+
+def _within(reach: Reach, path: str, lines: range, files: list[str] | None = None) -> list[str]:
+    """Recorded tests, of some test files or of all, that reach the lines within some seconds."""
+    chosen, left = list[str](), THEN
+    for test in reach.tests(path, lines):
+        if files is None or test.split("::")[0] in files:
+            left -= reach.seconds[test]
+            if left < 0:
+                break
+            chosen.append(test)
+    return chosen
 
 
 def table(verdicts: list[Verdict]) -> Table:
@@ -142,6 +136,7 @@ def read(path: Path) -> list[Verdict]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--within", default="", help="Faults in files whose paths begin so, as vta_hw/.")
 @click.option("--again", is_flag=True, help="Try those again that nobody noticed.")
+@click.option("--narrow", is_flag=True, help="Only the tests that mirror a file: soon done.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -149,7 +144,7 @@ def read(path: Path) -> list[Verdict]:
     show_default=True,
     help="Where the copy of the tree and the results lie.",
 )
-def main(count: int, seed: int, within: str, again: bool, folder: Path) -> None:
+def main(count: int, seed: int, within: str, again: bool, narrow: bool, folder: Path) -> None:
     """Put faults into the production code, one at a time, and run the tests that stand near.
 
     Results are kept in FOLDER/SEED.json, a line each; a second run goes on where the first ended.
@@ -172,7 +167,7 @@ def main(count: int, seed: int, within: str, again: bool, folder: Path) -> None:
         if key in equivalent or key in sampled:
             continue
         if key not in verdicts or (again and not verdicts[key].by):
-            verdicts[key] = judge(reach, fault)
+            verdicts[key] = judge(reach, fault, narrow)
             lines = [json.dumps(asdict(each)) for each in verdicts.values()]
             kept.write_text("".join(f"{line}\n" for line in lines))
             console.print(f"{fault.path}:{fault.line} {verdicts[key].by or 'nobody'}", markup=False)

@@ -1,49 +1,63 @@
-"""A plugin of pytest that notes of each test file the lines that it reaches, and its CPU seconds.
+"""A plugin of pytest that ends long tests, and notes of each the lines it reaches and CPU seconds.
 
     coverage run ... -m pytest -p tests.mutants_code.contexts ...
 
-Lines go to coverage's data, under the file's path as context; seconds and failures, as JSON, to the
-file named by TEST_SECONDS, if there is one.
+Lines go to coverage's data, under the test's name as context; seconds, as JSON, to the file named
+by TEST_SECONDS: null for a test that fails or is skipped.
 """
 
 import json
 import os
 import resource
+import signal
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from coverage import Coverage
 
-SECONDS: dict[str, float] = defaultdict(float)
-FAILED: set[str] = set()
+LONGEST, TOGETHER = 3, 15
+"""CPU seconds of the process itself after which a test is ended, as it is none for many faults, and
+CPU seconds of all tests after which no other begins."""
+ENOUGH = f"enough after {TOGETHER} CPU seconds"
+SECONDS: dict[str, float | None] = defaultdict(float)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Count a test's lines and seconds for its file."""
-    name, measured = item.nodeid.split("::")[0], Coverage.current()
+    """Count a test's lines and seconds."""
+    measured = Coverage.current()
     if measured is not None:
-        measured.switch_context(name)
+        measured.switch_context(item.nodeid)
     start = _seconds()
+    signal.signal(signal.SIGPROF, _end)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
         return (yield)
     finally:
-        SECONDS[name] += _seconds() - start
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if _seconds() > TOGETHER:
+            item.session.shouldstop = ENOUGH
+        if SECONDS[item.nodeid] is not None:
+            SECONDS[item.nodeid] = round(_seconds() - start, 3)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note a failure."""
-    if report.failed:
-        FAILED.add(report.nodeid.split("::")[0])
+    if not report.passed:
+        SECONDS[report.nodeid] = None
 
 
 def pytest_sessionfinish() -> None:
     """Write what was counted."""
     if "TEST_SECONDS" in os.environ:
-        found = {name: None if name in FAILED else each for name, each in SECONDS.items()}
-        Path(os.environ["TEST_SECONDS"]).write_text(json.dumps(found))
+        Path(os.environ["TEST_SECONDS"]).write_text(json.dumps(SECONDS))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    pytest.skip(f"ended after {LONGEST} CPU seconds")
 
 
 def _seconds() -> float:

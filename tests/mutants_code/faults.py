@@ -97,6 +97,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
         return  # texts of errors, and positions within f-strings are not to be relied on
     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
         return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return  # lengths that are equal are so either way
     tests = {"test", "guard"} & set(node._fields) if not isinstance(node, ast.Assert) else set()
     for test in tests:
         condition = getattr(node, test)
@@ -118,6 +120,10 @@ def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.stmt, str, str]]:
             yield node, "loop", "continue"
         case ast.Continue():
             yield node, "loop", "break"
+        case ast.Raise(exc=ast.Call(func=ast.Name("AssertionError"))):
+            pass  # what never happens
+        case ast.Expr(value=ast.Call(func=ast.Name("assert_never"))):
+            pass
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise():
             yield node, "dropped", "pass"
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
@@ -157,7 +163,7 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, str]]:
                 if type(args[index]) is type(args[index + 1]) is not ast.Starred:
                     yield "swapped", ast.unparse(ast.Call(func, swapped, keywords))
             for index, keyword in enumerate(keywords):
-                if keyword.arg is not None:
+                if keyword.arg not in (None, "strict"):
                     rest = [*keywords[:index], *keywords[index + 1 :]]
                     yield "left out", ast.unparse(ast.Call(func, args, rest))
         case _:

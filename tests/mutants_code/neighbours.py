@@ -14,6 +14,14 @@ APART = (
 )
 """Tests that are about pages or the repository, or take minutes whatever they find."""
 
+SLOW = (
+    *("tests/bitstreams/test_emulator.py", "tests/bitstreams/test_faults.py"),
+    *("tests/bitstreams/test_two_clocks.py", "tests/bitstreams/test_zynq.py"),
+    *("tests/compiler/debug/test_gateware_bug.py", "tests/differential/test_programs.py"),
+    *("tests/compiler/explore/test_cluster.py", "tests/compiler/tune/test_cluster.py"),
+)
+"""Tests that build simulations of RTL or start clusters: they come last."""
+
 SWEEPING = {
     "compiler/front/onnx/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
@@ -39,7 +47,8 @@ def mirrored(root: Path, path: str) -> list[str]:
         folder = folder.parent
     if str(folder) == "tests":
         return []
-    return [str(folder / each.name) for each in sorted((root / folder).glob("test_*.py"))]
+    found = [str(folder / each.name) for each in sorted((root / folder).glob("test_*.py"))]
+    return sorted(found, key=lambda name: (name in SLOW, name))
 
 
 def nearest(root: Path, path: str) -> list[str]:
@@ -56,7 +65,7 @@ def nearest(root: Path, path: str) -> list[str]:
         for name in distance
         if PurePosixPath(name).name.startswith("test_") and not name.startswith(APART)
     ]
-    tests.sort(key=lambda name: (distance[name], -_shared(path, name), name))
+    tests.sort(key=lambda name: (name in SLOW, distance[name], -_shared(path, name), name))
     sweeping = [
         each for part, all_of in SWEEPING.items() if path.startswith(part) for each in all_of
     ]

@@ -87,3 +87,16 @@ def test_tests_that_mirror_a_file_come_first_and_importers_by_distance() -> None
     assert near[0] == "tests/isa/test_formats.py"
     assert near.index("tests/isa/test_encoding.py") < near.index("tests/end_to_end/test_joins.py")
     assert "tests/docs/test_snippets.py" not in near
+
+
+def test_what_never_happens_and_lengths_that_are_equal_have_no_fault() -> None:
+    source = b"for a, b in zip(x, y, strict=True):\n    raise AssertionError(a)\nassert_never(b)\n"
+    assert {each.kind for each in faults("f.py", source)} == {"swapped"}
+
+
+def test_tests_that_build_simulations_come_last() -> None:
+    own = mirrored(ROOT, "bitstreams/uart.py")
+    slow = {"tests/bitstreams/test_emulator.py", "tests/bitstreams/test_zynq.py"}
+    assert slow <= {*own[-4:]}
+    near = [test for test in nearest(ROOT, "bitstreams/uart.py") if "bitstreams" in test]
+    assert near.index("tests/bitstreams/test_emulator.py") >= len(near) - 4

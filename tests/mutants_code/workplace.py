@@ -14,14 +14,20 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from .contexts import ENOUGH
 from .neighbours import ROOTS
 
-__all__ = ["FIRST_LIMIT", "Workplace"]
+__all__ = ["ENDED", "Workplace"]
 
 MEMORY = 12 << 30
-FIRST_LIMIT = 900
-"""CPU seconds of tests whose usual time is not known."""
-PYTEST = ("pytest", "--tb=short", "-p", "no:cacheprovider", "--timeout=0")
+TOGETHER_LIMIT = 1200
+"""CPU seconds of test files that are recorded together."""
+LONGEST = 60
+"""Seconds that a recorded test takes at most, those of processes that it starts included."""
+PLUGIN = ("-p", "tests.mutants_code.contexts")
+ENDED = "no end"
+"""What notices a fault that makes tests last too long, or ends their process."""
+PYTEST = ("pytest", "--tb=short", "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +67,33 @@ class Workplace:
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
 
     def watch(self, tests: Sequence[str], data: Path, seconds: Path) -> None:
-        """Run test files as they are; the lines that each reaches go to ``data``."""
+        """Run test files as they are; the lines that each test reaches are added to ``data``.
+
+        A test that takes long is ended.
+        """
         options = [f"--data-file={data}", f"--source={','.join(ROOTS)}", f"--rcfile={os.devnull}"]
-        plugin = ["-p", "tests.mutants_code.contexts"]
+        plugin = [*PLUGIN, f"--timeout={LONGEST}"]
         environment = self._environment("cache") | {"TEST_SECONDS": str(seconds)}
         self._run(
-            ["coverage", "run", *options, "-m", *PYTEST, *plugin, *tests], FIRST_LIMIT, environment
+            ["coverage", "run", "--append", *options, "-m", *PYTEST, *plugin, *tests],
+            TOGETHER_LIMIT,
+            environment,
         )
 
-    def try_fault(self, tests: Sequence[str], limit: float) -> str:
-        """The first of the test files that fails, or all of them if the run ends otherwise, as by
-        more than ``limit`` CPU seconds; "" if they pass.
+    def try_fault(self, tests: Sequence[str], limit: float, boxed: bool = False) -> str:
+        """The first of the tests that fails; "" if they pass, ``ENDED`` if the run ends otherwise,
+        as by more than ``limit`` CPU seconds.  boxed: long tests are left out, and all after some.
 
         What they cached is forgotten: the fault may have made it.
         """
         shutil.rmtree(self.folder / "copy", ignore_errors=True)
         shutil.copytree(self.folder / "cache", self.folder / "copy", copy_function=os.link)
-        code, output = self._run([*PYTEST, "-x", *tests], limit, self._environment("copy"))
-        failed = re.findall(r"^(?:FAILED|ERROR) ([^: ]+)", output, re.MULTILINE)
-        return "" if code == 0 else (failed or [" ".join(tests)])[0]
+        command = [*PYTEST, "--timeout=0", "-x", *(PLUGIN if boxed else ()), *tests]
+        code, output = self._run(command, limit, self._environment("copy"))
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output, re.MULTILINE)
+        if code == 0 or (boxed and not failed and ENOUGH in output):
+            return ""
+        return (failed or [ENDED])[0]
 
     def _run(
         self, arguments: Sequence[str], limit: float, environment: dict[str, str]

@@ -9,8 +9,9 @@ from pathlib import Path
 import onnx
 
 from dovetail.compiler.front.table import open_model
-from dovetail.compiler.targets.gpu.lower import GPU_PASSES, launches_of, lower_graph
+from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
 from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
+from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 
 from .assembler import PACKAGE, assemble, find_ptxas
 from .test_interpreter import interpret_random
@@ -34,8 +35,8 @@ def main() -> None:
     failed = False
     for name in arguments.networks:
         begin = time.monotonic()
-        graph = GPU_PASSES.run(open_model(_model(name)).to_graph(batch=1).graph)
-        kernels = launches_of(lower_graph(graph, 10**15, lambda where: None)).kernels
+        graph = TENSOR_CORE_PASSES.run(open_model(_model(name)).to_graph(batch=1).graph)
+        kernels = launches_of(lower_graph(graph, 10**15, lambda where: None, INTRINSICS)).kernels
         print(f"{name}: {len(kernels)} kernels, lowered in {time.monotonic() - begin:.1f} s")
         for architecture in ARCHITECTURES:
             begin = time.monotonic()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .operations import KINDS, UnknownInstructionError, compute
 from .text import Instruction, Kernel
+from .warps import WARP, matrix_rows, multiplied
 
 __all__ = ["PtxError", "run_kernel"]
 
@@ -22,7 +23,7 @@ GLOBAL, SHARED, LOCAL = 1 << 32, 1 << 24, 1 << 44
 """Where memories begin: the buffers, and in generic addresses a thread's own."""
 GAP = 1 << 12
 MOST_STEPS = 1 << 20
-SPECIAL = {"%tid.x", "%ctaid.x", "%ntid.x", "%nctaid.x"}
+SPECIAL = {"%tid.x", "%ctaid.x", "%ntid.x", "%nctaid.x", "%laneid"}
 
 
 class PtxError(RuntimeError):
@@ -46,6 +47,7 @@ class _Machine:
         self.special = {
             "%tid.x": (lane % threads).astype(np.uint32),
             "%ctaid.x": (lane // threads).astype(np.uint32),
+            "%laneid": (lane % threads % WARP).astype(np.uint32),
             "%ntid.x": np.full(self.lanes, threads, np.uint32),
             "%nctaid.x": np.full(self.lanes, blocks, np.uint32),
         }
@@ -115,6 +117,10 @@ class _Machine:
                 self._load(words, operands, chosen)
             case "st":
                 self._store(words, operands, chosen)
+            case "mma":
+                self._multiply(instruction, chosen)
+            case "ldmatrix":
+                self._load_matrices(instruction, chosen)
             case "cvta":
                 self._write(operands[0], self._read(operands[1], KINDS["u64"], chosen), chosen)
             case _:
@@ -197,6 +203,43 @@ class _Machine:
             memory, index = self._memory(places + number * kind.itemsize, kind.itemsize, chosen)
             memory[index] = value.view(np.uint8).reshape(chosen.size, kind.itemsize)
 
+    def _warps(self, what: str, chosen: Array) -> int:
+        """How many warps there are.  Raises PtxError unless all threads of each are there."""
+        lane = self.special["%laneid"][chosen]
+        whole = chosen.size % WARP == 0 and (lane == np.arange(chosen.size) % WARP).all()
+        if not whole:
+            raise PtxError(f"{what}: some threads of a warp are elsewhere")
+        return chosen.size // WARP
+
+    def _multiply(self, instruction: Instruction, chosen: Array) -> None:
+        warps = self._warps("mma", chosen)
+        target, *given = instruction.operands
+        fragments = []
+        for each in given:
+            names = _names(each)
+            held = [self._read(name, KINDS["b32"], chosen) for name in names]
+            fragments.append(np.stack(held, axis=1).reshape(warps, WARP, len(names)))
+        found = multiplied(instruction.words, *fragments).reshape(chosen.size, -1)
+        for number, name in enumerate(_names(target)):
+            self._write(name, np.ascontiguousarray(found[:, number]), chosen)
+
+    def _load_matrices(self, instruction: Instruction, chosen: Array) -> None:
+        """Rows of 16 bytes; thread 8 i + j of a warp gives the address of row j of matrix i."""
+        name = ".".join(instruction.words)
+        if name != "ldmatrix.sync.aligned.m8n8.x4.shared.b16":
+            raise UnknownInstructionError(name)
+        warps = self._warps("ldmatrix", chosen)
+        names = _names(instruction.operands[0])
+        places = self._places(instruction.operands[1], chosen)
+        memory, index = self._memory(places, 16, chosen)
+        if (places % 16).any():
+            raise PtxError("an address of 16 bytes that is no multiple of them")
+        rows = memory[index].reshape(warps, WARP, 16)
+        threads, first = matrix_rows(len(names))
+        for number, each in enumerate(names):
+            own = rows[:, threads[:, number, None], first[:, number, None] + np.arange(4)]
+            self._write(each, np.ascontiguousarray(own).view(np.uint32).reshape(-1), chosen)
+
     def _memory(self, places: Array, size: int, chosen: Array) -> tuple[Array, Any]:
         """The array that holds some bytes, and where; all lanes are in one memory."""
         first = int(places.min())
@@ -223,6 +266,11 @@ class _Machine:
         return memory, (rows[:, None], places[:, None] + np.arange(size))
 
 
+def _names(text: str) -> list[str]:
+    """The registers of ``{a, b}``."""
+    return [each.strip() for each in text.strip("{}").split(",")]
+
+
 def _literal(text: str, kind: Any) -> Any:
     """A number: ``0f3F800000`` and ``0d...`` are bits of floats."""
     if text.startswith(("0f", "0F")):
@@ -230,7 +278,7 @@ def _literal(text: str, kind: Any) -> Any:
     if text.startswith(("0d", "0D")):
         return np.array(int(text[2:], 16), np.uint64).view(kind)[()]
     if text.startswith("0x"):
-        bits = int(text[2:], 16)
+        bits = int(text[2:].rstrip("U"), 16)
         return np.array(bits & (1 << 8 * kind.itemsize) - 1, f"u{kind.itemsize}").view(kind)[()]
     if not re.fullmatch(r"-?\d+", text):
         raise UnknownInstructionError(f"an operand {text}")

@@ -114,6 +114,13 @@ def test_what_no_kernel_may_do_is_refused() -> None:
         run("add.s64 %rd3, %rd3, 2;", 20)
 
 
+def test_a_warp_multiplies_together_or_not_at_all() -> None:
+    with pytest.raises(PtxError, match="mma: some threads of a warp are elsewhere"):
+        run("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1}, {%r1}, {%r1}, {%r1};")
+
+
 def test_an_instruction_that_is_not_known_is_named() -> None:
+    with pytest.raises(UnknownInstructionError, match=r"ldmatrix.*trans"):
+        run("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1}, [%r1];")
     with pytest.raises(UnknownInstructionError, match="vabsdiff4"):
         run("vabsdiff4.u32.u32.u32.add %r1, %r1, %r1, %r1;")

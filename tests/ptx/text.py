@@ -37,9 +37,14 @@ def read_kernels(text: str) -> dict[str, Kernel]:
     found: dict[str, Kernel] = {}
     outside: dict[str, int] = {}
     kernel: Kernel | None = None
+    before = ""
     for raw in text.splitlines():
         line = raw.split("//")[0].strip()
         if not line or line in "{})":
+            continue
+        line, before = f"{before} {line}".strip(), ""
+        if line.startswith(("mma.", "@")) and not line.endswith(";"):
+            before = line
             continue
         array = ARRAY.search(line)
         if line.startswith(".visible .entry"):

@@ -80,7 +80,7 @@ def test_a_wrong_input_is_refused(inputs: dict[str, np.ndarray], message: str) -
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("gpu", "no device is called 'gpu'; there are: sim, rtl, board, cpu, opencl, cuda"),
+        ("gpu", "no device is called 'gpu'; there are: sim, rtl, board, cpu, opencl, cuda, webgpu"),
         ("", "no device is called ''"),
         ("cpu", "compiled for 'vta:tiny' cannot run on 'cpu'"),
         ("sim:zynq7020", "compiled for 'vta:tiny' cannot run on 'sim:zynq7020'"),

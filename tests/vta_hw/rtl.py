@@ -51,8 +51,10 @@ TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
 BUILD_ARGS = (
     *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal"),
-    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-CFLAGS", "-O1"),
+    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-CFLAGS", "-O0"),
 )
+"""A bench spends its time in Python: optimising its C++ took longer than all its cycles."""
+
 MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
 """One C++ file a bench: several need precompiled headers, which cost more than they save here."""
 

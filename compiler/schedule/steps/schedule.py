@@ -27,11 +27,13 @@ from .register_tile import RegisterTile
 from .rfactor import Rfactor
 from .separate import Separate
 from .site import find_loop, rename_loops
+from .stage import Stage
 from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
 from .strips import Cut, Strips
 from .tensorize import Tensorize
 from .tile import Tile
+from .widen import Widen
 from .windows import Clip, Drop
 
 __all__ = ["STEPS", "Schedule", "Step"]
@@ -71,6 +73,8 @@ Step = (
     | Cut
     | PackTile
     | Barrier
+    | Widen
+    | Stage
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -108,6 +112,8 @@ STEPS: dict[str, type[Step]] = {
     "cut": Cut,
     "pack_tile": PackTile,
     "barrier": Barrier,
+    "widen": Widen,
+    "stage": Stage,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -294,6 +300,22 @@ class Schedule:
     def barrier(self, loop: str, after: bool = False) -> "Schedule":
         """See Barrier."""
         return self.then(Barrier(loop, after))
+
+    def widen(self, loop: str, factor: int) -> "Schedule":
+        """See Widen."""
+        return self.then(Widen(loop, factor))
+
+    def stage(
+        self,
+        buffer: str,
+        loop: str,
+        dimensions: tuple[str, ...],
+        scope: Scope,
+        name: str,
+        padding: int = 0,
+    ) -> "Schedule":
+        """See Stage."""
+        return self.then(Stage(buffer, loop, dimensions, scope, name, padding))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...graph.ir import Graph, Node
+from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
 from ...graph.passes.expand_quantization import ExpandQuantization
@@ -24,7 +25,6 @@ from ...program.verify import verify
 from ...schedule.records import NO_RECORDS, Records
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
-from .layouts.byte_products import ByteProducts
 from .layouts.expand_convolutions import ExpandConvolutions
 from .layouts.expand_integers import ExpandIntegers
 from .layouts.pack_weights import PackWeights

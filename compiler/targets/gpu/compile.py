@@ -1,25 +1,44 @@
 """Parts of modules for GPUs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.native.content import pack_constants
 from dovetail.runtime.tensors import TensorSignature
 
+from ...errors import UnsupportedOperatorError
 from ...graph.ir import Graph
 from ...graph.text import to_text
 from ...graph.verify import verify
+from ...loops.intrinsic import Intrinsic
+from ...loops.ir import Function
 from ...options import CompileOptions
 from ...pipeline.passes import Pipeline
 from ...pipeline.trace import Trace
+from ...program.ir import Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
-from .lower import GPU_PASSES, Launches, launches_of, lower_graph
+from .lower import GPU_PASSES, TENSOR_CORE_PASSES, Launches, launches_of, lower_graph
 
 __all__ = ["Backend", "compile_graph"]
 
-Backend = Callable[[Launches], str]
-"""The source of kernels, in the language of one kind of device."""
+
+def _nothing(function: Function) -> None:
+    """Every loop program can be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The language of one kind of device.
+
+    source: of kernels.  refused: what a loop program needs and the language has not.  intrinsics:
+    products on tensor cores, which schedules may then use.
+    """
+
+    source: Callable[[Launches], str]
+    refused: Callable[[Function], str | None] = _nothing
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
 
 
 def compile_graph(
@@ -27,17 +46,20 @@ def compile_graph(
 ) -> GpuPart:
     """The kernels of a graph, and their launches.
 
-    Raises UnsupportedOperatorError for an operator that there are no loops for.
+    Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
+    language cannot say.
     """
-    graph = Pipeline((*options.passes, *GPU_PASSES.passes), trace.observers).run(graph)
+    passes = TENSOR_CORE_PASSES if backend.intrinsics else GPU_PASSES
+    graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))
-    program = lower_graph(graph, options.cpu.most_work, trace.check)
+    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics)
+    _require(program, graph, target, backend)
     if options.verify:
-        verify_program(program)
+        verify_program(program, backend.intrinsics)
     trace.step("program", lambda: program_text(program))
     launches = launches_of(program)
-    source = backend(launches)
+    source = backend.source(launches)
     trace.step(target, lambda: source)
     constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
@@ -57,3 +79,18 @@ def compile_graph(
         program.most_work,
         program.origins,
     )
+
+
+def _require(program: Program, graph: Graph, target: str, backend: Backend) -> None:
+    """Raise UnsupportedOperatorError, by the name of a node, for what the language cannot say."""
+    refused = {each.name: backend.refused(each) for each in program.functions}
+    kinds = {node.origin: type(node.operator).__name__ for node in graph.nodes}
+    for call in all_calls(program.calls):
+        missing = refused[call.function]
+        if missing is not None:
+            name = call.origins[-1] if call.origins else ""
+            what = f"node {name!r} ({kinds.get(name, 'in a body')})" if name else "an output"
+            raise UnsupportedOperatorError(
+                f"{what} needs {missing}, which {target} has not; compile for cpu, or change the "
+                "model's types"
+            )

@@ -1,7 +1,9 @@
 """The target ``cuda``: kernels in PTX, for NVIDIA's GPUs."""
 
+from .compile import Backend
 from .ptx.module import check_architecture, ptx_of
 from .target import Gpu
+from .tensor_cores import INTRINSICS
 
 __all__ = ["find_cuda"]
 
@@ -14,4 +16,7 @@ def find_cuda(rest: str) -> Gpu:
     architecture = rest or "sm_80"
     check_architecture(architecture)
     name = f"cuda:{architecture}" if rest else "cuda"
-    return Gpu(name, lambda launches: ptx_of(launches.kernels, architecture))
+    backend = Backend(
+        lambda launches: ptx_of(launches.kernels, architecture), intrinsics=INTRINSICS
+    )
+    return Gpu(name, backend)

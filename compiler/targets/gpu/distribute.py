@@ -6,10 +6,11 @@ alloc acc[T, 4] register: for t in T thread: acc[t, i] = ...;  for u in T thread
 
 from dataclasses import replace
 
-from ...loops.expressions import Buffer, Expr, Load, Scope, Variable
-from ...loops.ir import Allocate, For, LoopKind, Stmt, Store, Update
+from ...loops.expressions import Buffer, Expr, Load, Scope, Variable, as_index
+from ...loops.ir import Allocate, For, Invoke, LoopKind, Region, Stmt, Store, Update
 from ...loops.rewrite import map_expr, map_statement, with_bodies
 from ...loops.traverse import bodies, loads, own_expressions
+from .tensor_cores import lanes_of
 
 __all__ = ["distributed", "thread_dimensions"]
 
@@ -36,7 +37,14 @@ def distributed(stmt: Stmt) -> Stmt:
     def change(each: Stmt) -> Stmt:
         if isinstance(each, Store | Update) and each.buffer == old:
             return replace(each, buffer=new, indices=each.indices[count:])
+        if isinstance(each, Invoke):
+            return replace(each, operands=tuple(map(region, each.operands)))
         return each
+
+    def region(each: Region) -> Region:
+        if each.buffer != old:
+            return each
+        return Region(new, each.start[count:], each.shape[count:])
 
     memo: dict[int, tuple[Expr, Expr]] = {}
     return Allocate(new, map_statement(stmt.body, lambda e: map_expr(e, own, memo), change))
@@ -60,10 +68,12 @@ def thread_dimensions(
     ]
     if isinstance(stmt, Store | Update) and stmt.buffer == buffer:
         places.append(stmt.indices)
+    if isinstance(stmt, Invoke) and any(each.buffer == buffer for each in stmt.operands):
+        return _of_warps(stmt, buffer, around)
     for indices in places:
         leading = indices[: len(around)]
         sizes = buffer.shape[: len(around)]
-        same = leading == tuple(Variable(name) for name, _ in around)
+        same = leading == tuple(map(_own, around))
         whole = all(
             getattr(extent, "value", None) == size
             for (_, extent), size in zip(around, sizes, strict=False)
@@ -72,3 +82,24 @@ def thread_dimensions(
     if not found:
         return 0
     return found.pop() if len(found) == 1 else None
+
+
+def _of_warps(call: Invoke, buffer: Buffer, around: tuple[tuple[str, Expr], ...]) -> int | None:
+    """As ``thread_dimensions``, of an intrinsic: after the loops around come its own threads."""
+    lanes, count = lanes_of(call.intrinsic), len(around)
+    whole = (*(int(getattr(extent, "value", 0)) for _, extent in around), *lanes)
+    first = (*map(_own, around), *(as_index(0) for _ in lanes))
+    for region in call.operands:
+        if region.buffer == buffer and (
+            region.start[: len(whole)] != first
+            or buffer.shape[: len(whole)] != whole
+            or region.shape[count : len(whole)] != lanes
+        ):
+            return None
+    return len(whole) if lanes else None
+
+
+def _own(loop: tuple[str, Expr]) -> Expr:
+    """The index that is the thread's: of a loop of one iteration, 0."""
+    name, extent = loop
+    return as_index(0) if extent == as_index(1) else Variable(name)

@@ -7,16 +7,18 @@ blocks and threads run on one thread, as many together as follow each other.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from ...errors import GraphError
 from ...loops.barriers import barrier_conflict
 from ...loops.expressions import Buffer, Constant, Scope
-from ...loops.ir import Allocate, Block, For, Function, Let, LoopKind, Stmt, block
+from ...loops.ir import Allocate, Block, For, Function, Invoke, Let, LoopKind, Stmt, block
 from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, walk, written
 from ...program.memory import aligned
 from .distribute import distributed
 from .single import require_own, with_single_threads
+from .tensor_cores import INTRINSICS, lanes_of
 
 __all__ = ["Axis", "Geometry", "Kernel", "Parameter", "kernels_of", "workspace_bytes"]
 
@@ -97,7 +99,7 @@ def kernels_of(function: Function) -> tuple[Kernel, ...]:
         shape = _geometry(function, whole)
         threads = shape.blocks * shape.threads
         if shape.threads > 1:
-            conflict = barrier_conflict(whole)
+            conflict = barrier_conflict(whole, INTRINSICS)
             if conflict is not None:
                 raise GraphError(f"{function.name}: {conflict}")
             require_own(whole)
@@ -189,6 +191,8 @@ def _geometry(function: Function, body: Stmt) -> Geometry:
 
 def _total(function: Function, stmt: Stmt, kind: LoopKind) -> int:
     """The number of blocks or threads that the loops in ``stmt`` need; 0 for an empty nest."""
+    if isinstance(stmt, Invoke) and kind is LoopKind.THREAD:
+        return prod(lanes_of(stmt.intrinsic))
     inner = [_total(function, each, kind) for each in bodies(stmt)]
     most = max(inner, default=1)
     if not isinstance(stmt, For) or stmt.kind is not kind:

@@ -9,6 +9,7 @@ from dovetail.runtime.gpu.part import Place as DevicePlace
 from ...define.definition import Definition
 from ...define.group import define_group
 from ...graph.ir import Graph, Node
+from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
 from ...graph.passes.expand_quantization import ExpandQuantization
@@ -16,6 +17,7 @@ from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
+from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from ...loops.text import to_text
 from ...pipeline.passes import Pass, Pipeline
@@ -26,20 +28,27 @@ from ...program.memory import aligned
 from ...schedule.rules.gpu.group import schedule_group
 from .kernels import Kernel, kernels_of, workspace_bytes
 
-__all__ = ["GPU_PASSES", "Launches", "launches_of", "lower_graph"]
+__all__ = ["GPU_PASSES", "TENSOR_CORE_PASSES", "Launches", "launches_of", "lower_graph"]
 
+EXACT: tuple[Pass[Graph], ...] = (ExactProducts(), FoldConstants(), ExactProducts())
+"""Products of constants that are quantised are found before those are folded, and after."""
 GENERAL: tuple[Pass[Graph], ...] = (
-    FoldConstants(),
-    ExactProducts(),
-    FoldConstants(),
     ExpandQuantization(),
     EliminateDead(),
     MergeCommon(),
     FoldScales(),
 )
 
-GPU_PASSES: Pipeline[Graph] = Pipeline((*GENERAL, InBodies(GENERAL)))
-"""What a graph goes through before it becomes groups."""
+
+def _pipeline(*own: Pass[Graph]) -> Pipeline[Graph]:
+    passes = (*EXACT, FoldConstants(), *own, FoldConstants(), *GENERAL)
+    return Pipeline((*passes, InBodies(passes)))
+
+
+GPU_PASSES: Pipeline[Graph] = _pipeline()
+"""What a graph goes through before it becomes groups; ..."""
+TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(ByteProducts(raised=False, by_rows=True))
+"""... for tensor cores."""
 
 MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""
@@ -64,10 +73,15 @@ class Launches:
     memory_bytes: int
 
 
-def lower_graph(graph: Graph, most_work: int, check: Callable[[str], None]) -> Program:
+def lower_graph(
+    graph: Graph,
+    most_work: int,
+    check: Callable[[str], None],
+    intrinsics: Mapping[str, Intrinsic] | None = None,
+) -> Program:
     """The program that computes a graph, its loops bound to blocks and threads.
 
-    check: called before each group, by what it is.
+    check: called before each group, by what it is.  intrinsics: of tensor cores, if there are any.
     Raises UnsupportedOperatorError for an operator that has no definition, WorkLimitError for loops
     that come to more than ``most_work``.
     """
@@ -78,14 +92,14 @@ def lower_graph(graph: Graph, most_work: int, check: Callable[[str], None]) -> P
         definition = define_group(graph, nodes)
         text = to_text(definition.function)
         if text not in known:
-            known[text] = _scheduled(definition)
+            known[text] = _scheduled(definition, intrinsics)
         return _Group(known[text], definition.inputs, definition.outputs)
 
     return build_program(graph, Lowering(lower, most_work=most_work))
 
 
-def _scheduled(definition: Definition) -> Function:
-    function = schedule_group(definition).function
+def _scheduled(definition: Definition, intrinsics: Mapping[str, Intrinsic] | None) -> Function:
+    function = schedule_group(definition, intrinsics).function
     large = workspace_bytes(kernels_of(function)) > MOST_WORKSPACE
     return definition.function if large else function
 

@@ -12,6 +12,7 @@ from ...loops.ir import Allocate, Block, For, Invoke, LoopKind, Stmt, Store, Upd
 from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, own_expressions, walk
 from .distribute import thread_dimensions
+from .tensor_cores import lanes_of
 
 __all__ = ["require_own", "with_single_threads"]
 
@@ -61,11 +62,13 @@ def require_own(stmt: Stmt, buffers: tuple[Buffer, ...] = ()) -> None:
     """
     used = {load.buffer for each in own_expressions(stmt) for load in loads(each)}
     if isinstance(stmt, For) and stmt.kind is LoopKind.THREAD:
-        if stmt.extent == as_index(1):
+        inner = [each for each in walk(stmt) if isinstance(each, For | Invoke)]
+        if not any(_is_many(each) for each in inner):
             return
         for each in walk(stmt):
             used |= {load.buffer for expr in own_expressions(each) for load in loads(expr)}
             used |= {each.buffer} if isinstance(each, Store | Update) else set()
+            used |= {part.buffer for part in each.operands} if isinstance(each, Invoke) else set()
     for buffer in buffers:
         if buffer in used:
             raise GraphError(
@@ -78,6 +81,13 @@ def require_own(stmt: Stmt, buffers: tuple[Buffer, ...] = ()) -> None:
         buffers = (*buffers, stmt.buffer)
     for below in bodies(stmt):
         require_own(below, buffers)
+
+
+def _is_many(stmt: For | Invoke) -> bool:
+    """Whether it takes more than one thread."""
+    if isinstance(stmt, Invoke):
+        return bool(lanes_of(stmt.intrinsic))
+    return stmt.kind is LoopKind.THREAD and stmt.extent != as_index(1)
 
 
 def _has_own_parts(stmt: Allocate) -> bool:

@@ -14,10 +14,11 @@ from ...pipeline.trace import Trace
 from ..table import HOST, find_target
 from .compile import Backend, compile_graph
 from .lower import Launches
-from .source.dialect import OPENCL
 from .source.module import source_of
+from .source.opencl import OpenCl
+from .source.wgsl import Wgsl, refused
 
-__all__ = ["Gpu", "find_opencl", "opencl_source"]
+__all__ = ["Gpu", "find_opencl", "find_webgpu", "opencl_source", "wgsl_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,23 @@ class Gpu:
 
 def opencl_source(launches: Launches) -> str:
     """The kernels in OpenCL C."""
-    return source_of(launches.kernels, OPENCL)
+    return source_of(launches.kernels, OpenCl())
 
 
 def find_opencl(rest: str) -> Gpu:
     """The target.  Raises TargetError when something follows its name."""
     if rest:
         raise TargetError(f"no target is called 'opencl:{rest}'; required opencl")
-    return Gpu("opencl", opencl_source)
+    return Gpu("opencl", Backend(opencl_source))
+
+
+def wgsl_source(launches: Launches) -> str:
+    """The kernels in WGSL."""
+    return source_of(launches.kernels, Wgsl())
+
+
+def find_webgpu(rest: str) -> Gpu:
+    """The target.  Raises TargetError when something follows its name."""
+    if rest:
+        raise TargetError(f"no target is called 'webgpu:{rest}'; required webgpu")
+    return Gpu("webgpu", Backend(wgsl_source, refused))

@@ -5,14 +5,14 @@ demand.  So an activation that would not fit, or not beside the others, never go
 its readers are in the cascade, and otherwise each row of it is moved once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .rows import Reader, RowRing, mirror_rows
 from .stream import StreamedLayer
 
-__all__ = ["Cascade", "Fetch", "Fill", "Put", "Step", "Work", "sized"]
+__all__ = ["Cascade", "Fetch", "Fill", "Put", "Sized", "Step", "Work", "sized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,28 @@ class Cascade:
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Everything in an order in which it could run one after the other."""
-        return tuple(_Steps(self.first, self.strips, self.rows, self.rings).all())
+        return tuple(_Steps(self.first, self.strips, self.rows, self.rings).list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept.  dram: of
+    ``cycles``, those in which DRAM works.
+    """
+
+    rows: tuple[int, ...]
+    rings: Mapping[str, RowRing]
+    words: int
+    cycles: int
+    dram: int
 
 
 class _Steps:
-    """On demand of the last layer: its strips, and before each what it needs."""
+    """On demand of the last layer: its strips, and before each what it needs.
+
+    list: everything in turn.  depth: rows of each activation that are needed at one time at most,
+    and for one more strip to be made while the others are read.
+    """
 
     def __init__(
         self,
@@ -85,83 +102,70 @@ class _Steps:
         rings: Mapping[str, RowRing],
     ) -> None:
         self._first, self._strips, self._rows, self._rings = first, strips, rows, rings
-        self.done = {first + number: 0 for number in range(len(strips))}
-        self.made = dict.fromkeys(rings, 0)
+        self._done = {first + number: 0 for number in range(len(strips))}
+        self._made = dict.fromkeys(rings, 0)
         """Strips of each layer, and rows of each activation, so far."""
         self._made_by = {ring.producer: name for name, ring in rings.items()}
-        self._reads: dict[int, list[tuple[str, Reader]]] = {number: [] for number in self.done}
+        self._reads: dict[int, list[tuple[str, Reader]]] = {number: [] for number in self._done}
         for name, ring in rings.items():
             for reader in ring.readers:
                 self._reads[reader.layer].append((name, reader))
+        self._deepest, self._largest = dict.fromkeys(rings, 0), dict.fromkeys(rings, 0)
+        self.list: list[Step] = []
+        # What nobody reads comes last.
+        for layer in reversed(self._done):
+            while self._done[layer] < strips[layer - first]:
+                self._work(layer)
+        self.depth = {name: self._deepest[name] + self._largest[name] for name in rings}
 
-    def all(self) -> Iterator[Step]:
-        """All steps; what nobody reads comes last."""
-        for layer in reversed(self.done):
-            while self.done[layer] < self._strips[layer - self._first]:
-                yield from self._work(layer)
-
-    def _work(self, layer: int) -> Iterator[Step]:
-        strip = self.done[layer]
+    def _work(self, layer: int) -> None:
+        strip = self._done[layer]
         for name, reader in self._reads[layer]:
-            yield from self._need(name, reader.start(strip) + reader.length)
-        self.done[layer] += 1
-        result = self._made_by.get(layer)
-        if result is None:
-            yield Work(layer, strip)
-            return
-        ring, rows = self._rings[result], self._rows[layer - self._first]
+            self._need(name, reader.start(strip) + reader.length)
+        self._done[layer] += 1
+        result, rows = self._made_by[layer], self._rows[layer - self._first]
+        ring = self._rings[result]
         first = ring.activation.halo[0] + strip * rows
-        self.made[result] = first + rows
-        yield Work(layer, strip)
+        self._note(result, first + rows)
+        self.list.append(Work(layer, strip))
         if ring.stored:
-            yield Put(result, first, rows)
+            self.list.append(Put(result, first, rows))
 
-    def _need(self, name: str, end: int) -> Iterator[Step]:
-        """What makes the rows before ``end``."""
+    def _need(self, name: str, end: int) -> None:
+        """Do what makes the rows before ``end``."""
         ring = self._rings[name]
         x = ring.activation
         top, bottom = x.halo[0], x.halo[0] + x.height
         assert end <= x.rows, f"{name} has {x.rows} rows; {end} are read"
-        while self.made[name] < end:
-            made = self.made[name]
+        while (made := self._made[name]) < end:
             if ring.producer is None:
-                self.made[name] = end
-                yield Fetch(name, made, end - made)
+                self._note(name, end)
+                self.list.append(Fetch(name, made, end - made))
             elif made < top or made >= bottom:
-                self.made[name] = top if made < top else x.rows
-                yield Fill(name, made, self.made[name] - made)
+                until = top if made < top else x.rows
+                self._note(name, until)
+                self.list.append(Fill(name, made, until - made))
             else:
-                yield from self._work(ring.producer)
+                self._work(ring.producer)
+
+    def _note(self, name: str, end: int) -> None:
+        """The rows of an activation before ``end`` are there."""
+        made, lowest = self._made[name], self._made[name]
+        for reader in self._rings[name].readers:
+            done = self._done[reader.layer]
+            if done < reader.strips:
+                lowest = min(lowest, reader.start(done))
+        self._deepest[name] = max(self._deepest[name], end - lowest)
+        self._largest[name] = max(self._largest[name], end - made)
+        self._made[name] = end
 
 
 def sized(
     first: int, strips: Sequence[int], rows: Sequence[int], rings: Mapping[str, RowRing]
 ) -> dict[str, RowRing]:
-    """``rings`` just deep enough, and for one more strip to be made while the others are read.
-
-    Those that are kept are not changed.
-    """
-    steps = _Steps(first, strips, rows, rings)
-    made = dict(steps.made)
-    deepest = dict.fromkeys(rings, 0)
-    largest = dict.fromkeys(rings, 0)
-    for _ in steps.all():
-        for name, ring in rings.items():
-            if steps.made[name] == made[name]:
-                continue
-            needed = (
-                reader.start(steps.done[reader.layer])
-                for reader in ring.readers
-                if steps.done[reader.layer] < reader.strips
-            )
-            lowest = min(needed, default=made[name])
-            deepest[name] = max(deepest[name], steps.made[name] - min(lowest, made[name]))
-            largest[name] = max(largest[name], steps.made[name] - made[name])
-            made[name] = steps.made[name]
-    return {
-        name: ring if ring.kept else _deep(ring, deepest[name] + largest[name])
-        for name, ring in rings.items()
-    }
+    """``rings`` just deep enough, and for one more strip to be made while the others are read."""
+    depth = _Steps(first, strips, rows, rings).depth
+    return {name: _deep(ring, depth[name]) for name, ring in rings.items()}
 
 
 def _deep(ring: RowRing, depth: int) -> RowRing:

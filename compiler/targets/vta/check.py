@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
+    bank_masks,
     distinct,
     element_words,
     nest,
@@ -23,7 +24,6 @@ from dovetail.isa.footprint import (
     results_written,
     scratchpad_reads,
     scratchpad_writes,
-    with_bank_masks,
     written_memory,
 )
 from dovetail.isa.instructions import Instruction, Load, Row, Vector
@@ -50,25 +50,29 @@ def check(program: Sequence[Instruction], config: HardwareConfig) -> None:
 
     Raises CheckError naming the instructions concerned.
     """
+    wide = replace(config, act_depth=WIDEST, acc_depth=WIDEST)
     for index, instruction in enumerate(program):
-        problem = _problem(instruction, config)
+        problem = _problem(instruction, config, wide)
         if problem:
             raise CheckError(f"instruction {index} ({instruction.unit.name}): {problem}")
     _check_races(program, config, _run_tokens(program, config))
 
 
-def _problem(instruction: Instruction, config: HardwareConfig) -> str | None:
-    """What is wrong with one instruction."""
+def _problem(instruction: Instruction, config: HardwareConfig, wide: HardwareConfig) -> str | None:
+    """What is wrong with one instruction.
+
+    wide: ``config`` with all words of ACT and ACC that an address can name.
+    """
     problem = legality_problem(instruction, config)
     if problem:
         return problem
-    if with_bank_masks(instruction, config) != instruction:
+    masks = bank_masks(instruction, config)
+    if any(getattr(instruction, name) != mask for name, mask in masks.items()):
         return "its bank masks are not those of the banks it touches"
-    wide = replace(config, act_depth=WIDEST, acc_depth=WIDEST)
     touches = scratchpad_reads(instruction, wide, distinct)
     touches += scratchpad_writes(instruction, wide, distinct)
     for touch in touches:
-        last = int(touch.addresses.max())
+        last = int(touch.addresses[-1])
         if touch.memory in (Memory.ACT, Memory.ACC) and last >= config.depth(touch.memory):
             return f"{touch.memory.value} word {last}; there are {config.depth(touch.memory)}"
     match instruction:

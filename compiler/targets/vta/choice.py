@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from .block_cascade import Blocks
+from .cascade import Sized
 from .schedules import COARSE, Grain
 from .stream import Tile
-from .strips import Sized
 
 __all__ = ["Change", "Choice"]
 

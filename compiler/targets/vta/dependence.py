@@ -34,6 +34,8 @@ class _Reads:
     def of(index: int, places: NDArray[np.int64]) -> "_Reads":
         """places: ascending."""
         first, last = int(places[0]), int(places[-1])
+        if last - first + 1 == len(places):
+            return _Reads(index, first, last, ((1 << len(places)) - 1) << first)
         flags = np.zeros(last - first + 1, np.uint8)
         flags[places - first] = 1
         bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
@@ -50,11 +52,11 @@ class _Scratchpad:
     def read(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a read; return the operations whose results it reads."""
         self._readers.append(_Reads.of(index, places))
-        return _values(self._writer[places])
+        return _values(self._writer[_run(places)])
 
     def write(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
-        found = _values(self._writer[places])
+        found = _values(self._writer[_run(places)])
         written = _Reads.of(index, places)
         kept = []
         for reads in self._readers:
@@ -66,7 +68,7 @@ class _Scratchpad:
             if reads.bits:
                 kept.append(reads)
         self._readers = kept
-        self._writer[places] = index
+        self._writer[_run(places)] = index
         return found
 
 
@@ -107,6 +109,12 @@ class _Accesses:
         near = np.flatnonzero((low <= touch.places[-1]) & (high >= touch.places[0]))
         entries = (self._entries[position] for position in near)
         return {index for index, other in entries if touch.meets(other)}
+
+
+def _run(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """``places``, which ascend; as a slice, if they leave none out."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
 
 
 def _values(array: NDArray[np.int64]) -> set[int]:

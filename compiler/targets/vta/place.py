@@ -1,9 +1,11 @@
 """Placing activations in ACT by liveness, and rings for what is loaded once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -50,29 +52,12 @@ class Item:
         return _meet(self.readers, other.readers) or _meet(self.writers, other.writers)
 
 
-@lru_cache(maxsize=1 << 16)
 def _meet(some: frozenset[tuple[int, Unit]], others: frozenset[tuple[int, Unit]]) -> bool:
     """Whether different units of layers near each other are among both."""
     return any(
         unit is not other_unit and abs(layer - other_layer) <= NEAR
         for (layer, unit), (other_layer, other_unit) in product(some, others)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    item: Item
-    start: int
-
-    @property
-    def end(self) -> int:
-        """The word after it."""
-        return self.start + self.item.words
-
-    def banks(self, config: HardwareConfig) -> int:
-        """The banks it lies in, one bit each."""
-        size = config.bank_words(Memory.ACT)
-        return (2 << (self.end - 1) // size) - (1 << self.start // size)
 
 
 def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activation]) -> list[Item]:
@@ -126,82 +111,89 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
         placed = _spread([items[n] for n in order], config, both_ends=both_ends)
         if placed is not None:
             found = dict(zip(order, placed, strict=True))
-            return [found[n].start for n in range(len(items))]
+            return [found[n] for n in range(len(items))]
     return _pack(items, layers, config)
 
 
-def _spread(
-    items: Sequence[Item], config: HardwareConfig, *, both_ends: bool
-) -> list[_Place] | None:
+def _spread(items: Sequence[Item], config: HardwareConfig, *, both_ends: bool) -> list[int] | None:
     """Each item at its best place beside those before it; None when one finds no place.
 
     Where one finds none, those that live with it are packed: each at its lowest place, or, from
     ``both_ends``, at the better of its lowest and its highest.
     """
     packed: set[int] = set()
-    placed: list[_Place] = []
-    while len(placed) < len(items):
-        item = items[len(placed)]
-        rooms = list(_room(item, placed, config))
-        if rooms and len(placed) in packed:
-            high = max(_room(item, placed, config, ends=True)) if both_ends else min(rooms)
-            rooms = [min(rooms), high]
-        rivals = [place.banks(config) for place in placed if place.item.rivals(item)]
-        spans = [(place.start, place.end, place.item.last) for place in placed]
-        costs = ((_cost(item, start, spans, rivals, config), start) for start in rooms)
-        start = min(costs, default=(None, None))[1]
-        if start is not None:
-            placed.append(_Place(item, start))
+    space = _Space(items, config)
+    while space.count < len(items):
+        item = items[space.count]
+        rooms = space.room(item)
+        if len(rooms) and space.count in packed:
+            high = space.room(item, ends=True)[-1] if both_ends else rooms[0]
+            rooms = np.array([rooms[0], high])
+        if len(rooms):
+            space.add(space.best(item, rooms))
             continue
         more = {n for n, other in enumerate(items) if other.lives_with(item)} - packed
         if not more:
             return None
         packed |= more
         # Those before the first of them stay where they are.
-        del placed[min(more) :]
-    return placed
+        space.count = min(more)
+    return space.starts[: space.count].tolist()
 
 
-def _room(
-    item: Item, placed: Sequence[_Place], config: HardwareConfig, *, ends: bool = False
-) -> Iterator[int]:
-    """Starts with nothing in the way that lives with ``item``: of banks, and after others; with
-    ``ends``, those before others, and at the end of ACT.
-    """
-    busy = [place for place in placed if place.item.lives_with(item)]
-    starts = {place.end for place in placed}
-    starts |= set(range(0, config.act_depth, config.bank_words(Memory.ACT)))
-    if ends:
-        starts = {place.start - item.words for place in busy} | {config.act_depth - item.words}
-    for start in starts:
-        end = start + item.words
-        if (
-            start >= 0
-            and end <= config.act_depth
-            and all(p.end <= start or end <= p.start for p in busy)
-        ):
-            yield start
+class _Space:
+    """Where the first ``count`` of some items lie."""
 
+    def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
+        self._items, self._depth = items, config.act_depth
+        self._bank = config.bank_words(Memory.ACT)
+        self._banks = np.arange(0, self._depth, self._bank)
+        self._words = np.array([item.words for item in items])
+        self._first = np.array([item.first for item in items])
+        self._last = np.array([item.last for item in items])
+        self.starts = np.zeros(len(items), np.int64)
+        self.count = 0
 
-def _cost(
-    item: Item,
-    start: int,
-    placed: Sequence[tuple[int, int, int]],
-    rivals: Sequence[int],
-    config: HardwareConfig,
-) -> tuple[int, int]:
-    """Banks shared with those of ``rivals``; then how lately something that lay there was read.
+    def add(self, start: int) -> None:
+        """Put the next item at word ``start``."""
+        self.starts[self.count] = start
+        self.count += 1
 
-    placed: first word, the word after the last, and the last layer that reads it.
-    """
-    here = _Place(item, start)
-    end, banks = here.end, here.banks(config)
-    lately = max(
-        (last for first, after, last in placed if first < end and start < after),
-        default=-NEAR,
-    )
-    shared = sum((each & banks).bit_count() for each in rivals)
-    return shared, max(lately, -NEAR)
+    def room(self, item: Item, *, ends: bool = False) -> NDArray[np.int64]:
+        """Starts with nothing in the way that lives with ``item``, ascending: of banks, and after
+        others; with ``ends``, those before others, and at the end of ACT.
+        """
+        begin = self.starts[: self.count]
+        end = begin + self._words[: self.count]
+        busy = (self._first[: self.count] <= item.last) & (self._last[: self.count] >= item.first)
+        if ends:
+            starts = np.append(begin[busy] - item.words, self._depth - item.words)
+        else:
+            starts = np.concatenate([end, self._banks])
+        starts = np.unique(starts[(starts >= 0) & (starts + item.words <= self._depth)])
+        free = (end[busy] <= starts[:, None]) | (starts[:, None] + item.words <= begin[busy])
+        return starts[free.all(axis=1)]
+
+    def best(self, item: Item, starts: NDArray[np.int64]) -> int:
+        """The one of ``starts`` with the fewest banks shared with rivals; then where what lay there
+        was read least lately; then the lowest.
+        """
+        begin = self.starts[: self.count]
+        end = begin + self._words[: self.count]
+        rivals = np.zeros(len(self._banks) + 1, np.int64)
+        near = (self._first[: self.count] <= item.last + NEAR) & (
+            self._last[: self.count] >= item.first - NEAR
+        )
+        for number in np.flatnonzero(near).tolist():
+            if self._items[number].rivals(item):
+                first, last = begin[number] // self._bank, (end[number] - 1) // self._bank
+                rivals[first + 1 : last + 2] += 1
+        total = np.cumsum(rivals)
+        stops = starts + item.words
+        shared = total[(stops - 1) // self._bank + 1] - total[starts // self._bank]
+        over = (begin < stops[:, None]) & (starts[:, None] < end)
+        lately = np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
+        return int(starts[np.lexsort((starts, lately, shared))[0]])
 
 
 def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:
@@ -212,17 +204,17 @@ def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
     failed: Item | None = None
     taken = 0
     for order in (items, sorted(items, key=lambda item: -item.words)):
-        placed: list[_Place] = []
+        space = _Space(order, config)
         for item in order:
-            start = min(_room(item, placed, config), default=None)
-            if start is None:
-                busy = [place.item for place in placed if place.item.lives_with(item)]
+            rooms = space.room(item)
+            if not len(rooms):
+                busy = [each for each in order[: space.count] if each.lives_with(item)]
                 if failed is None:
                     failed, taken = item, sum(other.words for other in busy)
                 break
-            placed.append(_Place(item, start))
+            space.add(int(rooms[0]))
         else:
-            starts = {id(place.item): place.start for place in placed}
+            starts = dict(zip(map(id, order), space.starts.tolist(), strict=True))
             return [starts[id(item)] for item in items]
     assert failed is not None
     name = layers[failed.first] if failed.first >= 0 else failed.activation.name

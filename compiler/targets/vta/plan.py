@@ -15,6 +15,7 @@ from ...options import Overlap
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
+from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .choose import Chooser
 from .layers.activation import Activation
@@ -24,7 +25,7 @@ from .place import Item, NoRoomError, activation_items, place
 from .roof import roof_of
 from .schedules import Schedules
 from .stream import StreamedLayer, Tile
-from .ways import LayerWays, SizeCache
+from .ways import LayerWays
 
 __all__ = ["Ends", "Plan", "Planner", "plan_layers"]
 
@@ -138,7 +139,7 @@ class Planner:
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
         self.roof = roof_of(layers, ends.sources, ends.results, config)
-        sizes: SizeCache = {}
+        sizes = CascadeSizes(layers, self.items, ends.results, config)
         self.choosers = {
             edges: Chooser(
                 LayerWays(

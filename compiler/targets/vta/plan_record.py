@@ -20,13 +20,13 @@ from ...errors import ScheduleError
 from ...loops.text import to_text
 from ...options import Overlap
 from .block_cascade import Blocks
+from .cascade import Sized
 from .choice import Choice
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
 from .plan import Ends, Plan, Planner
 from .schedules import COARSE
 from .stream import Tile
-from .strips import Sized
 
 __all__ = ["PlanRecord", "PlanRecords", "plan_key", "recorded_plan", "to_plan_record"]
 

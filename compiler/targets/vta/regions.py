@@ -38,7 +38,9 @@ class Touched:
             return False
         if self.places[0] > other.places[-1] or other.places[0] > self.places[-1]:
             return False
-        return len(np.intersect1d(self.places, other.places, assume_unique=True)) > 0
+        few, many = sorted((self.places, other.places), key=len)
+        near = np.minimum(np.searchsorted(many, few), len(many) - 1)
+        return bool((many[near] == few).any())
 
 
 def touched(instruction: Instruction, config: HardwareConfig) -> Iterator[Touched]:

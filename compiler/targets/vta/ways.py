@@ -10,7 +10,8 @@ from dovetail.isa.memories import Memory
 from ...options import Overlap
 from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
 from .blockwise import blockwise
-from .cascade import Cascade
+from .cascade import Cascade, Sized
+from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -26,16 +27,13 @@ from .stream import (
     stream_tiles,
     streamed_layer,
 )
-from .strips import Sized, cascade_sizes, scheduled_cascade, stripes_of
+from .strips import scheduled_cascade
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays", "Room", "SizeCache"]
+__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays", "Room"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
-
-SizeCache = dict[tuple[int, int, frozenset[str]], list[Sized]]
-"""By first and last layer, and activations not wholly on chip."""
 
 GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 """Other grains of layers that are all on chip."""
@@ -78,20 +76,19 @@ class LayerWays:
         overlap: Overlap,
         *,
         edges: bool,
-        sizes: SizeCache,
+        sizes: CascadeSizes,
         look: Callable[[str], None] = lambda where: None,
     ) -> None:
         """``results``: names of the activations that are stored in any case.
 
         edges: count the time between two layers in which one waits for the other's data.
 
-        sizes: of cascades tried, for all choosers of the same layers.  look: called at each layer.
+        sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
         self.layers, self.items, self.config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
         self._most = MOST_LAYERS if overlap is Overlap.LAYERS else 0
         self._look = look
-        self._stripes = [stripes_of(layer, config) for layer in layers]
         self._names = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
         self._results = results
@@ -134,9 +131,9 @@ class LayerWays:
             for depth in sorted({self._depth, 1}, reverse=True):
                 for tile in self._tiles_of(first, gone, depth):
                     yield Choice(first, 1, tile.cycles, tile.dram, tile)
-        stripes = self._stripes[first : last + 1]
+        stripes = self._sizes.stripes[first : last + 1]
         if None not in stripes and len(stripes) == count <= self._most:
-            for sized in self._sized(first, last, self._names_of(first, last) & gone):
+            for sized in self._sizes.sizes(first, last, self._names_of(first, last) & gone):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
@@ -163,7 +160,7 @@ class LayerWays:
                 members = self.layers[choice.first : choice.first + MEMBERS]
                 return block_cascade(members, choice.first, blocks, gone)
             case Sized() as sized:
-                stripes = self._stripes[choice.first : choice.first + choice.count]
+                stripes = self._sizes.stripes[choice.first : choice.first + choice.count]
                 found = [each for each in stripes if each is not None]
                 return scheduled_cascade(found, choice.first, sized, config, choice.grain)
 
@@ -201,14 +198,14 @@ class LayerWays:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
         for last in range(first, min(first + self._most, len(self.layers))):
             left = room(first, last)
-            if self._stripes[last] is None or left <= 0:
+            if self._sizes.stripes[last] is None or left <= 0:
                 return
             key = -1 - first, last, self._names_of(first, last) & gone, left, price
             if key not in self._best:
                 self._best[key] = min(
                     (
                         Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
-                        for sized in self._sized(first, last, key[2])
+                        for sized in self._sizes.sizes(first, last, key[2])
                         if sized.words <= left
                     ),
                     key=lambda choice: choice.cost(price),
@@ -264,14 +261,6 @@ class LayerWays:
             before = self._names_of(first, last - 1) if last > first else frozenset()
             self._groups[first, last] = before | self._names[last]
         return self._groups[first, last]
-
-    def _sized(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
-        key = first, last, gone
-        if key not in self._sizes:
-            stored = {name: self._last[name] > last or name in self._results for name in gone}
-            group = [each for each in self._stripes[first : last + 1] if each is not None]
-            self._sizes[key] = cascade_sizes(group, first, stored, self.config)
-        return self._sizes[key]
 
     def whole(self, number: int, gone: frozenset[str]) -> tuple[int, int] | None:
         """Cycles of a layer that is all on chip, and those of DRAM; None where it is not."""

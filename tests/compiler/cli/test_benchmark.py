@@ -119,7 +119,7 @@ def test_what_cannot_be_measured_is_refused(
     data = digits_model, "--data", images
     refused(
         invoke("benchmark", *data, "--devices", "gpu"),
-        "there are: sim, rtl, board, cpu, opencl, cuda, ort",
+        "there are: sim, rtl, board, cpu, opencl, cuda, webgpu, ort",
     )
     other = scaled(1, tmp_path / "double.onnx")
     double = onnx.load(other)

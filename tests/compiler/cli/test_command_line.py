@@ -105,7 +105,7 @@ def test_a_model_can_be_profiled_without_compiling_it_first(digits_model: Path) 
 
 def test_devices_and_configurations_are_listed() -> None:
     listed = json.loads(invoke("devices", "--json").stdout)
-    assert set(listed["devices"]) == {"sim", "rtl", "board", "cpu", "opencl", "cuda"}
+    assert set(listed["devices"]) == {"sim", "rtl", "board", "cpu", "opencl", "cuda", "webgpu"}
     assert set(listed["configs"]) == set(CONFIGS)
 
 

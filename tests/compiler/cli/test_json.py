@@ -16,6 +16,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.output import human
 from dovetail.compiler.front.onnx.quantize import quantize_model
+from tests.runtime.generate.step_models import step_model
 
 from .commands import PROGRAM, invoke
 
@@ -34,7 +35,9 @@ def commands(group: click.Group, *before: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a float model of one convolution, and a quantised one with its module."""
+    """A folder with a float model of one convolution, a quantised one with its module, and a module
+    of a language model.
+    """
     folder = tmp_path_factory.mktemp("models")
     weights = numpy_helper.from_array(np.ones((2, 3, 1, 1), np.float32), "w")
     node = helper.make_node("Conv", ["x", "w"], ["y"])
@@ -50,6 +53,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(model, folder / "float.onnx")
     onnx.save(quantize_model(model, [{"x": x}]).model, folder / "int8.onnx")
     compile(folder / "int8.onnx", "vta:tiny").save(folder / "int8.dvt")
+    compile(step_model("row"), "cpu").save(folder / "step.dvt")
     return folder
 
 
@@ -80,6 +84,8 @@ CASES = {
     "devices": "",
     "disassemble": "int8.dvt",
     "explore": "int8.onnx --space space.toml -o sweep --jobs 1",
+    "export web": "int8.onnx -o web",
+    "generate": "step.dvt --prompt a --steps 2",
     "inspect": "int8.dvt",
     "keygen": "own",
     "profile": "int8.dvt",

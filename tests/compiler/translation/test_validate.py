@@ -14,9 +14,10 @@ from dovetail.compiler.errors import TranslationError
 from dovetail.compiler.front.integer import integer_graph
 from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.ir import Graph
+from dovetail.compiler.targets.table import find_target
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.translation.validate import validate
-from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
+from dovetail.isa.instructions import Gemm, Instruction, Load, Row, Store, Vector
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
 from dovetail.runtime.session import Session
@@ -54,12 +55,34 @@ def test_random_networks_are_the_functions_of_their_graphs(seed: int) -> None:
     validate(*compiled(random_network(seed)))
 
 
-@pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
-def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
+def products(name: str, rows: int) -> onnx.ModelProto:
     net = Rows(rows)
     x = net.dequantize("x", F32(0.02), np.int8(3))
     y = net.quantize(NETWORKS[name](net, x), F32(0.2), np.int8(-9))
-    validate(*compiled(net.build({"x": ("int8", (1, rows, WIDTH))}, y)))
+    return net.build({"x": ("int8", (1, rows, WIDTH))}, y)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
+def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
+    validate(*compiled(products(name, rows)))
+
+
+def test_softmax_is_that_of_its_graph_and_other_parameters_of_rows_are_told() -> None:
+    model = products("attention", 9)
+    graph, part = compiled(model)
+    validate(graph, part)
+    target = find_target(part.configuration)
+    imported = target.load(open_model(model), {})
+    assert imported is not None
+    (piece,) = target.plan(imported).pieces
+    validate(piece.graph, part)
+    for row, field in ((Row.LARGEST, "m1"), (Row.OVER, "par_address"), (Row.OVER, "m1")):
+        program = list(part.program)
+        place = next(n for n, i in enumerate(program) if isinstance(i, Vector) and i.row is row)
+        other = getattr(program[place], field) + 1
+        program[place] = replace(program[place], **{field: other})
+        with pytest.raises(TranslationError, match=r"another function|no rule"):
+            validate(graph, part, program)
 
 
 def changed(instruction: Instruction, rng: np.random.Generator) -> Instruction:

@@ -1,4 +1,9 @@
-"""Convolutions: several channels of the result for each element of the image that is read.
+"""Convolutions: on tensor cores as products of matrices, pixels by channels.
+
+    for c: for y: for x: ... for taps: ...
+    ->   for y.x: for c: ... for tap: ...
+
+Else several channels of the result for each element of the image that is read.
 
     for c: for y: for x: alloc acc: acc = 0; for taps: acc add= image[y, x] * w[c]; out = acc
     ->   for c.block: for y: for x: alloc acc[4]: ...; for taps: for c.item in 4: ...; ...
@@ -16,6 +21,7 @@ from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
+from .tensor_cores import on_tensor_cores
 
 __all__ = ["schedule_convolution"]
 
@@ -24,10 +30,46 @@ ITEMS = (4, 2)
 
 
 def schedule_convolution(schedule: Schedule) -> Schedule:
-    """In tiles of channels where only the weights depend on them; then blocks and threads."""
+    """On tensor cores if the schedule's intrinsics are of its types; else in tiles of channels,
+    where only the weights depend on them, and then blocks and threads.
+    """
+    if schedule.intrinsics:
+        with suppress(ScheduleError):
+            return on_tensor_cores(_multiplied(schedule))
     with suppress(ScheduleError):
         schedule = _tiled(schedule)
     return bind_nests(schedule)
+
+
+def _multiplied(schedule: Schedule) -> Schedule:
+    """As a product of matrices."""
+    loops, allocation = _nest(schedule.function.body)
+    if allocation is None or not isinstance(allocation.body, Block):
+        raise ScheduleError("convolution: required a nest around a sum")
+    taps = [each.variable for each in walk(allocation.body) if isinstance(each, For)]
+    kept = {name for name, _ in loops}
+    weights = [each & kept for each in _reads(schedule, allocation) if len(each & kept) == 1]
+    if len(weights) != 1:
+        raise ScheduleError("convolution: no weights that depend on channels alone")
+    (channel,) = weights[0]
+    pixels = [name for name, _ in loops if name != channel]
+    schedule = schedule.reorder(*pixels, channel)
+    for names in (pixels, taps):
+        whole = names[0]
+        for number, each in enumerate(names[1:]):
+            name = f"{names[0]}.all{number}"
+            schedule, whole = schedule.fuse(whole, each, name), name
+    return schedule
+
+
+def _reads(schedule: Schedule, allocation: Allocate) -> list[set[str]]:
+    """The loops that each factor of the sum depends on."""
+    update = next((each for each in walk(allocation.body) if isinstance(each, Update)), None)
+    taps = [each.variable for each in walk(allocation.body) if isinstance(each, For)]
+    if update is None or not taps:
+        raise ScheduleError("convolution: no taps")
+    simplifier = Simplifier(find_loop(schedule.function, taps[-1])[0].body.bounds)
+    return [_used(tuple(map(simplifier.expr, load.indices))) for load in loads(update.value)]
 
 
 def _tiled(schedule: Schedule) -> Schedule:
@@ -37,14 +79,8 @@ def _tiled(schedule: Schedule) -> Schedule:
     parts = allocation.body.statements
     if len(parts) != 3:
         raise ScheduleError("convolution: required a start, a sum and a result")
-    update = next((each for each in walk(parts[1]) if isinstance(each, Update)), None)
     taps = [each.variable for each in walk(parts[1]) if isinstance(each, For)]
-    read = [] if update is None else list(loads(update.value))
-    if not taps:
-        raise ScheduleError("convolution: no taps")
-    simplifier = Simplifier(find_loop(schedule.function, taps[-1])[0].body.bounds)
-    used = [_used(tuple(map(simplifier.expr, load.indices))) for load in read]
-    channel = _channel(loops, used)
+    channel = _channel(loops, _reads(schedule, allocation))
     if channel is None:
         raise ScheduleError("convolution: no channels that the image does not depend on")
     name, extent = channel

@@ -1,6 +1,9 @@
 """The schedule of a group's definition for a GPU."""
 
+from collections.abc import Mapping
+
 from ....define.definition import Definition, Kind
+from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
 from .bind import bind_nests
 from .convolutions import schedule_convolution
@@ -9,9 +12,14 @@ from .products import schedule_products
 __all__ = ["schedule_group"]
 
 
-def schedule_group(definition: Definition) -> Schedule:
-    """The definition with its loops bound to blocks and threads; the trace is in it."""
-    schedule = Schedule.of(definition.function)
+def schedule_group(
+    definition: Definition, intrinsics: Mapping[str, Intrinsic] | None = None
+) -> Schedule:
+    """The definition with its loops bound to blocks and threads; the trace is in it.
+
+    intrinsics: of tensor cores, which products use if they can.
+    """
+    schedule = Schedule.of(definition.function, intrinsics)
     if definition.kind is Kind.CONTRACTION:
         return schedule_products(schedule)
     if definition.kind is Kind.CONVOLUTION:

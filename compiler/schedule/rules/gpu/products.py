@@ -13,15 +13,17 @@ Each element of a block's tiles is read once from memory, and then 64 times from
 thread reads 8 elements there for 16 products.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
 
 from ....errors import ScheduleError
-from ....loops.expressions import Binary, BinaryFunction, Cast, Constant, Expr, Load, Scope
-from ....loops.ir import Allocate, Block, For, LoopKind, Stmt, Update
-from ....loops.traverse import variables, walk
+from ....loops.expressions import Scope
+from ....loops.ir import For, LoopKind
+from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 from .bind import bind_nests
+from .product import Product, product_of
 from .reductions import schedule_reduction
+from .tensor_cores import on_tensor_cores
 
 __all__ = ["schedule_products"]
 
@@ -33,76 +35,21 @@ ITEMS = 4
 """Rows and columns of a thread's tile."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """outer: loops around; p, q, k: rows, columns, the sum, with their extents; acc: the sum's
-    buffer; left, right: those of the operands.
-    """
-
-    outer: tuple[str, ...]
-    p: tuple[str, int]
-    q: tuple[str, int]
-    k: tuple[str, int]
-    acc: str
-    left: str
-    right: str
-
-
 def schedule_products(schedule: Schedule) -> Schedule:
-    """In tiles, where the function is one product whose sizes they divide; long sums of few results
-    by the threads of a block together; else as other nests.
+    """In tiles, where the function is one product: on tensor cores if the schedule's intrinsics are
+    of its types, else where tiles divide its sizes; long sums of few results by the threads of a
+    block together; else as other nests.
     """
-    product = _product(schedule.function.body)
+    with suppress(ScheduleError):
+        return on_tensor_cores(schedule)
+    product = product_of(schedule.function.body)
     if product is not None:
-        try:
+        with suppress(ScheduleError):
             return _tiled(schedule, product)
-        except ScheduleError:
-            pass
     try:
         return schedule_reduction(schedule)
     except ScheduleError:
         return bind_nests(schedule)
-
-
-def _product(body: Stmt) -> _Product | None:
-    """The form that the rule knows."""
-    loops: list[tuple[str, int]] = []
-    while isinstance(body, For) and isinstance(body.extent, Constant):
-        loops.append((body.variable, int(body.extent.value)))
-        body = body.body
-    if len(loops) < 2 or not isinstance(body, Allocate) or not isinstance(body.body, Block):
-        return None
-    parts = body.body.statements
-    if len(parts) != 3 or not isinstance(parts[1], For):
-        return None
-    inner = parts[1]
-    update = inner.body
-    if not isinstance(update, Update) or not isinstance(inner.extent, Constant):
-        return None
-    value = update.value
-    if update.function is not BinaryFunction.ADD or not isinstance(value, Binary):
-        return None
-    factors = _load(value.left), _load(value.right)
-    if value.function is not BinaryFunction.MUL or factors[0] is None or factors[1] is None:
-        return None
-    *outer, p, q = loops
-    used = [{name for each in load.indices for name in variables(each)} for load in factors if load]
-    k = inner.variable, int(inner.extent.value)
-    left, right = factors[0].buffer.name, factors[1].buffer.name
-    if q[0] in used[0]:
-        used.reverse()
-        left, right = right, left
-    if left == right or not {p[0], k[0]} <= used[0] or not {q[0], k[0]} <= used[1]:
-        return None
-    if q[0] in used[0] or p[0] in used[1]:
-        return None
-    return _Product(tuple(name for name, _ in outer), p, q, k, body.buffer.name, left, right)
-
-
-def _load(expr: Expr) -> Load | None:
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr if isinstance(expr, Load) else None
 
 
 def _divisor(extent: int, sizes: tuple[int, ...], what: str) -> int:
@@ -112,7 +59,7 @@ def _divisor(extent: int, sizes: tuple[int, ...], what: str) -> int:
     raise ScheduleError(f"{what} of {extent}: required a multiple of {sizes[-1]}")
 
 
-def _tiled(schedule: Schedule, product: _Product) -> Schedule:
+def _tiled(schedule: Schedule, product: Product) -> Schedule:
     threads = 1
     for name, extent in (product.p, product.q):
         size = _divisor(extent, TILES, "a side")

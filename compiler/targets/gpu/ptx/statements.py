@@ -24,8 +24,10 @@ from ....loops.ir import (
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
+from ..tensor_cores import INTRINSICS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
+from .tensor_cores import emit_product
 
 __all__ = ["KernelWriter"]
 
@@ -122,6 +124,8 @@ class KernelWriter:
             case Invoke(intrinsic=name):
                 if name == BARRIER:
                     self.e.call(WAIT, "void", ("i32", "0"))
+                elif name in INTRINSICS:
+                    emit_product(self.x, stmt)
                 elif name != PREFETCH:
                     raise GraphError(f"a GPU has no intrinsic {name!r}")
             case _:

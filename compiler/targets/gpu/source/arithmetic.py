@@ -1,4 +1,4 @@
-"""Functions that sources define for themselves, each written once for all types it is needed for.
+"""Functions that OpenCL C gets, each written once for all types it is needed for.
 
 They give arithmetic the meaning that it has on CPUs (docs/cpu.md): division by zero gives 0, shifts
 by all bits give 0 or the sign, floats that no integer can hold become the lowest int32 or int64.
@@ -89,16 +89,16 @@ TO_INTEGER: Mapping[DType, str] = {
 
 
 class Helpers:
-    """The functions that a source needs, in the order in which they were first asked for."""
+    """The functions that a source in OpenCL C needs."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.texts: dict[str, str] = {}
+        self._texts = dialect.functions
 
     def binary(self, what: str, dtype: DType) -> str:
         """The name of a function of two operands of ``dtype``."""
         name = f"dv_{what}_{dtype.value}"
-        if name not in self.texts:
+        if name not in self._texts:
             if dtype.is_float:
                 body = FLOATS[what]
             else:
@@ -128,10 +128,6 @@ class Helpers:
         return self._define(name, self.dialect.type(target), f"{kind} a", f"  {body}")
 
     def _define(self, name: str, result: str, parameters: str, body: str) -> str:
-        if name not in self.texts:
-            self.texts[name] = f"inline {result} {name}({parameters}) {{\n{body}\n}}"
+        if name not in self._texts:
+            self._texts[name] = f"inline {result} {name}({parameters}) {{\n{body}\n}}"
         return name
-
-    def text(self) -> str:
-        """All of them."""
-        return "\n".join(self.texts.values())

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from ..kernels import Kernel
-from .arithmetic import Helpers
 from .dialect import Dialect
 from .statements import kernel_text
 
@@ -13,8 +12,8 @@ __all__ = ["source_of"]
 def source_of(kernels: Mapping[str, Kernel], dialect: Dialect) -> str:
     """One text: the functions that kernels need, and the kernels by their names.
 
+    dialect: a new one.
     Raises GraphError for what the language cannot say.
     """
-    helpers = Helpers(dialect)
-    texts = [kernel_text(name, kernel, dialect, helpers) for name, kernel in kernels.items()]
-    return "\n\n".join((dialect.head, helpers.text(), *texts)) + "\n"
+    texts = [kernel_text(name, kernel, dialect) for name, kernel in kernels.items()]
+    return "\n\n".join((dialect.head(), dialect.text(), *texts)) + "\n"

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from ....dtypes import DType
 from ....errors import GraphError
-from ....loops.expressions import Binary, Buffer, Load, MultiplyAdd, Scope
+from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
 from ....loops.intrinsic import BARRIER, PREFETCH
 from ....loops.ir import (
@@ -25,68 +25,55 @@ from ....loops.ir import (
 )
 from ..kernels import Kernel, Parameter
 from ..scope import bound
-from .arithmetic import Helpers
-from .dialect import Dialect
+from .dialect import Dialect, Held
 from .expressions import Expressions
 
 __all__ = ["kernel_text"]
 
 
-def kernel_text(name: str, kernel: Kernel, dialect: Dialect, helpers: Helpers) -> str:
-    """The source of one kernel, called ``name``.
-
-    Its parameters are pairs: where a memory begins, and how many bytes behind it the buffer does.
-    """
-    writer = _Writer(kernel, dialect, helpers)
-    return writer.kernel(name)
+def kernel_text(name: str, kernel: Kernel, dialect: Dialect) -> str:
+    """The source of one kernel, called ``name``."""
+    writer = _Writer(name, dialect.prepare(kernel), dialect)
+    return writer.text()
 
 
 @dataclass(slots=True)
 class _Writer:
-    kernel_: Kernel
+    name: str
+    kernel: Kernel
     dialect: Dialect
-    helpers: Helpers
     lines: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
-    """Arrays of blocks, which stand at the head of a kernel."""
+    """Arrays of blocks, which stand before a kernel's statements."""
     depth: int = 1
     e: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.e = Expressions(self.dialect, self.helpers, self.line)
+        self.e = Expressions(self.dialect, self.line)
 
     def line(self, text: str) -> None:
         """A line of the kernel."""
         self.lines.append("  " * self.depth + text)
 
-    def kernel(self, name: str) -> str:
+    def text(self) -> str:
         """All of it."""
-        kernel, space = self.kernel_, self.dialect.global_
-        count = len(kernel.parameters)
-        given = [f"{space}char *p{number}, ulong o{number}" for number in range(count)]
-        if kernel.geometry.blocks > 1:
-            self.line(f"const long block = {self.dialect.block};")
-        if kernel.geometry.threads > 1:
-            self.line(f"const long thread = {self.dialect.thread};")
-        for number, parameter in enumerate(kernel.parameters):
+        for each in self.dialect.numbers(self.kernel):
+            self.line(each)
+        for number, parameter in enumerate(self.kernel.parameters):
             self._parameter(number, parameter)
-        self.statement(kernel.body)
-        head = f"{self.dialect.kernel} void {name}({', '.join(given)}) {{"
-        shared = (f"  {each}" for each in self.shared)
-        return "\n".join((head, *shared, *self.lines, "}"))
+        self.statement(self.kernel.body)
+        return self.dialect.kernel(self.name, self.kernel, self.shared, self.lines)
 
     def _parameter(self, number: int, parameter: Parameter) -> None:
-        buffer, shape = parameter.buffer, self.kernel_.geometry
-        kind = f"{self.dialect.global_}{self.dialect.element(buffer.dtype)}"
-        name = self.e.fresh(buffer.name)
-        place = f"({kind} *)(p{number} + o{number})"
+        shape = self.kernel.geometry
+        name = self.e.fresh(parameter.buffer.name)
+        own = ""
         if parameter.private:
-            own = "thread" if shape.threads > 1 else "0"
+            own = "thread" if shape.threads > 1 else self.e.number(0)
             if shape.blocks > 1:
-                own = f"block * {shape.threads} + {own}"
-            place = f"{place} + ({own}) * {buffer.elements}L"
-        self.line(f"{kind} *{name} = {place};")
-        self.e.names[buffer.name] = name
+                own = f"block * {self.e.number(shape.threads)} + {own}"
+        self.line(self.dialect.parameter(number, parameter, own, name))
+        self.e.names[parameter.buffer.name] = name
 
     @contextmanager
     def inside(self, head: str) -> Iterator[None]:
@@ -121,8 +108,7 @@ class _Writer:
                 self._allocate(stmt)
             case Let(variable=variable, value=value, body=body):
                 name = self.e.fresh(variable.name)
-                kind = self.dialect.type(variable.dtype)
-                self.line(f"const {kind} {name} = {self.e.texts(value)[0]};")
+                self.line(self.dialect.let(variable.dtype, name, self.e.texts(value)[0]))
                 with bound(self.e.names, variable.name, name):
                     self.statement(body)
             case Store(buffer=buffer, indices=indices, value=value):
@@ -140,54 +126,52 @@ class _Writer:
     def _loop(self, stmt: For) -> None:
         (extent,) = self.e.texts(stmt.extent)
         name = self.e.fresh(stmt.variable)
-        if stmt.kind is LoopKind.UNROLLED:
-            self.line("#pragma unroll")
-        head = f"for (long {name} = 0, n{name} = {extent}; {name} < n{name}; {name}++)"
-        if extent.endswith("L"):
-            head = f"for (long {name} = 0; {name} < {extent}; {name}++)"
+        if not isinstance(stmt.extent, Constant):
+            last = self.e.fresh("n")
+            self.line(self.dialect.let(self.dialect.index, last, extent))
+            extent = last
+        if stmt.kind is LoopKind.UNROLLED and self.dialect.unroll:
+            self.line(self.dialect.unroll)
+        head = self.dialect.loop(name, extent)
         with self.inside(head), bound(self.e.names, stmt.variable, name):
             self.statement(stmt.body)
 
     def _bound(self, stmt: For) -> None:
         """The iteration of this block or thread, if there is one for it."""
-        shape = self.kernel_.geometry
+        shape = self.kernel.geometry
         axis = shape.axes[stmt.variable]
         is_block = stmt.kind is LoopKind.BLOCK
         number, count = ("block", shape.blocks) if is_block else ("thread", shape.threads)
-        value = f"{number} / {axis.stride}L" if axis.stride > 1 else number
+        index = self.e.number
+        value = f"{number} / {index(axis.stride)}" if axis.stride > 1 else number
         if axis.stride * axis.extent < axis.total:
-            value = f"{value} % {axis.extent}L"
+            value = f"{value} % {index(axis.extent)}"
         if axis.extent == 1:
-            value = "0L"
+            value = index(0)
         outermost = axis.stride * axis.extent == axis.total
-        guard = f"if ({number} < {axis.total}L)" if outermost and axis.total < count else ""
+        guard = f"if ({number} < {index(axis.total)})" if outermost and axis.total < count else ""
         with self.inside(guard) if guard else nullcontext():
             name = self.e.fresh(stmt.variable)
-            self.line(f"const long {name} = {value};")
+            self.line(self.dialect.let(self.dialect.index, name, value))
             with bound(self.e.names, stmt.variable, name):
                 self.statement(stmt.body)
 
     def _allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
-        name = self.e.fresh(buffer.name)
-        kind = self.dialect.element(buffer.dtype)
-        is_scalar = buffer.elements == 1 and buffer.scope is not Scope.SHARED
-        if buffer.scope is Scope.SHARED:
-            kind = f"{self.dialect.shared}{kind}"
-        before = set(self.e.scalars)
-        self.e.scalars.discard(buffer.name)
-        if is_scalar:
-            self.e.scalars.add(buffer.name)
-        with bound(self.e.names, buffer.name, name):
-            place = self.line if buffer.scope is not Scope.SHARED else self.shared.append
-            place(f"{kind} {name};" if is_scalar else f"{kind} {name}[{buffer.elements or 1}];")
+        shared = buffer.scope is Scope.SHARED
+        name = self.e.fresh(f"{self.name}.{buffer.name}" if shared else buffer.name)
+        held = Held.SCALAR if buffer.elements == 1 and not shared else Held.ARRAY
+        if held is Held.SCALAR:
+            self.line(self.dialect.scalar(buffer.dtype, name))
+        else:
+            array = self.dialect.array(buffer.dtype, name, buffer.elements or 1, shared)
+            (self.shared.append if shared else self.line)(array)
+        with bound(self.e.names, buffer.name, name), bound(self.e.held, buffer.name, held):
             self.statement(stmt.body)
-        self.e.scalars.clear()
-        self.e.scalars.update(before)
 
     def _write(self, buffer: Buffer, value: str, *indices: str) -> None:
-        element = self.e.element(buffer, list(indices))
-        self.line(f"{element} = {self.e.stored(buffer.dtype, value)};")
+        place = self.e.place(buffer, list(indices))
+        self.line(self.dialect.store(buffer.dtype, *place, value))
 
     def _update(self, stmt: Update) -> None:
         old = Load(stmt.buffer, stmt.indices)

@@ -285,6 +285,8 @@ def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
         found = picture(starts, steps, [(height, width)] * len(starts))
         if found is not None:
             return found
+    if runs > MOST:
+        return None
     ends = product([*down[1:], height], [*across[1:], width])
     return picture(list(product(down, across)), (1, 1), list(ends))
 

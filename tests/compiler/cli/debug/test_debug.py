@@ -165,6 +165,7 @@ def first_and_last(path: Path) -> tuple[int, int]:
     return first, last
 
 
+@pytest.mark.usefixtures("quickest_builds")
 def test_waveforms_of_a_window_are_written(
     module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,28 @@ def accumulating() -> bytes:
     return write_subgraphs([main, first])
 
 
+def remembering(*handles: dict[str, str]) -> bytes:
+    """Two variables: the input, and twice the input, which is set last; the first is read."""
+    main: Graph = (
+        [Tensor("x", VECTOR), Tensor("a", (), "resource"), Tensor("b", (), "resource"),
+         Tensor("twice", VECTOR), Tensor("y", VECTOR)],
+        [Op("VAR_HANDLE", (), (1,), "VarHandleOptions", handles[0]),
+         Op("VAR_HANDLE", (), (2,), "VarHandleOptions", handles[1]),
+         Op("ASSIGN_VARIABLE", (1, 0), (), "AssignVariableOptions"),
+         Op("ADD", (0, 0), (3,), "AddOptions"),
+         Op("ASSIGN_VARIABLE", (2, 3), (), "AssignVariableOptions"),
+         Op("READ_VARIABLE", (1,), (4,), "ReadVariableOptions")],
+        [0],
+        [4],
+    )  # fmt: skip
+    return write_subgraphs([main])
+
+
 X = np.asarray([1.5, -2, 0.25], np.float32)
+A, B, APART = (
+    {"Container": container, "SharedName": name}
+    for container, name in (("", "a"), ("", "b"), ("other", "a"))
+)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +120,9 @@ X = np.asarray([1.5, -2, 0.25], np.float32)
         (looping(), (np.asarray(2, np.int32), X)),
         (looping(), (np.asarray(7, np.int32), X)),
         (accumulating(), (X,)),
+        (remembering(A, B), (X,)),
+        (remembering(A, APART), (X,)),
+        (remembering(A, A), (X,)),
     ],
 )
 def test_control_flow_gives_the_reference_results(

@@ -4,6 +4,7 @@ import pytest
 
 from dovetail.runtime.device import Device
 from dovetail.runtime.devices import open_device
+from dovetail.runtime.errors import DeviceError
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,13 @@ def opencl() -> Device:
     except cl.LogicError:
         pytest.skip("no OpenCL runtime: pip install pocl-binary-distribution")
     return open_device("opencl")
+
+
+@pytest.fixture(scope="session")
+def webgpu() -> Device:
+    """A device of WebGPU; skips when there is none."""
+    pytest.importorskip("wgpu", reason="wgpu is not installed")
+    try:
+        return open_device("webgpu")
+    except DeviceError as error:
+        pytest.skip(str(error))

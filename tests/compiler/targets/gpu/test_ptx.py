@@ -16,8 +16,9 @@ from dovetail.compiler.front.table import open_model
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.targets.gpu.kernels import Kernel
-from dovetail.compiler.targets.gpu.lower import GPU_PASSES, launches_of, lower_graph
+from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
 from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
+from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.session import Session
@@ -37,8 +38,8 @@ def ptxas() -> Path:
 
 
 def kernels_of_model(path: Path) -> dict[str, Kernel]:
-    graph = GPU_PASSES.run(open_model(path).to_graph().graph)
-    return dict(launches_of(lower_graph(graph, 10**15, lambda where: None)).kernels)
+    graph = TENSOR_CORE_PASSES.run(open_model(path).to_graph().graph)
+    return dict(launches_of(lower_graph(graph, 10**15, lambda where: None, INTRINSICS)).kernels)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

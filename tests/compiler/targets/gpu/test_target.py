@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dovetail.compiler import compile
-from dovetail.compiler.errors import ModelError, TargetError
+from dovetail.compiler.errors import ModelError, TargetError, UnsupportedOperatorError
 from dovetail.runtime.device import Device
 from dovetail.runtime.errors import DeviceError, ModuleError
 from dovetail.runtime.gpu.part import GpuPart, Launch, Place, Space
@@ -35,12 +35,23 @@ def test_an_open_batch_is_1_and_other_sizes_are_bound() -> None:
     ("target", "message"),
     [
         ("opencl:intel", "no target is called 'opencl:intel'; required opencl"),
+        ("webgpu:intel", "no target is called 'webgpu:intel'; required webgpu"),
         ("cuda:sm_20", "no architecture is called 'sm_20'; there are: sm_80, sm_90a, sm_120a"),
     ],
 )
 def test_a_target_that_there_is_not_is_named(target: str, message: str) -> None:
     with pytest.raises(TargetError, match=re.escape(message)):
         compile(model(1, 4), target)
+
+
+def test_what_wgsl_has_not_is_refused_by_the_name_of_its_node() -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [4]) for name in ("x", "y")]
+    node = helper.make_node("Abs", ["x"], ["y"], name="size")
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    message = "node 'size' (Unary) needs float64, which webgpu has not; compile for cpu"
+    with pytest.raises(UnsupportedOperatorError, match=re.escape(message)):
+        compile(made, "webgpu")
 
 
 def test_a_shape_that_depends_on_data_is_compiled_as_it_runs() -> None:

@@ -1,23 +1,27 @@
 """Products in int32 of bytes as they are, for instructions that multiply uint8 by int8.
 
+Of CPUs these take uint8 alone on the left, of GPUs int8 too.
+
     convolution(int32(x) - z, w)  ->  convolution(pad(x', z'), w) - z' * sum(w)
     (int32(a) - z) @ w            ->  a' @ w - z' * sum(w)
 
-``w`` are constant weights that fit int8; ``x'`` is ``x``, with ``z'`` its zero point, or, of int8,
-both raised by 128 to uint8.  Convolutions of few channels stay: a vector would be mostly empty.
+``w`` are constant weights that fit int8; ``x'`` is ``x``, with ``z'`` its zero point, or, of int8
+where that is ``raised``, both raised by 128 to uint8.  With ``by_rows`` the weights of matrix
+products are kept as rows of what is summed.  Convolutions of few channels stay: a vector would be
+mostly empty.
 Operands become bytes, which no pattern matches again, so the pass ends.
 """
 
 from dataclasses import dataclass, replace
 
-from ....dtypes import DType
-from ....graph.emitter import Emitter
-from ....graph.formulas import Term
-from ....graph.ir import Graph, Node
-from ....graph.operators.contractions import Contract, Convolution
-from ....graph.operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
-from ....graph.passes.eliminate_dead import EliminateDead
-from ....graph.rebuild import Rebuilding
+from ...dtypes import DType
+from ..emitter import Emitter
+from ..formulas import Term
+from ..ir import Graph, Node
+from ..operators.contractions import Contract, Convolution
+from ..operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
+from ..rebuild import Rebuilding
+from .eliminate_dead import EliminateDead
 
 __all__ = ["ByteProducts"]
 
@@ -29,6 +33,8 @@ FEWEST_CHANNELS = 8
 class ByteProducts:
     """See the module's docstring."""
 
+    raised: bool = True
+    by_rows: bool = False
     name: str = "byte_products"
 
     def run(self, graph: Graph) -> Graph:
@@ -37,7 +43,8 @@ class ByteProducts:
         found = {
             node.output: bytes_
             for node in graph.nodes
-            if _takes_bytes(graph, node) and (bytes_ := _bytes(graph, producers, node.inputs[0]))
+            if _takes_bytes(graph, node, self.by_rows)
+            and (bytes_ := _bytes(graph, producers, node.inputs[0]))
         }
         if not found:
             return graph
@@ -55,15 +62,15 @@ class ByteProducts:
             assert x is not None
             w = Term(emitter, emitter.tensor(rebuilding.tensor(node.inputs[1]))).cast(DType.INT8)
             offset = x.constant(0, DType.INT32) if zero is None else zero.reshape()
-            if x.dtype == DType.INT8:
+            if self.raised and x.dtype == DType.INT8:
                 flipped = x.binary(BinaryFunction.XOR, -128)
                 x = Term(emitter, emitter.emit(Bitcast(DType.UINT8), flipped.tensor))
                 offset = offset + 128
-            rebuilding.replace(node, (_product(node, x, offset, w).tensor.name,))
+            rebuilding.replace(node, (_product(node, x, offset, w, self.by_rows).tensor.name,))
         return EliminateDead().run(rebuilding.build())
 
 
-def _takes_bytes(graph: Graph, node: Node) -> bool:
+def _takes_bytes(graph: Graph, node: Node, by_rows: bool) -> bool:
     """Whether the node is a product whose weights are constant and fit int8."""
     operator = node.operator
     if not isinstance(operator, Convolution | Contract) or operator.dtype != DType.INT32:
@@ -75,7 +82,9 @@ def _takes_bytes(graph: Graph, node: Node) -> bool:
         dense = operator.groups == 1 and min(weights.shape[:2]) >= FEWEST_CHANNELS
         if not dense or set(operator.expansions) != {1}:
             return False
-    elif weights.ndim != 2 or not _is_matrix_product(operator):
+    elif weights.ndim != 2 or not (
+        _is_matrix_product(operator) or (by_rows and _is_by_rows(operator))
+    ):
         return False
     return bool(weights.min() >= -128 and weights.max() <= 127)
 
@@ -85,6 +94,13 @@ def _is_matrix_product(operator: Contract) -> bool:
     rows, columns = operator.operands[1]
     summed = [((label, 1),) for label in operator.summed]
     return summed == [rows] and operator.output[-1:] == (columns,)
+
+
+def _is_by_rows(operator: Contract) -> bool:
+    """As ``_is_matrix_product``, with rows and columns of the second operand exchanged."""
+    rows, columns = operator.operands[1]
+    turned = replace(operator, operands=(operator.operands[0], (columns, rows)))
+    return _is_matrix_product(turned)
 
 
 def _bytes(graph: Graph, producers: dict[str, Node], name: str) -> tuple[str, str | None] | None:
@@ -103,16 +119,21 @@ def _bytes(graph: Graph, producers: dict[str, Node], name: str) -> tuple[str, st
     return (x, zero) if graph.types[x].dtype in (DType.INT8, DType.UINT8) else None
 
 
-def _product(node: Node, x: Term, offset: Term, w: Term) -> Term:
+def _product(node: Node, x: Term, offset: Term, w: Term, by_rows: bool) -> Term:
     context = x.context
     wide = w.cast(DType.INT32)
-    if isinstance(node.operator, Contract):
-        total = Term(context, context.emit(node.operator, x.tensor, w.tensor))
-        return total - offset * wide.sum(0)
     operator = node.operator
+    if isinstance(operator, Contract):
+        summed = 0 if _is_matrix_product(operator) else 1
+        if by_rows and summed == 0:
+            first, (rows, columns) = operator.operands
+            operator = replace(operator, operands=(first, (columns, rows)))
+            w = w.transpose(1, 0)
+        total = Term(context, context.emit(operator, x.tensor, w.tensor))
+        return total - offset * wide.sum(summed)
     assert isinstance(operator, Convolution)
     pads = operator.pads
-    x = x.pad([(0, 0), (0, 0), *pads], offset.cast(DType.UINT8))
+    x = x.pad([(0, 0), (0, 0), *pads], offset.cast(x.dtype))
     plain = replace(operator, pads=((0, 0),) * len(pads))
     total = Term(context, context.emit(plain, x.tensor, w.tensor))
     sums = wide.sum(*range(1, w.rank))

@@ -1,0 +1,141 @@
+"""The command ``dovetail generate``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .arrays import read_dimensions
+from .output import clear_errors, human, print_json, printable, progress
+
+if TYPE_CHECKING:
+    from dovetail.runtime.generate.generator import Generator, Story
+
+__all__ = ["generate"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--prompt", default="", help="The beginning of the text.")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="llama2.c's (.bin) or Hugging Face's (tokenizer.json). Default: bytes are tokens.",
+)
+@click.option(
+    "--target", default="vta", help="For a MODEL that is not a module.", show_default=True
+)
+@click.option("--device", help="sim, rtl, cpu or opencl. Default: the first that can run it.")
+@click.option(
+    "--steps",
+    type=click.IntRange(0),
+    help="Tokens beside the prompt's, at most. Default: until the model ends the text.",
+)
+@click.option(
+    "--temperature",
+    type=float,
+    default=0.0,
+    help="Tokens are drawn by softmax(logits / temperature); 0: the likeliest one.",
+    show_default=True,
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    help="The drawn tokens are those of this seed.",
+    show_default=True,
+)
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
+)
+@click.option("--token", metavar="INPUT", help="The input for the token, if its name hides it.")
+@click.option("--position", metavar="INPUT", help="Likewise for the token's position.")
+@click.option("--mask", metavar="INPUT", help="Likewise for the mask of positions.")
+@click.option("--logits", metavar="OUTPUT", help="Likewise the output of logits.")
+@click.option(
+    "--cache",
+    "caches",
+    multiple=True,
+    metavar="INPUT=OUTPUT[:AXIS]",
+    help="A cache, what a run adds to it, and the axis of positions.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@clear_errors
+def generate(
+    model: Path,
+    prompt: str,
+    tokenizer: Path | None,
+    target: str,
+    device: str | None,
+    steps: int | None,
+    temperature: float,
+    seed: int,
+    dims: tuple[str, ...],
+    token: str | None,
+    position: str | None,
+    mask: str | None,
+    logits: str | None,
+    caches: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Let MODEL, a language model (.dvt, or a model, which is compiled first), go on with a text.
+
+    MODEL takes one token a run, and caches of keys and values, which this command keeps.
+    """
+    from dovetail.runtime.generate.generator import Generator
+    from dovetail.runtime.generate.roles import Named
+    from dovetail.runtime.generate.sampling import sampler
+
+    from .building import build_for
+    from .programs import open_module, opening
+
+    named = Named(token, position, mask, logits, tuple(map(_cache, caches)))
+    choose = sampler(temperature, seed)
+    with progress(f"{opening(model)} {model.name}"):
+        module = open_module(model, target, dims=read_dimensions(dims))
+    if device:
+        build_for(module, device)
+    with Generator(module, tokenizer, device, named) as generator:
+        pieces = generator.stream(prompt, steps, choose)
+        if as_json:
+            with progress(f"generating with {model.name}"):
+                for _ in pieces:
+                    pass
+            print_json({"model": str(model), **generator.story.figures()})
+            return
+        for piece in pieces:
+            click.echo(printable(piece), nl=False)
+        click.echo()
+        human.print(_summary(generator.story, generator))
+
+
+def _cache(pair: str) -> tuple[str, str, int | None]:
+    """INPUT=OUTPUT or INPUT=OUTPUT:AXIS, as ``Named`` has caches.
+
+    A colon within a name needs the axis behind it.  Raises click.UsageError for another form.
+    """
+    past, _, new = pair.partition("=")
+    name, _, axis = new.rpartition(":")
+    if not past or not new or (name and not axis.isdecimal()):
+        raise click.UsageError(f"--cache {pair!r}; required INPUT=OUTPUT or INPUT=OUTPUT:AXIS")
+    return (past, name, int(axis)) if name else (past, new, None)
+
+
+def _summary(story: "Story", generator: "Generator") -> str:
+    """What it took, in words."""
+    counted = f"{len(story.tokens)} tokens, {story.prompted} of them the prompt's"
+    capacity = generator.decoder.roles.capacity
+    if generator.decoder.is_full:
+        counted += f"; all {capacity} positions of the caches are taken"
+    rate = f"{story.tokens_per_second:,.1f} tokens a second"
+    if not story.clock_hz or not story.runs:
+        return f"{counted}; {rate} on {generator.decoder.session.device}"
+    cycles, moved, launches = (
+        f"{total / story.runs:,.0f}" for total in (story.cycles, story.dram_bytes, story.launches)
+    )
+    return (
+        f"{counted}; each takes {cycles} cycles in {launches} launches, and moves {moved} bytes of "
+        f"DRAM\n{rate} at {story.clock_hz / 1e6:g} MHz, if nothing else took time; what is beside "
+        f"the accelerator takes {1e3 * story.host_seconds / story.runs:.2f} ms a token on this CPU"
+    )

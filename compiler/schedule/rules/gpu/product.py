@@ -1,0 +1,94 @@
+"""Products of matrices as the rules see them: rows, columns, the sum, and the operands."""
+
+from dataclasses import dataclass
+
+from ....dtypes import DType
+from ....loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Cast,
+    Constant,
+    Expr,
+    Load,
+    Select,
+    Variable,
+)
+from ....loops.ir import Allocate, Block, For, Stmt, Update
+from ....loops.traverse import expressions, loads, variables
+
+__all__ = ["Product", "product_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """outer: loops around; p, q, k: rows, columns, the sum, with their extents; acc: the sum's
+    buffer; left, right: those of the operands; dtypes: of an element of each, and of the sum;
+    apart: whether neighbours in the memory of an operand are of two rows or columns.
+    """
+
+    outer: tuple[str, ...]
+    p: tuple[str, int]
+    q: tuple[str, int]
+    k: tuple[str, int]
+    acc: str
+    left: str
+    right: str
+    dtypes: tuple[DType, ...]
+    apart: tuple[bool, bool]
+
+
+def product_of(body: Stmt) -> Product | None:
+    """The form that the rule knows."""
+    loops: list[tuple[str, int]] = []
+    while isinstance(body, For) and isinstance(body.extent, Constant):
+        loops.append((body.variable, int(body.extent.value)))
+        body = body.body
+    if len(loops) < 2 or not isinstance(body, Allocate) or not isinstance(body.body, Block):
+        return None
+    parts = body.body.statements
+    if len(parts) != 3 or not isinstance(parts[1], For):
+        return None
+    inner = parts[1]
+    update = inner.body
+    if not isinstance(update, Update) or not isinstance(inner.extent, Constant):
+        return None
+    value = update.value
+    if update.function is not BinaryFunction.ADD or not isinstance(value, Binary):
+        return None
+    factors = _load(value.left), _load(value.right)
+    if value.function is not BinaryFunction.MUL or factors[0] is None or factors[1] is None:
+        return None
+    *outer, p, q = loops
+    k = inner.variable, int(inner.extent.value)
+    first, second = factors[0], factors[1]
+    used = [_names(value.left), _names(value.right)]
+    if q[0] in used[0]:
+        used.reverse()
+        first, second = second, first
+    left, right = first.buffer, second.buffer
+    if left == right or not {p[0], k[0]} <= used[0] or not {q[0], k[0]} <= used[1]:
+        return None
+    if q[0] in used[0] or p[0] in used[1]:
+        return None
+    dtypes = left.dtype, right.dtype, body.buffer.dtype
+    around = tuple(name for name, _ in outer)
+    last = [variables(each.indices[-1]) for each in (first, second)]
+    apart = p[0] in last[0], q[0] in last[1]
+    return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart)
+
+
+def _load(expr: Expr) -> Load | None:
+    """The element that a factor is, maybe cast, or 0 outside of an image."""
+    while isinstance(expr, Cast | Select):
+        if isinstance(expr, Select) and not isinstance(expr.other, Constant):
+            return None
+        expr = expr.operand if isinstance(expr, Cast) else expr.chosen
+    return expr if isinstance(expr, Load) and not any(map(_reads, expr.indices)) else None
+
+
+def _reads(expr: Expr) -> bool:
+    return any(loads(expr))
+
+
+def _names(expr: Expr) -> set[str]:
+    return {each.name for each in expressions(expr) if isinstance(each, Variable)}

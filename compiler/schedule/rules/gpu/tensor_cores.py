@@ -1,0 +1,177 @@
+"""Products of matrices on tensor cores: tiles of blocks, of warps, of instructions.
+
+    for p: for q: alloc acc: acc = 0; for k: acc add= a[p, k] * b[q, k]; c[p, q] = acc
+    ->   for p.block, q.block (blocks): alloc acc[warps, threads, sums of a thread] register
+           ... acc = 0 ...
+           for k.steps: copies of a[128, 64] and b[128, 64] to shared memory, by all threads
+             barrier
+             for p.warp, q.warp (warps): for k.part: for p.tile, q.tile: invoke mma(a, b, acc)
+             barrier
+           ... c = acc ...
+
+Sizes that tiles do not divide are widened: what is too much is computed, and not stored.  Rows of
+shared memory have 16 bytes more than they need, so that eight rows which ``ldmatrix`` reads at
+once lie in different banks.
+"""
+
+from dataclasses import dataclass
+
+from ....errors import ScheduleError
+from ....loops.expressions import Scope
+from ....loops.intrinsic import Intrinsic
+from ....loops.ir import For, LoopKind
+from ....loops.traverse import walk
+from ...steps.schedule import Schedule
+from .product import Product, product_of
+
+__all__ = ["on_tensor_cores"]
+
+PADDING_BYTES = 16
+GROUP = 32
+"""Threads of a warp."""
+LEAST = 16
+"""Rows and columns of the smallest product that is worth the tiles' overhang."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """Rows and columns of a block's tile, warps in each direction, instructions' depths of it."""
+
+    rows: int
+    columns: int
+    row_warps: int
+    column_warps: int
+    parts: int = 2
+
+
+TILES = (_Tile(128, 128, 2, 4), _Tile(64, 64, 2, 2), _Tile(32, 32, 1, 2), _Tile(16, 32, 1, 1))
+"""From the one that reads least to the one that fits the smallest matrices."""
+BLOCKS = 132
+"""A large GPU runs so many at a time: a smaller tile is taken where a larger one gives fewer."""
+
+
+def on_tensor_cores(schedule: Schedule) -> Schedule:
+    """The function's product, by that of the schedule's intrinsics which is of its types.
+
+    Raises ScheduleError where there is none, or the product is too small.
+    """
+    product = product_of(schedule.function.body)
+    if product is None:
+        raise ScheduleError("on tensor cores: the function is not a product of matrices")
+    for intrinsic in schedule.intrinsics.values():
+        if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
+            return _scheduled(schedule, product, intrinsic)
+    raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
+
+
+def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Schedule:
+    left, right, _ = intrinsic.parameters
+    (rows, depth), (columns, _) = left.shape, right.shape
+    (p, height), (q, width), (k, length) = product.p, product.q, product.k
+    if min(height, width, length) < LEAST:
+        raise ScheduleError(f"product of {height}, {width} and {length}: too small for tiles")
+    tile = _tile(height, width)
+    whole = depth * (tile.parts if length > depth else 1)
+    schedule = schedule.widen(q, tile.columns).widen(p, tile.rows).widen(k, whole)
+    schedule = schedule.split(p, tile.rows, "exact", f"{p}.block", f"{p}.in")
+    schedule = schedule.split(q, tile.columns, "exact", f"{q}.block", f"{q}.in")
+    schedule = schedule.split(k, whole, "exact", f"{k}.steps", f"{k}.in")
+    inside = (f"{p}.in", f"{q}.in")
+    schedule = schedule.reorder(f"{p}.block", f"{q}.block", *inside)
+    for name in inside:
+        # Loops over threads keep their extents, whatever guards are in them.
+        schedule = schedule.bind(name, LoopKind.THREAD)
+    for name in reversed(inside):
+        schedule = schedule.lift(product.acc, name)
+    for name in reversed(inside):
+        schedule = schedule.fission(name, 1, f"{name}.sum")
+    for name in reversed(inside):
+        schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
+    schedule = schedule.reorder(f"{k}.steps", f"{p}.in.sum", f"{q}.in.sum", f"{k}.in")
+    padding = PADDING_BYTES // left.dtype.bytes
+    copies = ((product.left, p), (product.right, q))
+    for name, axis in copies:
+        used = (f"{axis}.in.sum", f"{k}.in")
+        schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
+    schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
+    schedule = _in_warps(schedule, product, tile, (rows, columns))
+    schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
+    threads = GROUP * tile.row_warps * tile.column_warps
+    for (name, _), apart in zip(copies, product.apart, strict=True):
+        schedule = _copied(schedule, f"{name}.tile", padding, threads, apart)
+    schedule = schedule.unroll(f"{k}.part")
+    for each in (*product.outer, f"{p}.block", f"{q}.block"):
+        schedule = schedule.bind(each, LoopKind.BLOCK)
+    first = f"{p}.warp.sum"
+    schedule = schedule.barrier(first).barrier(first, after=True)
+    return schedule.set_scope(product.acc, Scope.REGISTER)
+
+
+def _tile(height: int, width: int) -> _Tile:
+    """The largest that gives enough blocks and adds at most a quarter; else that adds least."""
+
+    def blocks(tile: _Tile) -> int:
+        return -(-height // tile.rows) * -(-width // tile.columns)
+
+    def area(tile: _Tile) -> int:
+        return blocks(tile) * tile.rows * tile.columns
+
+    for tile in TILES:
+        if 4 * area(tile) <= 5 * height * width and blocks(tile) >= BLOCKS:
+            return tile
+    return min(TILES, key=lambda tile: (area(tile), -tile.rows))
+
+
+def _in_warps(
+    schedule: Schedule, product: Product, tile: _Tile, sizes: tuple[int, int]
+) -> Schedule:
+    """Loops over warps, instructions, and the parts of an instruction's result."""
+    (p, _), (q, _), (k, _) = product.p, product.q, product.k
+    rows, columns = tile.rows // tile.row_warps, tile.columns // tile.column_warps
+    for end in ("", ".sum", ".end"):
+        for whole, factor, outer, inner in (
+            (f"{p}.in{end}", rows, f"{p}.warp{end}", f"{p}.rows{end}"),
+            (f"{p}.rows{end}", sizes[0], f"{p}.tile{end}", f"{p}.row{end}"),
+            (f"{p}.row{end}", 8, f"{p}.half{end}", f"{p}.group{end}"),
+            (f"{q}.in{end}", columns, f"{q}.warp{end}", f"{q}.columns{end}"),
+            (f"{q}.columns{end}", sizes[1], f"{q}.tile{end}", f"{q}.column{end}"),
+            (f"{q}.column{end}", 8, f"{q}.half{end}", f"{q}.eight{end}"),
+            (f"{q}.eight{end}", 2, f"{q}.thread{end}", f"{q}.item{end}"),
+        ):
+            schedule = schedule.split(whole, factor, "exact", outer, inner)
+        warps = [f"{p}.warp{end}", f"{q}.warp{end}"]
+        tiles = [f"{p}.tile{end}", f"{q}.tile{end}"]
+        if end == ".sum":
+            parts = [f"{p}.half", f"{p}.group", f"{q}.half", f"{q}.thread", f"{q}.item"]
+            order = [*warps, f"{k}.part", *tiles, *(f"{each}{end}" for each in parts), f"{k}.item"]
+        else:
+            threads = [f"{p}.group{end}", f"{q}.thread{end}"]
+            own = [f"{q}.half{end}", f"{p}.half{end}", f"{q}.item{end}"]
+            order = [*warps, *threads, *tiles, *own]
+            tiles = [*tiles, *own]
+        schedule = schedule.reorder(*order)
+        for each in tiles:
+            schedule = schedule.unroll(each)
+    layout = ((0, rows), (1, sizes[0]), (2, 8), (4, columns), (5, sizes[1]), (6, 8), (7, 2))
+    return schedule.set_layout(product.acc, layout, (0, 4, 3, 7, 1, 5, 6, 2, 8))
+
+
+def _copied(schedule: Schedule, tile: str, vector: int, threads: int, apart: bool) -> Schedule:
+    """All threads of the block fill a buffer, each in pieces of 16 bytes of a row.
+
+    Neighbouring threads read neighbours in memory: parts of a row, or where those lie ``apart``,
+    as many rows.
+    """
+    row, column = (
+        each.variable
+        for each in walk(schedule.function.body)
+        if isinstance(each, For) and each.variable.startswith(f"{tile}.")
+    )
+    chunk, item, whole = f"{tile}.chunk", f"{tile}.item", f"{tile}.all"
+    schedule = schedule.split(column, vector, "exact", chunk, item)
+    if apart:
+        schedule = schedule.reorder(chunk, row, item)
+    schedule = schedule.fuse(*((chunk, row) if apart else (row, chunk)), whole)
+    schedule = schedule.split(whole, threads, "guard", f"{tile}.round", f"{tile}.thread")
+    schedule = schedule.reorder(f"{tile}.thread", f"{tile}.round")
+    return schedule.bind(f"{tile}.thread", LoopKind.THREAD)

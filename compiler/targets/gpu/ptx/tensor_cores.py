@@ -1,0 +1,97 @@
+"""Products of warps: ``ldmatrix`` of both operands, and two ``mma``.
+
+Operands are read anew by each product; LLVM leaves out what a product before has read, since
+nothing writes shared memory between them.
+Source: PTX ISA 8.5, 9.7.14.5 (mma, ldmatrix).
+"""
+
+from collections.abc import Mapping
+
+from ....dtypes import DType
+from ....errors import GraphError
+from ....loops.affine import linear
+from ....loops.expressions import Scope
+from ....loops.ir import Invoke, Region
+from ..tensor_cores import ROW_BYTES
+from .emitter import element_type, value_type
+from .expressions import Expressions
+
+__all__ = ["emit_product"]
+
+LOAD = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
+LANE = "llvm.nvvm.read.ptx.sreg.laneid"
+FOUR = "{i32, i32, i32, i32}"
+CHUNK = 16
+"""Bytes of a row of one of the matrices that ``ldmatrix`` reads."""
+WORDS: Mapping[DType, str] = {DType.INT8: "s8", DType.UINT8: "u8"}
+
+
+def emit_product(x: Expressions, call: Invoke) -> None:
+    """Its instructions, which all threads of the warp come to.
+
+    Raises GraphError for rows of operands that do not begin at multiples of 16 bytes.
+    """
+    e = x.e
+    left, right, sums = call.operands
+    a = _loaded(x, left, (8, CHUNK))
+    b = _loaded(x, right, (CHUNK, 8))
+    kind = value_type(sums.buffer.dtype)
+    instruction = _instruction(left.buffer.dtype, right.buffer.dtype)
+    narrow = "<2 x half>" if left.buffer.dtype is DType.FLOAT16 else "i32"
+    given = [(narrow, _as(x, narrow, each)) for each in (*a, *b)]
+    for half in (0, 1):
+        places = [_place(x, sums, (half, i, j)) for i in (0, 1) for j in (0, 1)]
+        memory = element_type(sums.buffer.dtype)
+        old = [(kind, e.op(f"load {memory}, {each[0]} {each[1]}")) for each in places]
+        factors = [*given[:4], *given[4 + 2 * half : 6 + 2 * half]]
+        new = e.call(instruction, f"{{{', '.join([kind] * 4)}}}", *factors, *old)
+        for number, (pointer, place) in enumerate(places):
+            value = e.op(f"extractvalue {{{', '.join([kind] * 4)}}} {new}, {number}")
+            e.line(f"store {memory} {value}, {pointer} {place}")
+
+
+def _instruction(a: DType, b: DType) -> str:
+    if a is DType.FLOAT16:
+        return "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
+    if a is DType.BFLOAT16:
+        return "llvm.nvvm.mma.m16n8k16.row.col.bf16"
+    kinds = WORDS[a] if a is b else f"{WORDS[a]}.{WORDS[b]}"
+    return f"llvm.nvvm.mma.m16n8k32.row.col.{kinds}"
+
+
+def _as(x: Expressions, kind: str, register: str) -> str:
+    return register if kind == "i32" else x.e.op(f"bitcast i32 {register} to {kind}")
+
+
+def _place(x: Expressions, region: Region, last: tuple[int, int, int]) -> tuple[str, str]:
+    """The type and the value of a pointer to one of the sums."""
+    first = x.evaluate(*region.start[:-3])
+    return x.place(region.buffer, (*first, *map(str, last)))
+
+
+def _loaded(x: Expressions, region: Region, strides: tuple[int, int]) -> list[str]:
+    """Four registers, each of one of 2 x 2 matrices of 8 rows of 16 bytes.
+
+    strides: what the two bits of a matrix's number move by: 8 rows, or 16 bytes.
+    """
+    buffer = region.buffer
+    row_bytes, element = buffer.shape[-1] * buffer.dtype.bytes, buffer.dtype.bytes
+    form = linear(region.start[-1])
+    steps = (form.constant, *form.terms.values(), row_bytes // element)
+    if buffer.scope is not Scope.SHARED or any(each * element % CHUNK for each in steps):
+        raise GraphError(
+            f"{buffer.name}: a warp reads rows of {ROW_BYTES} bytes; required shared memory, and "
+            f"rows that begin at multiples of {CHUNK} bytes"
+        )
+    e = x.e
+    pointer, place = x.place(buffer, tuple(x.evaluate(*region.start)))
+    lane = e.call(LANE, "i32")
+    row, low = e.op(f"and i32 {lane}, 7"), e.op(f"lshr i32 {lane}, 3")
+    bits = e.op(f"and i32 {low}, 1"), e.op(f"lshr i32 {low}, 1")
+    offset = e.op(f"mul i32 {row}, {row_bytes}")
+    for bit, stride in zip(bits, strides, strict=True):
+        step = stride if stride == CHUNK else stride * row_bytes
+        offset = e.op(f"add i32 {offset}, {e.op(f'mul i32 {bit}, {step}')}")
+    own = e.op(f"getelementptr i8, {pointer} {place}, i32 {offset}")
+    found = e.call(LOAD, FOUR, (pointer, own))
+    return [e.op(f"extractvalue {FOUR} {found}, {number}") for number in range(4)]

@@ -1,0 +1,59 @@
+"""Tensor cores of NVIDIA's GPUs as intrinsics, from sm_80 on.
+
+    mma_int8_int8:  c[t] += sum(int32(a[r, k]) * int32(b[n, k]) over k in 32)
+    mma_float16_float16:  c[t] += sum(float32(a[r, k]) * float32(b[n, k]) over k in 16)
+
+a: 16 rows of 32 bytes in shared memory; b: 16 rows, which are columns of the product, likewise.
+The 32 threads of a warp do it together, and each has 8 of the 256 sums in registers: row r and
+column n are element ``c[g, t, h, i, j]`` with
+
+    r = 8 i + g,  n = 8 h + 2 t + j,  thread 4 g + t of the warp.
+
+Source: PTX ISA 8.5 (NVIDIA), 9.7.14.5, matrix fragments of mma.m16n8k16 and mma.m16n8k32, two of
+which, side by side, are one of these.
+"""
+
+from collections.abc import Mapping
+
+from ...dtypes import DType
+from ...loops.expressions import Binary, BinaryFunction, Buffer, Cast, Variable
+from ...loops.intrinsic import Intrinsic, by_name
+from ...loops.ir import Function, Update, loops
+
+__all__ = ["COLUMNS", "INTRINSICS", "ROWS", "ROW_BYTES", "THREADS", "lanes_of"]
+
+THREADS = 32
+"""A warp has so many."""
+ROWS, COLUMNS = 16, 16
+ROW_BYTES = 32
+"""A row of an operand has so many, whatever its elements are."""
+LANES = (8, 4)
+"""The dimensions of a result that are the threads of a warp: the first two."""
+
+
+def _product(a: DType, b: DType) -> Intrinsic:
+    total = DType.FLOAT32 if a.is_float else DType.INT32
+    depth = ROW_BYTES // a.bytes
+    name = f"mma_{a}_{b}"
+    left, right = Buffer("a", (ROWS, depth), a), Buffer("b", (COLUMNS, depth), b)
+    sums = Buffer("c", (*LANES, 2, 2, 2), total)
+    i, g, h, t, j, k = map(Variable, "ightjk")
+    row, column = i * 8 + g, h * 8 + t * 2 + j
+    value = Binary(BinaryFunction.MUL, Cast(total, left[row, k]), Cast(total, right[column, k]))
+    update = Update(sums, (g, t, h, i, j), BinaryFunction.ADD, value)
+    nest = loops((("i", 2), ("g", 8), ("h", 2), ("t", 4), ("j", 2), ("k", depth)), update)
+    return Intrinsic(name, Function(name, (left, right), (sums,), nest))
+
+
+BYTES = (DType.INT8, DType.UINT8)
+INTRINSICS: Mapping[str, Intrinsic] = by_name(
+    *(_product(a, b) for a in BYTES for b in BYTES),
+    _product(DType.FLOAT16, DType.FLOAT16),
+    _product(DType.BFLOAT16, DType.BFLOAT16),
+)
+"""What a kernel for these GPUs may call."""
+
+
+def lanes_of(name: str) -> tuple[int, ...]:
+    """The dimensions of an intrinsic's result that are threads; none where one thread does it."""
+    return LANES if name in INTRINSICS else ()

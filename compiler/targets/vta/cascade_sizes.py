@@ -1,0 +1,200 @@
+"""How high the strips of a cascade may be, and what each way costs.
+
+What does not depend on which activations are wholly on chip is computed once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory, Unit
+
+from .cascade import Sized, sized
+from .image import image_reads
+from .layers.activation import Activation
+from .layers.definition import LoweredLayer
+from .model import Traffic
+from .place import Item
+from .rows import Reader, RowRing
+from .strips import Stripes, stripes_of
+
+__all__ = ["CascadeSizes"]
+
+STRIP_CYCLES = 16
+"""Estimate: what one more strip of a layer costs."""
+
+MOST_HEIGHTS = 8
+"""Heights of the last layer's strips that are tried, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Strips of ``rows`` rows of each layer, ``strips`` of them; rings: of all activations.
+
+    cycles: of the units, of the first strips, and of each strip.  again: how often constants of
+    which not all stay on chip are loaded.
+    """
+
+    rows: tuple[int, ...]
+    strips: tuple[int, ...]
+    rings: Mapping[str, RowRing]
+    busy: int
+    filling: int
+    again: int
+
+
+class CascadeSizes:
+    """The ways to run consecutive layers as a cascade; remembers what it found.
+
+    stripes: of each layer; None where it cannot run strip by strip.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[LoweredLayer],
+        items: Sequence[Item],
+        results: frozenset[str],
+        config: HardwareConfig,
+    ) -> None:
+        """``results``: names of the activations that are stored in any case."""
+        self.stripes = [stripes_of(layer, config) for layer in layers]
+        self._last = {item.activation.name: item.last for item in items}
+        self._results, self._config = results, config
+        self._shapes: dict[tuple[int, int], list[_Shape]] = {}
+        self._sizes: dict[tuple[int, int, frozenset[str]], list[Sized]] = {}
+
+    def sizes(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
+        """Ways to run the layers from number ``first`` to ``last``, all of which have stripes.
+
+        The fastest first; each needs less of ACT, or moves less, than those before.  None when
+        constants do not fit.
+        gone: those of the activations that they touch that are not wholly on chip.
+        """
+        key = first, last, gone
+        if key not in self._sizes:
+            if (first, last) not in self._shapes:
+                self._shapes[first, last] = self._shaped(first, self._group(first, last))
+            constants = _constant_words(self._group(first, last))
+            streamed = {name: self._last[name] > last or name in self._results for name in gone}
+            sizes = [
+                _sized(shape, first, streamed, constants, self._config)
+                for shape in self._shapes[first, last]
+            ]
+            found: list[Sized] = []
+            for each in sorted(sizes, key=lambda each: (each.cycles, each.words)):
+                if all(each.words < other.words or each.dram < other.dram for other in found):
+                    found.append(each)
+            self._sizes[key] = found
+        return self._sizes[key]
+
+    def _group(self, first: int, last: int) -> list[Stripes]:
+        return [each for each in self.stripes[first : last + 1] if each is not None]
+
+    def _shaped(self, first: int, stripes: Sequence[Stripes]) -> list[_Shape]:
+        """Every way that is tried; none when constants do not fit."""
+        config, words = self._config, _constant_words(stripes)
+        if any(words.get(memory, 0) > config.depth(memory) for memory in (Memory.PAR, Memory.TAB)):
+            return []
+        if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
+            return []
+        tried = dict.fromkeys(
+            tuple(_heights(stripes, height, config))
+            for height in _divisors(stripes[-1].output.height)[:MOST_HEIGHTS]
+        )
+        tried[(1,) * len(stripes)] = None
+        return [_shape(stripes, first, rows) for rows in tried]
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
+    words: dict[Memory, int] = {}
+    for each in stripes:
+        for memory, count in each.constants.items():
+            words[memory] = words.get(memory, 0) + count
+    return words
+
+
+def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
+    """Rows of a strip of each layer: what a strip of the layers after it reads, if sums fit."""
+    wanted = {stripes[-1].output.name: height}
+    rows: list[int] = []
+    for each in reversed(stripes):
+        output = each.output
+        most = wanted.get(output.name, height)
+        if each.has_sums:
+            most = min(most, max(1, config.bank_words(Memory.ACC) // output.width))
+        size = max(d for d in range(1, max(most, 1) + 1) if output.height % d == 0)
+        rows.insert(0, size)
+        for name, (_, step, _) in each.reads.items():
+            wanted[name] = max(wanted.get(name, 1), step * size)
+    return rows
+
+
+def _shape(stripes: Sequence[Stripes], first: int, rows: tuple[int, ...]) -> _Shape:
+    strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
+    made = {each.output.name: first + n for n, each in enumerate(stripes)}
+    readers: dict[str, list[Reader]] = {}
+    activations: dict[str, Activation] = {each.output.name: each.output for each in stripes}
+    for number, each in enumerate(stripes):
+        for x in dict.fromkeys(each.layer.inputs):
+            if x.name in each.reads:
+                start, step, length = each.reads[x.name]
+                length += step * (rows[number] - 1)
+                reader = Reader(first + number, start, step * rows[number], length, strips[number])
+                readers.setdefault(x.name, []).append(reader)
+                activations[x.name] = x
+    rings = {
+        name: RowRing(x, x.rows, 0, tuple(readers.get(name, ())), made.get(name))
+        for name, x in activations.items()
+    }
+    busy = max(sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR))
+    filling = sum(
+        max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
+    )
+    filling += STRIP_CYCLES * sum(strips)
+    rings = sized(first, strips, rows, rings)
+    return _Shape(rows, tuple(strips), rings, busy, filling, max(strips))
+
+
+def _sized(
+    shape: _Shape,
+    first: int,
+    streamed: Mapping[str, bool],
+    constants: Mapping[Memory, int],
+    config: HardwareConfig,
+) -> Sized:
+    """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
+    and of each strip.
+
+    streamed: of the activations that are not wholly on chip, whether one that these layers make
+    is read by later ones too, or is the result.
+    """
+    rings: dict[str, RowRing] = {}
+    for name, ring in shape.rings.items():
+        if name in streamed:
+            stored = streamed[name] and ring.producer is not None
+            rings[name] = replace(ring, stored=True) if stored else ring
+        elif ring.producer is not None:
+            rings[name] = replace(ring, depth=ring.activation.rows, mirror=0, kept=True)
+    traffic = Traffic(config)
+    for memory, count in constants.items():
+        again = 1 if count <= config.depth(memory) else shape.again
+        traffic.read(again, count * config.word_bytes(memory))
+    for ring in rings.values():
+        x = ring.activation
+        row = x.width * config.word_bytes(Memory.ACT)
+        if not ring.kept and ring.producer is None:
+            count = max(reader.strips for reader in ring.readers)
+            read = x.blocks * x.height * (1 + ring.mirror / ring.depth)
+            if x.image:
+                turns, row = image_reads(x.image, config)
+                read, count = read * turns, count * turns * x.blocks
+            traffic.read(read, row, count)
+        elif ring.stored and ring.producer is not None:
+            traffic.write(x.blocks * x.height, row, shape.strips[ring.producer - first])
+    words = sum(ring.words for ring in rings.values() if not ring.kept)
+    cycles = max(traffic.cycles, shape.busy) + shape.filling
+    return Sized(shape.rows, rings, words, cycles, traffic.dram_cycles)

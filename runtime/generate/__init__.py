@@ -1,0 +1,1 @@
+"""Language models that tell texts: what a host does around a model of one token."""

@@ -1,0 +1,102 @@
+"""A model with its caches: one token after another in, logits out."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accelerator.part import AcceleratorPart
+from ..errors import InputError
+from ..result import RunResult
+from ..session import Session
+from .roles import Named, Roles, find_roles
+
+__all__ = ["Decoder"]
+
+Array = NDArray[Any]
+
+
+class Decoder:
+    """A session of a model that takes one token a run, and what the host keeps between its runs.
+
+    Attributes: ``session``, ``roles``, ``position`` (of the next token; those before it are in the
+    caches), ``last`` (all that is known about the last run, None before it).
+    """
+
+    def __init__(self, session: Session, named: Named | None = None) -> None:
+        """named: what the model's tensors are for, where their names do not say it.
+
+        Raises ModuleError for a model that is not one of single tokens with caches.
+        """
+        self.session = session
+        self.roles: Roles = find_roles(session.inputs, session.outputs, named)
+        self.last: RunResult | None = None
+        self.reset()
+
+    @property
+    def launches(self) -> int:
+        """Programs of the accelerator that a run starts."""
+        return sum(isinstance(each, AcceleratorPart) for each in self.session.module.parts)
+
+    @property
+    def clock_hz(self) -> int | None:
+        """The accelerator's clock; None where there is no accelerator."""
+        clocks = (
+            each.configuration.clock_hz
+            for each in self.session.module.parts
+            if isinstance(each, AcceleratorPart)
+        )
+        return next(clocks, None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the caches hold no further position."""
+        capacity = self.roles.capacity
+        return capacity is not None and self.position >= capacity
+
+    def reset(self) -> None:
+        """Begin a text: forget all tokens."""
+        self.position = 0
+        self._caches = {each.past.name: each.empty() for each in self.roles.caches}
+
+    def step(self, token: int) -> Array:
+        """Run the model on ``token`` and keep what it adds to the caches.
+
+        Gives float[vocabulary]: the logits of the token that follows.
+        Raises InputError for a token that is not in the vocabulary, and where the caches are full;
+        what ``Session.run`` raises.
+        """
+        roles = self.roles
+        if not 0 <= token < roles.vocabulary:
+            raise InputError(f"token {token}; the model's are 0 to {roles.vocabulary - 1}")
+        if self.is_full:
+            raise InputError(f"the caches hold {roles.capacity} positions, and all are taken")
+        result = self.session.run(self._inputs(token))
+        for each in roles.caches:
+            past, new = self._caches[each.past.name], result.outputs[each.new.name]
+            self._caches[each.past.name] = each.after(past, new, self.position)
+        self.position += 1
+        self.last = result
+        return result.outputs[roles.logits.name].reshape(-1)
+
+    def _inputs(self, token: int) -> dict[str, Array]:
+        roles = self.roles
+        found = dict(self._caches)
+        for tensor, value in ((roles.token, token), (roles.position, self.position)):
+            if tensor is not None:
+                found[tensor.name] = np.full([1] * len(tensor.shape), value, tensor.dtype)
+        if roles.mask is not None:
+            shape = [1] * (len(roles.mask.shape) - 1)
+            found[roles.mask.name] = self._mask().astype(roles.mask.dtype).reshape(*shape, -1)
+        return found
+
+    def _mask(self) -> Array:
+        """bool[length]: the positions that there are, this one included."""
+        assert self.roles.mask is not None
+        length, capacity = self.roles.mask.shape[-1], self.roles.capacity
+        if length < 0:
+            return np.ones(self.position + 1, bool)
+        mask = np.arange(length) < self.position
+        # Behind the cache's positions where the model puts the new one there, else among them.
+        mask[capacity if length != capacity else self.position] = True
+        return mask

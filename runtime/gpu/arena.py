@@ -1,0 +1,53 @@
+"""One memory for all that a part needs, for machines whose kernels have one."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..native.content import array_type
+from ..tensors import TensorSignature
+from .part import GpuPart, Place, Space
+
+__all__ = ["Arena", "size_of"]
+
+ALIGNMENT = 256
+
+
+class Arena(NamedTuple):
+    """Where each memory of a part begins in one of ``bytes``."""
+
+    data: int
+    memory: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    bytes: int
+
+    @classmethod
+    def of(cls, part: GpuPart) -> "Arena":
+        """The memories of ``part``, one after the other."""
+        starts = [0]
+        sizes = [len(part.data), part.memory_bytes]
+        sizes += [size_of(each) for each in (*part.inputs, *part.outputs)]
+        for size in sizes:
+            starts.append(starts[-1] + -(-max(size, 1) // ALIGNMENT) * ALIGNMENT)
+        data, memory, *rest, end = starts
+        count = len(part.inputs)
+        return cls(data, memory, tuple(rest[:count]), tuple(rest[count:]), end)
+
+    def offset(self, part: GpuPart, place: Place) -> int:
+        """Where a place is, before the strides of loops."""
+        match place.space:
+            case Space.INPUT:
+                start = self.inputs[place.number]
+            case Space.OUTPUT:
+                start = self.outputs[place.number]
+            case Space.CONSTANT:
+                start = self.data + part.constants[place.number].offset
+            case Space.MEMORY:
+                start = self.memory
+        return start + place.offset
+
+
+def size_of(signature: TensorSignature) -> int:
+    """The bytes of a tensor."""
+    return int(np.prod(signature.shape)) * array_type(signature.dtype).itemsize

@@ -1,0 +1,121 @@
+"""Operators of TensorFlow Lite whose operands or options fit no rule: what is said of them."""
+
+from typing import Any
+
+import pytest
+
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+
+pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
+
+from dovetail.compiler.front.tflite.source import TfliteModel
+
+from .case import F, In, Operands, case, floats, i32
+
+IMAGE = In((1, 7, 6, 4))
+STRIDES = {"StrideH": 1, "StrideW": 1}
+CONV = {**STRIDES, "Padding": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+POOL = {**STRIDES, "Padding": 1, "FilterHeight": 8, "FilterWidth": 1}
+ONE, LINE = In((2, 3, 4)), In((5,))
+WHOLE = In((5, 9), "int32")
+SLICE = {"BeginMask": 0, "EndMask": 0, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 0}
+
+CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
+    ("CONV_2D", [ONE, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, "x and weights of 4"),
+    ("CONV_2D", [IMAGE, floats(5, 3, 2, 3)], 1, "Conv2DOptions", CONV, "C / groups"),
+    ("CONV_2D", [IMAGE, floats(5, 3, 2, 2)], 1, "Conv2DOptions", CONV, "outputs for 2 groups"),
+    ("CONV_2D", [IMAGE, floats(5, 8, 2, 4)], 1, "Conv2DOptions", CONV, "a window of 8 within 7"),
+    (
+        *("CONV_2D", [IMAGE, floats(5, 3, 2, 4)], 1, "Conv2DOptions"),
+        *({**CONV, "StrideW": 0}, "strides, dilations and kernel above 0"),
+    ),
+    (
+        *("CONV_2D", [IMAGE, i32(*range(8))], 1, "Conv2DOptions", CONV),
+        "x and weights of 4",
+    ),
+    (
+        *("DEPTHWISE_CONV_2D", [IMAGE, floats(1, 3, 2, 6)], 1, "DepthwiseConv2DOptions"),
+        *({**CONV, "DepthMultiplier": 1}, r"weights \[1, KH, KW, C \* multiplier\]"),
+    ),
+    ("MAX_POOL_2D", [ONE], 1, "Pool2DOptions", POOL, "4 dimensions"),
+    ("MAX_POOL_2D", [IMAGE], 1, "Pool2DOptions", POOL, "a window of 8 within 7"),
+    ("FULLY_CONNECTED", [ONE, floats(5, 3, 2)], 1, "FullyConnectedOptions", {}, r"\[O, K\]"),
+    ("FULLY_CONNECTED", [LINE, floats(5, 9)], 1, "FullyConnectedOptions", {}, "rows of 9"),
+    (
+        *("FULLY_CONNECTED", [In((3, 6)), floats(5, 9)], 1, "FullyConnectedOptions"),
+        *({"KeepNumDims": True}, "rows of 9"),
+    ),
+    (
+        *("FULLY_CONNECTED", [WHOLE, floats(5, 9)], 1, "FullyConnectedOptions", {}),
+        "int32 with weights of float32",
+    ),
+    ("BATCH_MATMUL", [LINE, ONE], 1, "BatchMatMulOptions", {}, "2 dimensions or more"),
+    ("BATCH_MATMUL", [ONE, ONE], 1, "BatchMatMulOptions", {}, "one inner size"),
+    ("SPLIT", [i32(2), ONE], 3, "SplitOptions", {}, "3 equal parts of axis 2"),
+    ("SPLIT_V", [ONE, i32(1, 2), i32(2)], 2, "SplitVOptions", {}, "sizes that fit"),
+    ("SPLIT_V", [ONE, i32(5, -1), i32(2)], 2, "SplitVOptions", {}, "sizes that fit"),
+    ("UNPACK", [ONE], 2, "UnpackOptions", {"Axis": 1, "Num": 2}, "an output for each slice"),
+    ("SLICE", [ONE, i32(0, 0), i32(1, 1)], 1, "SliceOptions", {}, "3 begins and sizes"),
+    ("SLICE", [ONE, i32(0, 2, 0), i32(1, 2, 1)], 1, "SliceOptions", {}, "within it"),
+    ("SLICE", [ONE, i32(0, -1, 0), i32(1, 2, 1)], 1, "SliceOptions", {}, "within it"),
+    (
+        *("STRIDED_SLICE", [ONE, i32(0, 0), i32(1), i32(1)], 1, "StridedSliceOptions", SLICE),
+        "as many begins as ends",
+    ),
+    (
+        *("STRIDED_SLICE", [ONE, i32(0), i32(1), i32(0)], 1, "StridedSliceOptions", SLICE),
+        "slices of its dimensions",
+    ),
+    (
+        *("STRIDED_SLICE", [LINE, i32(0, 0), i32(1, 1), i32(1, 1)], 1, "StridedSliceOptions"),
+        *(SLICE, "slices of its dimensions"),
+    ),
+    (
+        *("STRIDED_SLICE", [LINE, i32(5), i32(9), i32(1)], 1, "StridedSliceOptions"),
+        *({**SLICE, "ShrinkAxisMask": 1}, "an index of axis 0"),
+    ),
+    (
+        *("STRIDED_SLICE", [ONE, i32(0, 0), i32(1, 1), i32(1, 1)], 1, "StridedSliceOptions"),
+        *({**SLICE, "EllipsisMask": 3}, "at most one ellipsis"),
+    ),
+    ("PAD", [LINE, i32(1, 2)], 1, "PadOptions", {}, "pads of 1 by 2"),
+    ("SPACE_TO_DEPTH", [ONE], 1, "SpaceToDepthOptions", {"BlockSize": 2}, "4 dimensions"),
+    ("SPACE_TO_DEPTH", [IMAGE], 1, "SpaceToDepthOptions", {"BlockSize": 2}, "blocks of 2"),
+    ("SPACE_TO_DEPTH", [IMAGE], 1, "SpaceToDepthOptions", {"BlockSize": 0}, "a block"),
+    ("DEPTH_TO_SPACE", [ONE], 1, "DepthToSpaceOptions", {"BlockSize": 2}, "4 dimensions"),
+    ("DEPTH_TO_SPACE", [IMAGE], 1, "DepthToSpaceOptions", {"BlockSize": 3}, "of blocks of 3"),
+    (
+        "TOPK_V2", [LINE, i32(6)], 2, "TopKV2Options", {}, "rows of at least 6",
+    ),
+    (
+        *("DYNAMIC_UPDATE_SLICE", [LINE, In((6,)), i32(0)], 1, "DynamicUpdateSliceOptions", {}),
+        "an update that fits",
+    ),
+    ("RESIZE_BILINEAR", [IMAGE, i32(0, 3)], 1, "ResizeBilinearOptions", {}, "a size of two"),
+    ("RESIZE_BILINEAR", [ONE, i32(3, 3)], 1, "ResizeBilinearOptions", {}, "4 dimensions"),
+    (
+        *("LOCAL_RESPONSE_NORMALIZATION", [IMAGE], 1, "LocalResponseNormalizationOptions"),
+        *({"Radius": -1}, "4 dimensions and a radius"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "outputs", "table", "options", "said"),
+    CASES,
+    ids=[f"{each[0]}-{n}" for n, each in enumerate(CASES)],
+)
+def test_what_does_not_fit_is_said_with_the_node(
+    kind: str, operands: Operands, outputs: int, table: str, options: dict[str, Any], said: str
+) -> None:
+    content = case(kind, operands, [F] * outputs, table, options).content
+    with pytest.raises(
+        (ModelError, UnsupportedOperatorError), match=rf"node 'y0' \({kind}\): .*{said}"
+    ):
+        TfliteModel.of(content).to_graph()
+
+
+def test_a_tensor_that_is_too_large_is_said_with_the_node() -> None:
+    content = case("BROADCAST_TO", [LINE, i32(1 << 16, 1 << 16, 5)], [F]).content
+    with pytest.raises(ModelError, match=r"^node 'y0': a tensor of .*at most 64 GiB"):
+        TfliteModel.of(content).to_graph()

@@ -1,0 +1,149 @@
+"""Products on tensor cores: NumPy, the loop interpreter and interpreted PTX agree."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
+from dovetail.compiler.loops.interpreter import interpret
+from dovetail.compiler.loops.intrinsic import BARRIER
+from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Stmt, block
+from dovetail.compiler.loops.rewrite import map_statement
+from dovetail.compiler.loops.traverse import walk
+from dovetail.compiler.loops.verify import verify
+from dovetail.compiler.schedule.rules.gpu.group import schedule_group
+from dovetail.compiler.schedule.steps.schedule import Schedule
+from dovetail.compiler.schedule.steps.trace import replay, to_record
+from dovetail.compiler.targets.gpu.kernels import kernels_of
+from dovetail.compiler.targets.gpu.lower import launches_of
+from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
+from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
+from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
+from tests.ptx.running import program_of, run_ptx
+
+from .products import by_rows
+
+BYTES = (DType.INT8, DType.INT8)
+
+
+def scheduled(rows: int, columns: int, depth: int, dtypes: tuple[DType, DType] = BYTES) -> Schedule:
+    schedule = schedule_group(by_rows(rows, columns, depth, dtypes), INTRINSICS)
+    name = f"mma_{dtypes[0]}_{dtypes[1]}"
+    assert name in invoked(schedule.function)
+    return schedule
+
+
+def invoked(function: Function) -> list[str]:
+    return [each.intrinsic for each in walk(function.body) if isinstance(each, Invoke)]
+
+
+def operands(
+    rng: np.random.Generator, rows: int, columns: int, depth: int, dtypes: tuple[DType, DType]
+) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+    given = {}
+    for number, (count, dtype) in enumerate(zip((rows, columns), dtypes, strict=True)):
+        limits = (-4, 5) if dtype.is_float else (0, 256) if dtype is DType.UINT8 else (-128, 128)
+        given[f"in{number}"] = rng.integers(*limits, (count, depth)).astype(dtype.numpy)
+    return given
+
+
+def expected(given: dict[str, np.ndarray], total: type) -> np.ndarray:  # type: ignore[type-arg]
+    return given["in0"].astype(total) @ given["in1"].astype(total).T
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtypes"),
+    [
+        ((16, 17, 19), BYTES),
+        ((16, 18, 16), (DType.FLOAT16, DType.FLOAT16)),
+    ],
+)
+def test_loops_ptx_and_numpy_agree(
+    sizes: tuple[int, int, int], dtypes: tuple[DType, DType]
+) -> None:
+    function = scheduled(*sizes, dtypes).function
+    verify(function, INTRINSICS)
+    given = operands(np.random.default_rng(0), *sizes, dtypes)
+    want = expected(given, np.float32 if dtypes[0].is_float else np.int32)
+    found = interpret(function, given, seed=1, intrinsics=INTRINSICS)["out0"]
+    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(run_ptx(function, given)["out0"], want)
+
+
+@pytest.mark.parametrize("seed", range(len(INTRINSICS)))
+def test_ptx_of_random_sizes_and_types_agrees_with_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    every = [tuple(each.meaning.inputs[n].dtype for n in (0, 1)) for each in INTRINSICS.values()]
+    first, second = every[seed]
+    rows, columns, depth = (int(each) for each in rng.integers(16, 80, 3))
+    given = operands(rng, rows, columns, depth, (first, second))
+    found = run_ptx(scheduled(rows, columns, depth, (first, second)).function, given)["out0"]
+    want = expected(given, np.float32 if first.is_float else np.int32)
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "dtype"),
+    list(zip(ARCHITECTURES, (DType.INT8, DType.FLOAT16, DType.BFLOAT16), strict=True)),
+)
+def test_large_tiles_are_assembled_and_stay_in_registers(architecture: str, dtype: DType) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip(f"no ptxas: pip install {PACKAGE} (47 MB)")
+    function = scheduled(2048, 2048, 256, (dtype, dtype)).function
+    text = ptx_of(launches_of(program_of(function)).kernels, architecture)
+    # 4 x 2 products of 16 x 16, from 4 + 2 fragments, for each of two depths.
+    assert text.count("mma.sync") == 2 * 2 * 4 * 2
+    assert text.count("ldmatrix") == 2 * (4 + 2)
+    assert ".local" not in text
+    ((_, spilled),) = assemble(ptxas, text, architecture).values()
+    assert spilled == 0
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_missing_barrier_is_found(missing: int) -> None:
+    function = scheduled(32, 32, 256).function
+    seen: list[Stmt] = []
+
+    def without(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Invoke) and stmt.intrinsic == BARRIER:
+            seen.append(stmt)
+            return block() if len(seen) - 1 == missing else stmt
+        return stmt
+
+    body = map_statement(function.body, None, without)
+    assert len(seen) == 2
+    broken = Function("product", function.inputs, function.outputs, body)
+    with pytest.raises(GraphError, match=r"product: in\d.tile: a thread of .* at the same time"):
+        kernels_of(broken)
+
+
+def test_sums_that_are_not_those_of_a_warp_are_refused() -> None:
+    function = scheduled(16, 32, 32).function
+
+    def moved(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Invoke) and stmt.intrinsic != BARRIER:
+            a, b, c = stmt.operands
+            c = type(c)(c.buffer, (c.start[0], c.start[1], c.start[3] + 1, *c.start[3:]), c.shape)
+            return Invoke(stmt.intrinsic, (a, b, c))
+        return stmt
+
+    broken = Function(
+        "f", function.inputs, function.outputs, map_statement(function.body, None, moved)
+    )
+    with pytest.raises(GraphError, match="threads of a block use an array of their block"):
+        kernels_of(broken)
+
+
+def test_a_schedule_is_replayed_from_its_record() -> None:
+    definition = by_rows(20, 33, 40, BYTES)
+    schedule = schedule_group(definition, INTRINSICS)
+    again = replay(definition.function, to_record(schedule), INTRINSICS)
+    assert again.function == schedule.function
+
+
+def test_small_products_and_other_targets_have_no_tiles_of_warps() -> None:
+    assert invoked(schedule_group(by_rows(8, 64, 64, BYTES), INTRINSICS).function) == []
+    function = schedule_group(by_rows(64, 64, 64, BYTES)).function
+    assert not any(each.startswith("mma") for each in invoked(function))
+    assert any(isinstance(each, Allocate) for each in walk(function.body))

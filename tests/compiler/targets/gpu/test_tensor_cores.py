@@ -1,0 +1,81 @@
+"""Quantised models on tensor cores: the framework's bytes, from interpreted PTX."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dovetail.compiler import compile
+from dovetail.runtime.gpu.part import GpuPart
+from dovetail.runtime.session import Session
+from tests.ptx.device import InterpreterDevice
+
+
+def layer(path: Path, node: onnx.NodeProto, inputs: list[int], weights: list[int]) -> None:
+    """A quantised layer with a bias, of float32[inputs]; its result is int8.
+
+    node: of ``xd`` and ``wd``, with or without the bias ``bd``, to ``m``.
+    """
+    rng = np.random.default_rng(len(inputs))
+    axis = 0 if node.op_type == "Conv" else 1
+    columns = weights[axis]
+    x_scale, scales = np.float32(0.02), rng.uniform(0.005, 0.02, columns).astype(np.float32)
+    values = {
+        "w": rng.integers(-127, 128, weights).astype(np.int8),
+        "b": rng.integers(-999, 999, columns).astype(np.int32),
+        "sx": x_scale,
+        "zx": np.int8(-7),
+        "sw": scales,
+        "zw": np.zeros(columns, np.int8),
+        "sb": x_scale * scales,
+        "zb": np.zeros(columns, np.int32),
+        "sy": np.float32(0.05),
+        "zy": np.int8(3),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "sx", "zx"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["wd"], axis=axis),
+        helper.make_node("DequantizeLinear", ["b", "sb", "zb"], ["bd"], axis=0),
+        node,
+        *([] if "bd" in node.input else [helper.make_node("Add", ["m", "bd"], ["a"])]),
+        helper.make_node("QuantizeLinear", ["m" if "bd" in node.input else "a", "sy", "zy"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, inputs)],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
+
+
+DENSE = helper.make_node("MatMul", ["xd", "wd"], ["m"])
+STRIDED = helper.make_node(
+    "Conv", ["xd", "wd", "bd"], ["m"], pads=[1] * 4, strides=[2, 2], kernel_shape=[3, 3]
+)
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "weights"),
+    [(DENSE, [33, 50], [50, 47]), (STRIDED, [1, 10, 9, 9], [18, 10, 3, 3])],
+)
+def test_a_quantised_layer_has_the_bytes_of_the_framework(
+    node: onnx.NodeProto, inputs: list[int], weights: list[int], tmp_path: Path
+) -> None:
+    path = tmp_path / "layer.onnx"
+    layer(path, node, inputs, weights)
+    x = np.random.default_rng(1).standard_normal(inputs).astype(np.float32)
+    want = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+    assert len(np.unique(want)) > 50
+    module = compile(path, "cuda")
+    (part,) = module.parts
+    assert isinstance(part, GpuPart)
+    assert b"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32" in bytes(part.source)
+    np.testing.assert_array_equal(Session(module, InterpreterDevice()).run(None, x)[0], want)

@@ -1,0 +1,1 @@
+"""Commands that are killed at random moments; no damaged file may be read afterwards."""
