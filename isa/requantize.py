@@ -35,7 +35,8 @@ def requantize(
 
     values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block],
     finite, and positive but where the configuration has ``row_parameters``.  ``rint`` is half to
-    even; conversion and product are rounded to float32, half to even. Source: ONNX Runtime's QLinearConv on x86-64.
+    even; conversion and product are rounded to float32, half to even. Source: ONNX Runtime's
+    QLinearConv on x86-64.
     """
     total = (values + bias).astype(np.float32)
     with np.errstate(over="ignore"):

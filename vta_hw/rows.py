@@ -75,6 +75,8 @@ class RowParameters(wiring.Component):
                 m.d.comb += more.eq(self.bias)
             with m.Case(Row.ROOT):
                 m.d.comb += more.eq(self.start)
+            with m.Default():
+                m.d.comb += more.eq(0)
         more = delayed(m, more, "more1")
         total = delayed(m, _folded([*sums, more], lambda a, b: (a + b)[:32]), "total")
         bytes_ = [lane[:8].as_signed() for lane in self.lanes]
@@ -94,7 +96,7 @@ class RowParameters(wiring.Component):
         with m.If(self.first):
             m.d.sync += [held_scale.eq(self.scale), held_bias.eq(self.bias)]
         self._bias(m, total, most, delays(m, held_bias, "bias", summed - 1)[-1], summed, largest)
-        # Of LESS: LARGEST has its own.
+        # That of LESS: of the largest lane it is 1.
         scale = delays(m, held_scale, "scale", summed - 1)[-1]
         scale = Mux(largest, BIASED_ONE << (MANTISSA_BITS - 1), scale)[:31]
         scale = delays(m, scale, "scale_beside", 2)[-1]
