@@ -3,7 +3,8 @@
 Latencies are medians of single runs at batch 1, after a few that are not counted, with the copies
 of inputs and outputs; engines take turns.  Errors are the largest difference from this project's
 CPU target, over its largest output.  ``gemm_N`` is a row of eight products of N x N matrices, so
-that copies count little.  Prints a table, and with ``--json FILE`` writes the figures.
+that copies count little, in float32; ``gemm_fp16_N`` in float16, and ``gemm_int8_N`` of quantised
+bytes, requantised after each product.  Prints a table, and with ``--json FILE`` writes the figures.
 """
 
 import json
@@ -30,7 +31,10 @@ from dovetail.isa.errors import DovetailError
 from dovetail.runtime.devices import open_device
 from dovetail.runtime.session import Session
 
-NETWORKS = ("resnet18", "mobilenet_v2", "squeezenet", "bert", "gemm_1024", "gemm_2048")
+NETWORKS = (
+    *("resnet18", "mobilenet_v2", "squeezenet", "bert", "gemm_1024", "gemm_2048"),
+    *("gemm_fp16_4096", "gemm_fp16_8192", "gemm_int8_4096", "gemm_int8_8192"),
+)
 CHAIN = 8
 WARM = 3
 
@@ -54,12 +58,17 @@ class Measured:
         return statistics.median(self.milliseconds)
 
 
-def products(size: int) -> onnx.ModelProto:
-    """``x @ w0 @ w1 ...``, float32[size, size] each."""
+def products(size: int, kind: str) -> onnx.ModelProto:
+    """``x @ w0 @ w1 ...``, [size, size] each, of float32, fp16 or int8."""
     rng = np.random.default_rng(0)
     shape, names = (size, size), [f"w{number}" for number in range(CHAIN)]
+    if kind == "int8":
+        return quantized_products(size, rng)
+    dtype = np.float16 if kind == "fp16" else np.float32
     weights = [
-        numpy_helper.from_array((rng.standard_normal(shape) / size**0.5).astype(np.float32), name)
+        numpy_helper.from_array(
+            (rng.standard_normal(shape, np.float32) / size**0.5).astype(dtype), name
+        )
         for name in names
     ]
     values = ["x", *(f"y{number}" for number in range(CHAIN))]
@@ -67,9 +76,49 @@ def products(size: int) -> onnx.ModelProto:
         helper.make_node("MatMul", [values[number], names[number]], [values[number + 1]])
         for number in range(CHAIN)
     ]
-    ends = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", values[-1]))
-    given, result = ends
-    graph = helper.make_graph(nodes, "products", [given], [result], weights)
+    kind_of = TensorProto.FLOAT16 if kind == "fp16" else TensorProto.FLOAT
+    return model(nodes, values[-1], kind_of, shape, weights)
+
+
+def quantized_products(size: int, rng: np.random.Generator) -> onnx.ModelProto:
+    """The row of int8, with a scale for all of each matrix."""
+    scale = np.float32(1 / 74)
+    weights = [
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in (
+            ("s", scale),
+            ("z", np.int8(0)),
+            ("sw", np.float32(scale / size**0.5)),
+            *(
+                (f"w{number}", rng.integers(-127, 128, (size, size), np.int8))
+                for number in range(CHAIN)
+            ),
+        )
+    ]
+    nodes, value = [], "x"
+    for number in range(CHAIN):
+        names = [f"{stem}{number}" for stem in ("xd", "wd", "m", "y")]
+        nodes += [
+            helper.make_node("DequantizeLinear", [value, "s", "z"], names[:1]),
+            helper.make_node("DequantizeLinear", [f"w{number}", "sw", "z"], names[1:2]),
+            helper.make_node("MatMul", names[:2], names[2:3]),
+            helper.make_node("QuantizeLinear", [names[2], "s", "z"], names[3:]),
+        ]
+        value = names[3]
+    return model(nodes, value, TensorProto.INT8, (size, size), weights)
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    result: str,
+    kind: int,
+    shape: tuple[int, int],
+    weights: list[onnx.TensorProto],
+) -> onnx.ModelProto:
+    """The nodes from ``x`` to ``result``, both of one type."""
+    ends = (helper.make_tensor_value_info(name, kind, shape) for name in ("x", result))
+    given, last = ends
+    graph = helper.make_graph(nodes, "products", [given], [last], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -93,8 +142,11 @@ def of_onnxruntime(path: Path) -> Run | None:
     return lambda inputs: session.run(None, dict(inputs))
 
 
-def of_torch(size: int, path: Path) -> Run | None:
-    """PyTorch's run of a row of products, which is cuBLAS's; None without a GPU for it."""
+def of_torch(path: Path) -> Run | None:
+    """PyTorch's run of a row of products, which is cuBLAS's; None without a GPU for it.
+
+    Of int8 it requantises in float32 after each.
+    """
     if not find_spec("torch"):
         return None
     import torch
@@ -104,12 +156,17 @@ def of_torch(size: int, path: Path) -> Run | None:
     weights = [
         torch.from_numpy(numpy_helper.to_array(each).copy()).cuda()
         for each in onnx.load(path).graph.initializer
+        if len(each.dims) == 2
     ]
 
     def run(inputs: Arrays) -> list[NDArray[Any]]:
         x = torch.from_numpy(inputs["x"]).cuda()
         for weight in weights:
-            x = x @ weight
+            if x.dtype != torch.int8:
+                x = x @ weight
+                continue
+            scaled = torch._int_mm(x, weight).float() * float(1 / 74 / len(weight) ** 0.5)
+            x = scaled.round().clamp(-128, 127).to(torch.int8)
         return [x.cpu().numpy()]
 
     return run
@@ -117,10 +174,10 @@ def of_torch(size: int, path: Path) -> Run | None:
 
 def measure(network: str, target: str, device: str, runs: int, folder: Path) -> list[Measured]:
     """Every engine that there is, in turn."""
-    size = int(network.partition("_")[2]) if network.startswith("gemm_") else 0
+    _, *kind, size = network.split("_") if network.startswith("gemm_") else ("", "0")
     path = folder / f"{network}.onnx"
-    if size:
-        onnx.save(products(size), path)
+    if int(size):
+        onnx.save(products(int(size), "".join(kind) or "float32"), path)
     else:
         path = model_file(network, folder)
     inputs = random_inputs(onnx.load(path))
@@ -128,7 +185,7 @@ def measure(network: str, target: str, device: str, runs: int, folder: Path) -> 
     engines: dict[str, Run | None] = {
         f"dovetail {device}": own,
         "onnxruntime": of_onnxruntime(path),
-        "torch": of_torch(size, path) if size else None,
+        "torch": of_torch(path) if int(size) else None,
     }
     reference, _ = of_dovetail(path, "cpu", "cpu")
     exact = reference(inputs)[0].astype(float)

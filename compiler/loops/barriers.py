@@ -2,8 +2,13 @@
 
 Loops over threads that follow each other have no order between different threads, unless a barrier
 stands between them.  A barrier is right where all threads of the block come to it: outside of their
-loops, and under no condition that depends on data.  Registers are each thread's own; where a nest
-uses those of another thread, ``targets/gpu`` refuses it.
+loops, and under no condition that depends on data.
+
+What an asynchronous copy touches must rest until its thread waits for the copy, whatever barriers
+come before that; other threads see the copy after a barrier that follows.
+
+Registers are each thread's own; where a nest uses those of another thread, ``targets/gpu`` refuses
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +19,7 @@ from .accesses import Access, accesses
 from .bounds import Bounds
 from .dependence import Order, may_meet
 from .expressions import Constant, Scope, Variable
-from .intrinsic import BARRIER, Intrinsic
+from .intrinsic import BARRIER, WAIT, Intrinsic
 from .ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, While
 from .rewrite import substitute
 from .traverse import loads, walk
@@ -34,11 +39,18 @@ class _Phase:
 
 @dataclass(frozen=True, slots=True)
 class _Phases:
-    """first: nests before any barrier.  last: after the last one.  divided: there is a barrier."""
+    """first: nests before any barrier.  last: after the last one.  divided: there is a barrier.
+
+    early: nests before any wait.  pending: those with copies after the last one.  waited: there is
+    a wait.
+    """
 
     first: tuple[_Phase, ...] = ()
     last: tuple[_Phase, ...] = ()
     divided: bool = False
+    early: tuple[_Phase, ...] = ()
+    pending: tuple[_Phase, ...] = ()
+    waited: bool = False
 
 
 class _ConflictError(GraphError):
@@ -61,16 +73,22 @@ def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phas
     match stmt:
         case For(kind=LoopKind.THREAD):
             _require_none(stmt, f"inside of the thread loop {stmt.variable}")
-            phase = _Phase(stmt, around)
-            return _Phases((phase,), (phase,))
+            phase = (_Phase(stmt, around),)
+            copies = phase if _copies(stmt, intrinsics) else ()
+            _compare_copies(copies, copies, {}, intrinsics)
+            return _Phases(phase, phase, False, phase, copies)
         case For(kind=LoopKind.BLOCK, body=body):
             return _visit(body, (*around, stmt), intrinsics)
         case For(body=body):
             found = _visit(body, (*around, stmt), intrinsics)
-            _compare(found.last, found.first, {stmt.variable: Order.LATER}, intrinsics)
+            later = {stmt.variable: Order.LATER}
+            _compare(found.last, found.first, later, intrinsics)
+            _compare_copies(found.pending, found.early, later, intrinsics)
             return found
         case Invoke(intrinsic=name) if name == BARRIER:
             return _Phases(divided=True)
+        case Invoke(intrinsic=name) if name == WAIT:
+            return _Phases(waited=True)
         case Block(statements=statements):
             whole = _Phases()
             for each in statements:
@@ -83,8 +101,14 @@ def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phas
                 _require_none(stmt, "under a condition that depends on data")
             one = _visit(then, around, intrinsics)
             other = _Phases() if otherwise is None else _visit(otherwise, around, intrinsics)
-            divided = one.divided and other.divided
-            return _Phases(one.first + other.first, one.last + other.last, divided)
+            return _Phases(
+                one.first + other.first,
+                one.last + other.last,
+                one.divided and other.divided,
+                one.early + other.early,
+                one.pending + other.pending,
+                one.waited and other.waited,
+            )
         case While(body=body):
             _require_none(stmt, "in a loop whose end depends on data")
             return _visit(body, around, intrinsics)
@@ -99,11 +123,41 @@ def _require_none(stmt: Stmt, where: str) -> None:
 
 def _after(one: _Phases, other: _Phases, intrinsics: Intrinsics) -> _Phases:
     _compare(one.last, other.first, {}, intrinsics)
+    _compare_copies(one.pending, other.early, {}, intrinsics)
     return _Phases(
         one.first if one.divided else one.first + other.first,
         other.last if other.divided else one.last + other.last,
         one.divided or other.divided,
+        one.early if one.waited else one.early + other.early,
+        other.pending if other.waited else one.pending + other.pending,
+        one.waited or other.waited,
     )
+
+
+def _is_copy(stmt: Stmt, intrinsics: Intrinsics) -> bool:
+    intrinsic = intrinsics.get(stmt.intrinsic) if isinstance(stmt, Invoke) else None
+    return intrinsic is not None and intrinsic.asynchronous
+
+
+def _copies(stmt: Stmt, intrinsics: Intrinsics) -> bool:
+    return any(_is_copy(each, intrinsics) for each in walk(stmt))
+
+
+def _compare_copies(
+    earlier: Sequence[_Phase],
+    later: Sequence[_Phase],
+    orders: Mapping[str, Order],
+    intrinsics: Intrinsics,
+) -> None:
+    """Raise _ConflictError where a copy that nothing waited for and any thread may meet."""
+    for one in earlier:
+        for other in later:
+            problem = _meeting(one, other, orders, intrinsics, copies=True)
+            if problem is not None:
+                raise _ConflictError(
+                    f"{problem[0].buffer.name}: {other.nest.variable} may touch what a copy of "
+                    f"{one.nest.variable} has not ended with; wait for it before"
+                )
 
 
 def _compare(
@@ -130,8 +184,14 @@ def _compare(
 
 
 def _meeting(
-    one: _Phase, other: _Phase, orders: Mapping[str, Order], intrinsics: Intrinsics
+    one: _Phase,
+    other: _Phase,
+    orders: Mapping[str, Order],
+    intrinsics: Intrinsics,
+    *,
+    copies: bool = False,
 ) -> tuple[Access, Access] | None:
+    """Accesses of two threads to one element; of ``copies``, one of them and any that meets it."""
     shared = []
     for mine, theirs in zip(one.around, other.around, strict=False):
         if mine is not theirs:
@@ -142,7 +202,8 @@ def _meeting(
     given: dict[str, Order] = {loop.variable: Order.SAME for loop in shared} | dict(orders)
     chains = _chain(one.nest), _chain(other.nest)
     alike = [_extents(each) for each in chains]
-    threads = chains[0] if alike[0] == alike[1] and None not in alike[0] else []
+    together = alike[0] == alike[1] and None not in alike[0] and not copies
+    threads = chains[0] if together else []
     bodies = [one.nest, other.nest] if not threads else [chains[0][-1].body, chains[1][-1].body]
     found = []
     for phase, body, chain in zip((one, other), bodies, chains, strict=True):
@@ -166,7 +227,11 @@ def _meeting(
             for order in (Order.LATER, Order.EARLIER)
         ]
     for first in found[0]:
+        if copies and not _is_copy(first.statement, intrinsics):
+            continue
         for second in found[1]:
+            if copies and one is other and not orders and _is_copy(second.statement, intrinsics):
+                continue
             same = first.buffer.name == second.buffer.name
             kept = first.private is not None or second.private is not None
             kept = kept or first.buffer.scope is Scope.REGISTER

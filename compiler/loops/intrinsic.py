@@ -7,7 +7,7 @@ from ..errors import GraphError
 from .expressions import Buffer
 from .ir import Function, Invoke
 
-__all__ = ["BARRIER", "PREFETCH", "Intrinsic", "by_name"]
+__all__ = ["BARRIER", "PREFETCH", "WAIT", "Intrinsic", "by_name"]
 
 PREFETCH = "prefetch"
 """What ``Invoke`` names to have a region brought near that will soon be read.
@@ -22,16 +22,26 @@ What it means for the order of accesses, and where it may stand, is in ``barrier
 """
 
 
+WAIT = "wait"
+"""What ``Invoke`` names, without operands, where each thread's asynchronous copies end.
+
+It makes no thread wait for another: a barrier after it does.  See ``barriers.py``.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
     """An instruction and its meaning: a loop program over its parameters.
 
     The parameters are the meaning's inputs, then its outputs; an output may also be read, as an
     accumulator is.  How it is emitted is the backend's.
+
+    asynchronous: the thread goes on before it is done; it is done at the next ``WAIT``.
     """
 
     name: str
     meaning: Function
+    asynchronous: bool = False
 
     @property
     def parameters(self) -> tuple[Buffer, ...]:

@@ -20,8 +20,8 @@ from dovetail.vta_sim.device import SimulatorDevice
 from .boards import SMALL_BOARD, device_name
 
 CONFIG = SMALL_BOARD.config
-PROGRAM = 512
-"""Address of the programs."""
+PROGRAM, END = 512, 640
+"""Addresses of the programs and behind them: every byte travels over the serial line."""
 COPY = (
     Load(
         memory=Memory.ACT, dram_address=0, sram_address=0, count_x=16, post=frozenset({Unit.STORE})
@@ -31,7 +31,7 @@ COPY = (
 
 
 def launch_of(program: tuple[Load | Store, ...], seed: int = 0, watchdog: int = 100_000) -> Launch:
-    dram = np.random.default_rng(seed).integers(0, 256, 1024, dtype=np.uint8)
+    dram = np.random.default_rng(seed).integers(0, 256, END, dtype=np.uint8)
     code = np.frombuffer(program_to_bytes(program), np.uint8)
     dram[PROGRAM : PROGRAM + code.size] = code
     return Launch(CONFIG, dram, PROGRAM, len(program), watchdog)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .copies import Copies
 from .operations import KINDS, UnknownInstructionError, compute
 from .text import Instruction, Kernel
 from .warps import WARP, matrix_rows, multiplied
 
-__all__ = ["PtxError", "run_kernel"]
+__all__ = ["Machine", "PtxError", "run_kernel"]
 
 Array = NDArray[Any]
 GLOBAL, SHARED, LOCAL = 1 << 32, 1 << 24, 1 << 44
@@ -36,10 +37,12 @@ def run_kernel(kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Arra
     Raises PtxError for an access outside of them and for a kernel that does not end,
     UnknownInstructionError for an instruction that it does not know.
     """
-    _Machine(kernel, blocks, threads, buffers).run()
+    Machine(kernel, blocks, threads, buffers).run()
 
 
-class _Machine:
+class Machine:
+    """All lanes of a grid: registers, memories, and where each lane is."""
+
     def __init__(self, kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array]) -> None:
         self.kernel, self.lanes = kernel, blocks * threads
         lane = np.arange(self.lanes)
@@ -74,6 +77,7 @@ class _Machine:
         self.counter = np.zeros(self.lanes, np.int64)
         self.waiting = np.zeros(self.lanes, bool)
         self.end = len(kernel.instructions)
+        self.copies = Copies(self.lanes)
 
     def _arrays(self, sizes: dict[str, int], start: int, copies: int) -> Array:
         place = start
@@ -117,6 +121,8 @@ class _Machine:
                 self._load(words, operands, chosen)
             case "st":
                 self._store(words, operands, chosen)
+            case "cp":
+                self.copies.step(self, instruction, chosen)
             case "mma":
                 self._multiply(instruction, chosen)
             case "ldmatrix":
@@ -173,7 +179,7 @@ class _Machine:
             bits = value.astype(np.dtype(f"i{register.itemsize}")).view(register.dtype)
         register[chosen] = bits.astype(register.dtype)
 
-    def _places(self, text: str, chosen: Array) -> Array:
+    def places(self, text: str, chosen: Array) -> Array:
         """The addresses of ``[register+offset]``."""
         inside = re.fullmatch(r"\[([^\]+]+)\+?(-?\d+)?\]", text)
         if not inside:
@@ -189,18 +195,18 @@ class _Machine:
             self._write(operands[0], start, chosen)
             return
         names = [each.strip() for each in operands[0].strip("{}").split(",")]
-        places = self._places(operands[1], chosen)
+        places = self.places(operands[1], chosen)
         for number, name in enumerate(names):
-            memory, index = self._memory(places + number * kind.itemsize, kind.itemsize, chosen)
+            memory, index = self.memory_of(places + number * kind.itemsize, kind.itemsize, chosen)
             found = memory[index].reshape(chosen.size, kind.itemsize)
             self._write(name, np.ascontiguousarray(found).view(kind).reshape(-1), chosen)
 
     def _store(self, words: list[str], operands: tuple[str, ...], chosen: Array) -> None:
         kind = KINDS[words[-1]]
-        places = self._places(operands[0], chosen)
+        places = self.places(operands[0], chosen)
         for number, name in enumerate(operands[1].strip("{}").split(",")):
             value = np.ascontiguousarray(self._read(name.strip(), kind, chosen))
-            memory, index = self._memory(places + number * kind.itemsize, kind.itemsize, chosen)
+            memory, index = self.memory_of(places + number * kind.itemsize, kind.itemsize, chosen)
             memory[index] = value.view(np.uint8).reshape(chosen.size, kind.itemsize)
 
     def _warps(self, what: str, chosen: Array) -> int:
@@ -230,17 +236,16 @@ class _Machine:
             raise UnknownInstructionError(name)
         warps = self._warps("ldmatrix", chosen)
         names = _names(instruction.operands[0])
-        places = self._places(instruction.operands[1], chosen)
-        memory, index = self._memory(places, 16, chosen)
-        if (places % 16).any():
-            raise PtxError("an address of 16 bytes that is no multiple of them")
+        places = self.places(instruction.operands[1], chosen)
+        memory, index = self.memory_of(places, 16, chosen)
+        self.require_multiples(places, 16)
         rows = memory[index].reshape(warps, WARP, 16)
         threads, first = matrix_rows(len(names))
         for number, each in enumerate(names):
             own = rows[:, threads[:, number, None], first[:, number, None] + np.arange(4)]
             self._write(each, np.ascontiguousarray(own).view(np.uint32).reshape(-1), chosen)
 
-    def _memory(self, places: Array, size: int, chosen: Array) -> tuple[Array, Any]:
+    def memory_of(self, places: Array, size: int, chosen: Array) -> tuple[Array, Any]:
         """The array that holds some bytes, and where; all lanes are in one memory."""
         first = int(places.min())
         if first >= LOCAL:
@@ -256,9 +261,13 @@ class _Machine:
             raise PtxError(
                 f"byte {found - before[-1]} of buffer {len(before) - 1}, which ends before"
             )
+        self.require_multiples(places, size)
+        return self.memory, index
+
+    def require_multiples(self, places: Array, size: int) -> None:
+        """Raise PtxError for an address that no access of so many bytes may have."""
         if (places % size).any():
             raise PtxError(f"an address of {size} bytes that is no multiple of them")
-        return self.memory, index
 
     def _own(self, memory: Array, rows: Array, places: Array, size: int) -> tuple[Array, Any]:
         if int(places.min()) < 0 or int(places.max()) + size > memory.shape[1]:

@@ -23,7 +23,7 @@ from ..operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
 from ..rebuild import Rebuilding
 from .eliminate_dead import EliminateDead
 
-__all__ = ["ByteProducts"]
+__all__ = ["ByteProducts", "is_matrix_product", "turned"]
 
 FEWEST_CHANNELS = 8
 """For convolutions of bytes, which fill up to 16 channels."""
@@ -83,24 +83,23 @@ def _takes_bytes(graph: Graph, node: Node, by_rows: bool) -> bool:
         if not dense or set(operator.expansions) != {1}:
             return False
     elif weights.ndim != 2 or not (
-        _is_matrix_product(operator) or (by_rows and _is_by_rows(operator))
+        is_matrix_product(operator) or (by_rows and is_matrix_product(turned(operator)))
     ):
         return False
     return bool(weights.min() >= -128 and weights.max() <= 127)
 
 
-def _is_matrix_product(operator: Contract) -> bool:
+def is_matrix_product(operator: Contract) -> bool:
     """Whether the rows of the second operand are summed over, its columns the result's last."""
     rows, columns = operator.operands[1]
     summed = [((label, 1),) for label in operator.summed]
     return summed == [rows] and operator.output[-1:] == (columns,)
 
 
-def _is_by_rows(operator: Contract) -> bool:
-    """As ``_is_matrix_product``, with rows and columns of the second operand exchanged."""
-    rows, columns = operator.operands[1]
-    turned = replace(operator, operands=(operator.operands[0], (columns, rows)))
-    return _is_matrix_product(turned)
+def turned(operator: Contract) -> Contract:
+    """The contraction with rows and columns of its second operand, a matrix, exchanged."""
+    first, (rows, columns) = operator.operands
+    return replace(operator, operands=(first, (columns, rows)))
 
 
 def _bytes(graph: Graph, producers: dict[str, Node], name: str) -> tuple[str, str | None] | None:
@@ -124,11 +123,9 @@ def _product(node: Node, x: Term, offset: Term, w: Term, by_rows: bool) -> Term:
     wide = w.cast(DType.INT32)
     operator = node.operator
     if isinstance(operator, Contract):
-        summed = 0 if _is_matrix_product(operator) else 1
+        summed = 0 if is_matrix_product(operator) else 1
         if by_rows and summed == 0:
-            first, (rows, columns) = operator.operands
-            operator = replace(operator, operands=(first, (columns, rows)))
-            w = w.transpose(1, 0)
+            operator, w = turned(operator), w.transpose(1, 0)
         total = Term(context, context.emit(operator, x.tensor, w.tensor))
         return total - offset * wide.sum(summed)
     assert isinstance(operator, Convolution)

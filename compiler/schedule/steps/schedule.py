@@ -18,6 +18,7 @@ from .interleave import Interleave
 from .lanes import Lanes
 from .loop_steps import Annotate, Fuse, Partition, SetKind, Split
 from .order_steps import Fission, Join, Reorder
+from .overlap import Overlap
 from .pack_stores import PackStores
 from .pack_tile import PackTile
 from .partial_lanes import PartialLanes
@@ -75,6 +76,7 @@ Step = (
     | Barrier
     | Widen
     | Stage
+    | Overlap
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -114,6 +116,7 @@ STEPS: dict[str, type[Step]] = {
     "barrier": Barrier,
     "widen": Widen,
     "stage": Stage,
+    "overlap": Overlap,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -316,6 +319,10 @@ class Schedule:
     ) -> "Schedule":
         """See Stage."""
         return self.then(Stage(buffer, loop, dimensions, scope, name, padding))
+
+    def overlap(self, loop: str) -> "Schedule":
+        """See Overlap."""
+        return self.then(Overlap(loop))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

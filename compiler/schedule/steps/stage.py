@@ -39,6 +39,8 @@ class Stage:
         """The function after it.  Raises ScheduleError when it does not apply."""
         what = f"stage of {self.buffer} in {self.loop}"
         site, loop = find_loop(function, self.loop)
+        if not self.dimensions:
+            raise ScheduleError(f"{what}: required a dimension")
         if self.buffer in written(loop.body):
             raise ScheduleError(f"{what}: it is written there")
         if self.name in buffer_names(function):
@@ -76,7 +78,7 @@ class Stage:
             return map_expr(expr, lambda each: read if each == value else each, memo)
 
         body: Stmt = map_statement(loop.body, exchange, None)
-        whole = Allocate(tile, block(fill, body))
+        whole = Allocate(tile, _after_allocations(body, fill))
         return site.simplified(For(loop.variable, loop.extent, loop.kind, whole, loop.annotations))
 
     def _value(self, body: Stmt, what: str) -> Expr:
@@ -121,3 +123,10 @@ class Stage:
         while isinstance(inner, Select) and isinstance(inner.other, Constant):
             inner = inner.chosen
         return isinstance(inner, Load) and inner.buffer.name == self.buffer
+
+
+def _after_allocations(body: Stmt, first: Stmt) -> Stmt:
+    """``body`` with one more statement at its begin, inside of what it allocates."""
+    if isinstance(body, Allocate):
+        return Allocate(body.buffer, _after_allocations(body.body, first))
+    return block(first, body)

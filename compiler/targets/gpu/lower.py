@@ -17,6 +17,7 @@ from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
+from ...graph.passes.wide_sums import WideSums
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from ...loops.text import to_text
@@ -47,7 +48,9 @@ def _pipeline(*own: Pass[Graph]) -> Pipeline[Graph]:
 
 GPU_PASSES: Pipeline[Graph] = _pipeline()
 """What a graph goes through before it becomes groups; ..."""
-TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(ByteProducts(raised=False, by_rows=True))
+TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
+    ByteProducts(raised=False, by_rows=True), WideSums()
+)
 """... for tensor cores."""
 
 MOST_WORKSPACE = 1 << 28

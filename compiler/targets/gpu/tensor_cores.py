@@ -9,6 +9,10 @@ column n are element ``c[g, t, h, i, j]`` with
 
     r = 8 i + g,  n = 8 h + 2 t + j,  thread 4 g + t of the warp.
 
+    copy_int8:  d[i] = s[i] over i in 16
+
+is an asynchronous copy of 16 bytes, from memory to shared memory, by one thread.
+
 Source: PTX ISA 8.5 (NVIDIA), 9.7.14.5, matrix fragments of mma.m16n8k16 and mma.m16n8k32, two of
 which, side by side, are one of these.
 """
@@ -18,12 +22,12 @@ from collections.abc import Mapping
 from ...dtypes import DType
 from ...loops.expressions import Binary, BinaryFunction, Buffer, Cast, Variable
 from ...loops.intrinsic import Intrinsic, by_name
-from ...loops.ir import Function, Update, loops
+from ...loops.ir import Function, Store, Update, loops
 
-__all__ = ["COLUMNS", "INTRINSICS", "ROWS", "ROW_BYTES", "THREADS", "lanes_of"]
+__all__ = ["COPIED_BYTES", "COPIES", "INTRINSICS", "PRODUCTS", "ROW_BYTES", "lanes_of"]
 
-THREADS = 32
-"""A warp has so many."""
+COPIED_BYTES = 16
+"""A copy has so many, which begin at a multiple of them."""
 ROWS, COLUMNS = 16, 16
 ROW_BYTES = 32
 """A row of an operand has so many, whatever its elements are."""
@@ -45,15 +49,22 @@ def _product(a: DType, b: DType) -> Intrinsic:
     return Intrinsic(name, Function(name, (left, right), (sums,), nest))
 
 
-BYTES = (DType.INT8, DType.UINT8)
-INTRINSICS: Mapping[str, Intrinsic] = by_name(
-    *(_product(a, b) for a in BYTES for b in BYTES),
-    _product(DType.FLOAT16, DType.FLOAT16),
-    _product(DType.BFLOAT16, DType.BFLOAT16),
+def _copy(dtype: DType) -> Intrinsic:
+    count, name = COPIED_BYTES // dtype.bytes, f"copy_{dtype}"
+    source, target, i = Buffer("s", (count,), dtype), Buffer("d", (count,), dtype), Variable("i")
+    nest = loops((("i", count),), Store(target, (i,), source[i]))
+    return Intrinsic(name, Function(name, (source,), (target,), nest), asynchronous=True)
+
+
+BYTES, HALVES = (DType.INT8, DType.UINT8), (DType.FLOAT16, DType.BFLOAT16)
+PRODUCTS: Mapping[str, Intrinsic] = by_name(
+    *(_product(a, b) for a in BYTES for b in BYTES), *(_product(each, each) for each in HALVES)
 )
+COPIES: Mapping[str, Intrinsic] = by_name(*map(_copy, (*BYTES, *HALVES)))
+INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **COPIES}
 """What a kernel for these GPUs may call."""
 
 
 def lanes_of(name: str) -> tuple[int, ...]:
     """The dimensions of an intrinsic's result that are threads; none where one thread does it."""
-    return LANES if name in INTRINSICS else ()
+    return LANES if name in PRODUCTS else ()

@@ -23,7 +23,8 @@ __all__ = ["Product", "product_of"]
 class Product:
     """outer: loops around; p, q, k: rows, columns, the sum, with their extents; acc: the sum's
     buffer; left, right: those of the operands; dtypes: of an element of each, and of the sum;
-    apart: whether neighbours in the memory of an operand are of two rows or columns.
+    apart: whether neighbours in the memory of an operand are of two rows or columns; whole: the
+    elements of a row of an operand that the sum goes along, 0 where it goes in another way.
     """
 
     outer: tuple[str, ...]
@@ -35,6 +36,7 @@ class Product:
     right: str
     dtypes: tuple[DType, ...]
     apart: tuple[bool, bool]
+    whole: tuple[int, int]
 
 
 def product_of(body: Stmt) -> Product | None:
@@ -73,8 +75,14 @@ def product_of(body: Stmt) -> Product | None:
     dtypes = left.dtype, right.dtype, body.buffer.dtype
     around = tuple(name for name, _ in outer)
     last = [variables(each.indices[-1]) for each in (first, second)]
+    along = [each.indices[-1] == Variable(k[0]) for each in (first, second)]
+    rows = [
+        each.buffer.shape[-1] if own else 0
+        for each, own in zip((first, second), along, strict=True)
+    ]
+    whole = rows[0], rows[1]
     apart = p[0] in last[0], q[0] in last[1]
-    return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart)
+    return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart, whole)
 
 
 def _load(expr: Expr) -> Load | None:

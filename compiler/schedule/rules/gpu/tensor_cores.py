@@ -3,11 +3,12 @@
     for p: for q: alloc acc: acc = 0; for k: acc add= a[p, k] * b[q, k]; c[p, q] = acc
     ->   for p.block, q.block (blocks): alloc acc[warps, threads, sums of a thread] register
            ... acc = 0 ...
-           for k.steps: copies of a[128, 64] and b[128, 64] to shared memory, by all threads
-             barrier
+           asynchronous copies of a[128, 64] and b[128, 64] to shared memory, by all threads
+           for k.steps: wait, barrier, copies for the next step
              for p.warp, q.warp (warps): for k.part: for p.tile, q.tile: invoke mma(a, b, acc)
-             barrier
            ... c = acc ...
+
+Where tiles do not divide rows, elements are copied one by one, and a barrier stands at each end.
 
 Sizes that tiles do not divide are widened: what is too much is computed, and not stored.  Rows of
 shared memory have 16 bytes more than they need, so that eight rows which ``ldmatrix`` reads at
@@ -99,11 +100,19 @@ def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Sc
     threads = GROUP * tile.row_warps * tile.column_warps
     for (name, _), apart in zip(copies, product.apart, strict=True):
         schedule = _copied(schedule, f"{name}.tile", padding, threads, apart)
+    # Threads part at the guards of other copies, and must be together for a product after them.
+    ahead = length > whole and all(row and row % whole == 0 for row in product.whole)
+    if ahead:
+        for (name, _), kind in zip(copies, product.dtypes, strict=False):
+            schedule = schedule.tensorize(f"{name}.tile.item", f"copy_{kind}")
     schedule = schedule.unroll(f"{k}.part")
     for each in (*product.outer, f"{p}.block", f"{q}.block"):
         schedule = schedule.bind(each, LoopKind.BLOCK)
     first = f"{p}.warp.sum"
-    schedule = schedule.barrier(first).barrier(first, after=True)
+    if ahead:
+        schedule = schedule.overlap(f"{k}.steps")
+    else:
+        schedule = schedule.barrier(first).barrier(first, after=True)
     return schedule.set_scope(product.acc, Scope.REGISTER)
 
 

@@ -7,7 +7,7 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
-from ....loops.intrinsic import BARRIER, PREFETCH
+from ....loops.intrinsic import BARRIER, PREFETCH, WAIT
 from ....loops.ir import (
     Allocate,
     Block,
@@ -24,16 +24,17 @@ from ....loops.ir import (
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
-from ..tensor_cores import INTRINSICS
+from ..tensor_cores import COPIES, PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
-from .tensor_cores import emit_product
+from .tensor_cores import emit_copy, emit_product
 
 __all__ = ["KernelWriter"]
 
 GLOBAL, SHARED = 1, 3
 """Address spaces of NVPTX."""
-WAIT = "llvm.nvvm.barrier.cta.sync.aligned.all"
+TOGETHER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+ENDED = "llvm.nvvm.cp.async.wait.all"
 MOST = 64
 """Iterations that are written out."""
 NUMBERS = {
@@ -123,8 +124,12 @@ class KernelWriter:
                 self._update(stmt)
             case Invoke(intrinsic=name):
                 if name == BARRIER:
-                    self.e.call(WAIT, "void", ("i32", "0"))
-                elif name in INTRINSICS:
+                    self.e.call(TOGETHER, "void", ("i32", "0"))
+                elif name == WAIT:
+                    self.e.call(ENDED, "void")
+                elif name in COPIES:
+                    emit_copy(self.x, stmt)
+                elif name in PRODUCTS:
                     emit_product(self.x, stmt)
                 elif name != PREFETCH:
                     raise GraphError(f"a GPU has no intrinsic {name!r}")

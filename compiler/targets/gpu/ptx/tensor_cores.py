@@ -1,8 +1,8 @@
-"""Products of warps: ``ldmatrix`` of both operands, and two ``mma``.
+"""Products of warps: ``ldmatrix`` of both operands, and two ``mma``; asynchronous copies.
 
 Operands are read anew by each product; LLVM leaves out what a product before has read, since
 nothing writes shared memory between them.
-Source: PTX ISA 8.5, 9.7.14.5 (mma, ldmatrix).
+Source: PTX ISA 8.5, 9.7.14.5 (mma, ldmatrix), and 9.7.9.25.3 (cp.async).
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,18 @@ from ....errors import GraphError
 from ....loops.affine import linear
 from ....loops.expressions import Scope
 from ....loops.ir import Invoke, Region
-from ..tensor_cores import ROW_BYTES
+from ..tensor_cores import COPIED_BYTES, ROW_BYTES
 from .emitter import element_type, value_type
 from .expressions import Expressions
 
-__all__ = ["emit_product"]
+__all__ = ["emit_copy", "emit_product"]
 
 LOAD = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
 LANE = "llvm.nvvm.read.ptx.sreg.laneid"
 FOUR = "{i32, i32, i32, i32}"
 CHUNK = 16
 """Bytes of a row of one of the matrices that ``ldmatrix`` reads."""
+COPY = "llvm.nvvm.cp.async.cg.shared.global.16"
 WORDS: Mapping[DType, str] = {DType.INT8: "s8", DType.UINT8: "u8"}
 
 
@@ -50,6 +51,29 @@ def emit_product(x: Expressions, call: Invoke) -> None:
             e.line(f"store {memory} {value}, {pointer} {place}")
 
 
+def emit_copy(x: Expressions, call: Invoke) -> None:
+    """Its instruction.  Raises GraphError for places that are not multiples of 16 bytes."""
+    source, target = call.operands
+    for region in call.operands:
+        _require_aligned(region, f"a thread copies {COPIED_BYTES} bytes")
+    if target.buffer.scope is not Scope.SHARED or source.buffer.scope is Scope.SHARED:
+        raise GraphError(
+            f"{target.buffer.name}: found a copy from {source.buffer.scope} to "
+            f"{target.buffer.scope} memory; required one to shared memory"
+        )
+    places = [x.place(each.buffer, tuple(x.evaluate(*each.start))) for each in (target, source)]
+    x.e.call(COPY, "void", *places)
+
+
+def _require_aligned(region: Region, what: str) -> None:
+    """Raise GraphError unless the region begins at a multiple of 16 bytes of its buffer."""
+    buffer = region.buffer
+    form = linear(region.start[-1])
+    steps = (form.constant, *form.terms.values(), buffer.shape[-1])
+    if any(each * buffer.dtype.bytes % CHUNK for each in steps):
+        raise GraphError(f"{buffer.name}: {what}; required rows at multiples of {CHUNK} bytes")
+
+
 def _instruction(a: DType, b: DType) -> str:
     if a is DType.FLOAT16:
         return "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
@@ -75,14 +99,10 @@ def _loaded(x: Expressions, region: Region, strides: tuple[int, int]) -> list[st
     strides: what the two bits of a matrix's number move by: 8 rows, or 16 bytes.
     """
     buffer = region.buffer
-    row_bytes, element = buffer.shape[-1] * buffer.dtype.bytes, buffer.dtype.bytes
-    form = linear(region.start[-1])
-    steps = (form.constant, *form.terms.values(), row_bytes // element)
-    if buffer.scope is not Scope.SHARED or any(each * element % CHUNK for each in steps):
-        raise GraphError(
-            f"{buffer.name}: a warp reads rows of {ROW_BYTES} bytes; required shared memory, and "
-            f"rows that begin at multiples of {CHUNK} bytes"
-        )
+    row_bytes = buffer.shape[-1] * buffer.dtype.bytes
+    _require_aligned(region, f"a warp reads rows of {ROW_BYTES} bytes")
+    if buffer.scope is not Scope.SHARED:
+        raise GraphError(f"{buffer.name}: a warp reads {buffer.scope} memory; required shared")
     e = x.e
     pointer, place = x.place(buffer, tuple(x.evaluate(*region.start)))
     lane = e.call(LANE, "i32")

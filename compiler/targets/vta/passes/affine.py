@@ -22,6 +22,11 @@ STEEPEST = 1024.0
 STEPS = 80
 """Steps of the search for a slope: each leaves 0.62 of the range."""
 GOLDEN = (5**0.5 - 1) / 2
+AT_ONCE = 16
+"""Channels whose slopes are found together."""
+
+Form = tuple[int, int, np.float32]
+"""Tap, bias and scale of a channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +44,34 @@ def find_affine(table: NDArray[np.int8]) -> Affine | None:
     """The form of ``table``, int8[C, 256]; None when a channel has none that is exact."""
     low, high = int(table.min()), int(table.max())
     found = []
-    for row in table:
-        form = _known(row.tobytes(), low, high)
-        if form is None:
+    for first in range(0, len(table), AT_ONCE):
+        forms = _known(table[first : first + AT_ONCE].tobytes(), low, high)
+        if forms is None:
             return None
-        found.append(form)
+        found += forms
     taps, biases, scales = zip(*found, strict=True)
     return Affine(
         np.array(taps, np.int8), np.array(biases, np.int32), np.array(scales, np.float32), low, high
     )
 
 
-@lru_cache(maxsize=1 << 15)
-def _known(row: bytes, low: int, high: int) -> tuple[int, int, np.float32] | None:
-    """A graph is prepared more than once."""
-    return _find(np.frombuffer(row, np.int8).astype(np.int64), low, high)
+@lru_cache(maxsize=1 << 12)
+def _known(rows: bytes, low: int, high: int) -> list[Form] | None:
+    """The forms of some channels; a graph is prepared more than once."""
+    wanted = np.frombuffer(rows, np.int8).reshape(-1, len(X)).astype(np.int64)
+    found = []
+    for row, slope in zip(wanted, _slopes(wanted, low, high).tolist(), strict=True):
+        form = _find(row, slope, low, high)
+        if form is None:
+            return None
+        found.append(form)
+    return found
 
 
-def _find(wanted: NDArray[np.int64], low: int, high: int) -> tuple[int, int, np.float32] | None:
+def _find(wanted: NDArray[np.int64], best: float, low: int, high: int) -> Form | None:
+    """``best``: the slope that leaves most room."""
     if wanted.min() == wanted.max():
         return 0, int(wanted[0]), np.float32(1)
-    best = _slope(wanted, low, high)
     form = _with_slope(wanted, best, low, high)
     if form is not None:
         return form
@@ -75,15 +87,13 @@ def _end(wanted: NDArray[np.int64], fits: float, far: float, low: int, high: int
     """The slope nearest to ``far`` that leaves room, as ``fits`` does."""
     for _ in range(STEPS):
         middle = (fits + far) / 2
-        least, largest = _offsets(wanted, middle, low, high)
+        least, largest = _offset(wanted, middle, low, high)
         fits, far = (middle, far) if least <= largest else (fits, middle)
     return fits
 
 
-def _with_slope(
-    wanted: NDArray[np.int64], slope: float, low: int, high: int
-) -> tuple[int, int, np.float32] | None:
-    first, last = _offsets(wanted, slope, low, high)
+def _with_slope(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> Form | None:
+    first, last = _offset(wanted, slope, low, high)
     if first > last + 1e-6 or slope == 0:
         return None
     middle = (first + last) / 2
@@ -101,30 +111,37 @@ def _with_slope(
     return None
 
 
-def _offsets(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> tuple[float, float]:
+def _offset(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> tuple[float, float]:
     """The least and the largest offset with which ``slope`` gives ``wanted``."""
-    rest = wanted - slope * X
-    least = (rest - 0.5)[wanted > low].max(initial=-np.inf)
-    return float(least), float((rest + 0.5)[wanted < high].min(initial=np.inf))
+    least, largest = _offsets(wanted[None], np.array([slope]), low, high)
+    return float(least[0]), float(largest[0])
 
 
-def _slope(wanted: NDArray[np.int64], low: int, high: int) -> float:
-    """The slope that leaves most room for offsets; the room is a concave function of it."""
+def _offsets(
+    wanted: NDArray[np.int64], slopes: NDArray[np.float64], low: int, high: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same for each row."""
+    rest = wanted - slopes[:, None] * X
+    least = np.where(wanted > low, rest - 0.5, -np.inf).max(axis=1)
+    return least, np.where(wanted < high, rest + 0.5, np.inf).min(axis=1)
 
-    def room(slope: float) -> float:
-        least, largest = _offsets(wanted, slope, low, high)
+
+def _slopes(wanted: NDArray[np.int64], low: int, high: int) -> NDArray[np.float64]:
+    """Each row's slope that leaves most room for offsets, which is a concave function of it."""
+
+    def room(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        least, largest = _offsets(wanted, slopes, low, high)
         return largest - least
 
-    left, right = -STEEPEST, STEEPEST
+    left, right = np.full(len(wanted), -STEEPEST), np.full(len(wanted), STEEPEST)
     a, b = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
     of_a, of_b = room(a), room(b)
     for _ in range(STEPS):
-        if of_a >= of_b:
-            right, b, of_b = b, a, of_a
-            a = right - GOLDEN * (right - left)
-            of_a = room(a)
-        else:
-            left, a, of_a = a, b, of_b
-            b = left + GOLDEN * (right - left)
-            of_b = room(b)
+        low_half = of_a >= of_b
+        left, right = np.where(low_half, left, a), np.where(low_half, b, right)
+        part = GOLDEN * (right - left)
+        new = np.where(low_half, right - part, left + part)
+        of_new = room(new)
+        a, b = np.where(low_half, new, b), np.where(low_half, a, new)
+        of_a, of_b = np.where(low_half, of_new, of_b), np.where(low_half, of_a, of_new)
     return (left + right) / 2

@@ -17,7 +17,7 @@ STRIDES = {"StrideH": 1, "StrideW": 1}
 CONV = {**STRIDES, "Padding": 1, "DilationHFactor": 1, "DilationWFactor": 1}
 POOL = {**STRIDES, "Padding": 1, "FilterHeight": 8, "FilterWidth": 1}
 ONE, LINE = In((2, 3, 4)), In((5,))
-WHOLE = In((5, 9), "int32")
+WHOLE, LONG = In((5, 9), "int32"), In((5,), "int64", scale=0.5)
 SLICE = {"BeginMask": 0, "EndMask": 0, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 0}
 
 CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
@@ -51,6 +51,7 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ),
     ("BATCH_MATMUL", [LINE, ONE], 1, "BatchMatMulOptions", {}, "2 dimensions or more"),
     ("BATCH_MATMUL", [ONE, ONE], 1, "BatchMatMulOptions", {}, "one inner size"),
+    ("DIV", [LONG, LONG], 1, "DivOptions", {}, "elements of int64"),
     ("SPLIT", [i32(2), ONE], 3, "SplitOptions", {}, "3 equal parts of axis 2"),
     ("SPLIT_V", [ONE, i32(1, 2), i32(2)], 2, "SplitVOptions", {}, "sizes that fit"),
     ("SPLIT_V", [ONE, i32(5, -1), i32(2)], 2, "SplitVOptions", {}, "sizes that fit"),

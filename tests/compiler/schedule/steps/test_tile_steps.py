@@ -1,4 +1,4 @@
-"""Widen and Stage: before, after, and what is refused."""
+"""Widen, Stage and Overlap: before, after, and what is refused."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.ir import Function
+from dovetail.compiler.loops.ir import Function, LoopKind
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.text import to_text
 from dovetail.compiler.loops.verify import verify
@@ -84,3 +84,21 @@ def test_what_stage_does_not_know_is_refused() -> None:
         Schedule.of(guarded).stage("x", "p", ("k",), Scope.LOCAL, "row")
     with pytest.raises(ScheduleError, match="it is written there"):
         schedule.stage("y", "p", ("q",), Scope.LOCAL, "row")
+    with pytest.raises(ScheduleError, match="required a dimension"):
+        schedule.stage("x", "k", (), Scope.LOCAL, "row")
+
+
+def test_fills_overlap_with_what_uses_them() -> None:
+    schedule = Schedule.of(parse(TEXT)).widen("k", 2).split("k", 2, "exact", "s", "t")
+    lines = agrees(schedule.stage("x", "s", ("t",), Scope.SHARED, "row").overlap("s").function)
+    assert "alloc row: float32[2, 2] shared:" in lines
+    assert lines.index("row[0, row.0.first] =") < lines.index("invoke wait()")
+    assert "row[(s + 1) % 2, row.0] =" in lines
+    assert "acc[] add= row[s % 2, t] *" in lines
+
+
+def test_loops_without_shared_memory_do_not_overlap() -> None:
+    with pytest.raises(ScheduleError, match="it does not allocate shared memory alone"):
+        Schedule.of(parse(TEXT)).overlap("q")
+    with pytest.raises(ScheduleError, match="the loop is not serial"):
+        Schedule.of(parse(TEXT)).bind("p", LoopKind.BLOCK).overlap("p")

@@ -1,12 +1,14 @@
 """Products on tensor cores: NumPy, the loop interpreter and interpreted PTX agree."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.intrinsic import BARRIER
+from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
 from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Stmt, block
 from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.traverse import walk
@@ -17,9 +19,11 @@ from dovetail.compiler.schedule.steps.trace import replay, to_record
 from dovetail.compiler.targets.gpu.kernels import kernels_of
 from dovetail.compiler.targets.gpu.lower import launches_of
 from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
-from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
+from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS, PRODUCTS
 from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
+from tests.ptx.machine import run_kernel
 from tests.ptx.running import program_of, run_ptx
+from tests.ptx.text import read_kernels
 
 from .products import by_rows
 
@@ -70,12 +74,14 @@ def test_loops_ptx_and_numpy_agree(
     np.testing.assert_array_equal(run_ptx(function, given)["out0"], want)
 
 
-@pytest.mark.parametrize("seed", range(len(INTRINSICS)))
+@pytest.mark.parametrize("seed", range(len(PRODUCTS)))
 def test_ptx_of_random_sizes_and_types_agrees_with_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    every = [tuple(each.meaning.inputs[n].dtype for n in (0, 1)) for each in INTRINSICS.values()]
+    every = [tuple(each.meaning.inputs[n].dtype for n in (0, 1)) for each in PRODUCTS.values()]
     first, second = every[seed]
     rows, columns, depth = (int(each) for each in rng.integers(16, 80, 3))
+    if seed % 2:
+        depth = 128
     given = operands(rng, rows, columns, depth, (first, second))
     found = run_ptx(scheduled(rows, columns, depth, (first, second)).function, given)["out0"]
     want = expected(given, np.float32 if first.is_float else np.int32)
@@ -100,22 +106,52 @@ def test_large_tiles_are_assembled_and_stay_in_registers(architecture: str, dtyp
     assert spilled == 0
 
 
-@pytest.mark.parametrize("missing", [0, 1])
-def test_a_missing_barrier_is_found(missing: int) -> None:
-    function = scheduled(32, 32, 256).function
+def without(function: Function, name: str, number: int) -> Function:
+    """The function without one of its calls of an intrinsic."""
     seen: list[Stmt] = []
 
-    def without(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Invoke) and stmt.intrinsic == BARRIER:
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Invoke) and stmt.intrinsic == name:
             seen.append(stmt)
-            return block() if len(seen) - 1 == missing else stmt
+            return block() if len(seen) - 1 == number else stmt
         return stmt
 
-    body = map_statement(function.body, None, without)
-    assert len(seen) == 2
-    broken = Function("product", function.inputs, function.outputs, body)
-    with pytest.raises(GraphError, match=r"product: in\d.tile: a thread of .* at the same time"):
-        kernels_of(broken)
+    return replace(function, body=map_statement(function.body, None, change))
+
+
+@pytest.mark.parametrize(
+    ("depth", "name", "number", "message"),
+    [
+        (100, BARRIER, 0, r"in\d.tile: a thread of .* at the same time"),
+        (100, BARRIER, 1, r"in\d.tile: a thread of .* at the same time"),
+        (128, BARRIER, 0, r"in\d.tile: a thread of .* at the same time"),
+        (128, WAIT, 0, r"in\d.tile: o0.warp.sum may touch what a copy of .* has not ended with"),
+    ],
+)
+def test_a_missing_barrier_or_wait_is_found(
+    depth: int, name: str, number: int, message: str
+) -> None:
+    function = scheduled(32, 32, depth).function
+    assert invoked(function).count(BARRIER) == (2 if depth % 64 else 1)
+    kernels_of(function)
+    with pytest.raises(GraphError, match=message):
+        kernels_of(without(function, name, number))
+
+
+def test_interpreted_copies_are_there_only_after_a_wait() -> None:
+    function = scheduled(16, 32, 128).function
+    given = operands(np.random.default_rng(2), 16, 32, 128, BYTES)
+    launches = launches_of(program_of(function))
+    text = ptx_of(launches.kernels, "sm_80")
+    results = []
+    for each in (text, text.replace("cp.async.wait_all;", "")):
+        (kernel,) = read_kernels(each).values()
+        buffers = [given[name].reshape(-1).view(np.uint8).copy() for name in ("in0", "in1")]
+        buffers.append(np.zeros(16 * 32 * 4, np.uint8))
+        run_kernel(kernel, launches.entries[0].blocks, launches.entries[0].threads, buffers)
+        results.append(buffers[2].view(np.int32).reshape(16, 32))
+    np.testing.assert_array_equal(results[0], expected(given, np.int32))
+    assert (results[1] != results[0]).any()
 
 
 def test_sums_that_are_not_those_of_a_warp_are_refused() -> None:

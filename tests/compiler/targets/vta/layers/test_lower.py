@@ -9,7 +9,7 @@ from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.ir import Graph, GraphBuilder, Node
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
-from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
+from dovetail.compiler.graph.operators.integer.windows import MaxPool2d, Upsample2d
 from dovetail.compiler.graph.operators.movement import Reshape
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.expressions import Scope
@@ -56,6 +56,22 @@ def _residual(lanes: int, seed: int) -> Network:
     y = convolution(builder, convolution(builder, "x", 6), 6)
     total = builder.node(Add(0.7364182, 0.5120533, 3, -4, 1, -100, 127), (y, "x"), "total", "add")
     return lower_graph(builder.build((total,)), lanes, seed)
+
+
+@pytest.mark.parametrize("factors", [(2, 1), (1, 3), (3, 1)])
+def test_pixels_are_repeated_down_or_across(factors: tuple[int, int]) -> None:
+    builder = image_builder((1, 3, 4, 6))
+    out = builder.node(Upsample2d(factors), ("x",), "out", "up")
+    network = lower_graph(builder.build((out,)), 4, 0)
+    (layer,) = network.layers
+    np.testing.assert_array_equal(network.result(layer), network.wanted(layer))
+
+
+def test_pixels_repeated_both_ways_at_once_are_refused() -> None:
+    builder = image_builder((1, 3, 4, 6))
+    out = builder.node(Upsample2d((2, 2)), ("x",), "out", "up")
+    with pytest.raises(UnsupportedOperatorError, match="required one of both"):
+        lower_graph(builder.build((out,)), 4, 0)
 
 
 @pytest.mark.parametrize("rubbish", [-128, 0, 127])

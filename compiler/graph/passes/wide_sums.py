@@ -1,0 +1,57 @@
+"""Products of float16 and bfloat16 with sums in float32, as tensor cores have them.
+
+    a @ b  ->  float16(float32(a) @ float32(b))
+
+The products' meaning is the same: their sums are rounded once.  Constant matrices are kept as rows
+of what is summed.  Sums become float32, which no pattern matches again, so the pass ends.
+"""
+
+from dataclasses import dataclass, replace
+
+from ...dtypes import DType
+from ..emitter import Emitter
+from ..formulas import Term
+from ..ir import Graph, Node
+from ..operators.contractions import Contract, Convolution
+from ..rebuild import Rebuilding
+from .byte_products import is_matrix_product, turned
+
+__all__ = ["WideSums"]
+
+NARROW = (DType.FLOAT16, DType.BFLOAT16)
+
+
+@dataclass(frozen=True, slots=True)
+class WideSums:
+    """See the module's docstring."""
+
+    name: str = "wide_sums"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when nothing matches."""
+        if not any(_matches(graph, node) for node in graph.nodes):
+            return graph
+        rebuilding = Rebuilding(graph)
+        emitter = Emitter(rebuilding.builder)
+        for node in graph.nodes:
+            operator = node.operator
+            if not isinstance(operator, Contract | Convolution) or not _matches(graph, node):
+                rebuilding.copy(node)
+                continue
+            emitter.origin = node.origin
+            x, w = (Term(emitter, emitter.tensor(rebuilding.tensor(name))) for name in node.inputs)
+            wide = replace(operator, dtype=DType.FLOAT32)
+            matrix = node.inputs[1] in graph.constants and w.rank == 2
+            if matrix and isinstance(wide, Contract) and is_matrix_product(wide):
+                wide, w = turned(wide), w.transpose(1, 0)
+            total = Term(emitter, emitter.emit(wide, x.tensor, w.tensor))
+            rebuilding.replace(node, (total.cast(operator.dtype).tensor.name,))
+        return rebuilding.build()
+
+
+def _matches(graph: Graph, node: Node) -> bool:
+    operator = node.operator
+    if not isinstance(operator, Contract | Convolution) or len(node.inputs) != 2:
+        return False
+    kinds = {graph.types[name].dtype for name in node.inputs}
+    return operator.dtype in NARROW and kinds == {operator.dtype}
