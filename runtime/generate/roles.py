@@ -71,19 +71,7 @@ def find_roles(
     named = named or Named()
     given = {each.name: each for each in inputs}
     made = {each.name: each for each in outputs}
-    pasts = {past for past, _, _ in named.caches}
-    found: dict[str, TensorSignature | None] = {}
-    for role, pattern in NAMES.items():
-        asked = getattr(named, role)
-        if asked is not None:
-            found[role] = _one(given, asked, "input")
-        else:
-            free = [n for n in given if n not in pasts and given[n].dtype.find("int") >= 0]
-            free += [n for n in given if role == "mask" and given[n].dtype == "bool"]
-            hits = [n for n in free if re.search(pattern, n.lower())]
-            found[role] = given[hits[0]] if len(hits) == 1 else None
-        if (hit := found[role]) is not None:
-            given.pop(hit.name)
+    found = {role: _take(given, role, named) for role in NAMES}
     caches = [
         relate(_one(given, past, "input"), _one(made, new, "output"), axis)
         for past, new, axis in named.caches
@@ -94,8 +82,7 @@ def find_roles(
     caches += _caches(given, made)
     token, logits = found["token"], _logits(made, named.logits)
     if token is None or logits is None or not caches:
-        missing = "logits" if token else "token"
-        missing = missing if token is None or logits is None else "cache"
+        missing = "token" if token is None else "logits" if logits is None else "cache"
         raise ModuleError(
             f"no {missing} among inputs {_list(inputs)} and outputs {_list(outputs)}; required a "
             "model of one token: inputs token, position or mask, and caches; outputs logits, and "
@@ -104,6 +91,22 @@ def find_roles(
     roles = Roles(token, logits, found["position"], found["mask"], tuple(caches))
     _check(roles)
     return roles
+
+
+def _take(given: dict[str, TensorSignature], role: str, named: Named) -> TensorSignature | None:
+    """The input for ``role``, taken out of ``given``; None where none, or several, could be it."""
+    asked = getattr(named, role)
+    if asked is not None:
+        return given.pop(_one(given, asked, "input").name)
+    pasts = {past for past, _, _ in named.caches}
+    hits = [
+        name
+        for name, each in given.items()
+        if ("int" in each.dtype or (role == "mask" and each.dtype == "bool"))
+        and name not in pasts
+        and re.search(NAMES[role], name.lower())
+    ]
+    return given.pop(hits[0]) if len(hits) == 1 else None
 
 
 def _one(known: dict[str, TensorSignature], name: str, kind: str) -> TensorSignature:

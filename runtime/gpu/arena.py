@@ -8,9 +8,11 @@ from ..native.content import array_type
 from ..tensors import TensorSignature
 from .part import GpuPart, Place, Space
 
-__all__ = ["Arena", "size_of"]
+__all__ = ["MOST_BLOCKS", "Arena", "grid_of", "size_of"]
 
 ALIGNMENT = 256
+MOST_BLOCKS = 65_535
+"""Blocks in one dimension of WebGPU's launches; more of them have two."""
 
 
 class Arena(NamedTuple):
@@ -51,3 +53,8 @@ class Arena(NamedTuple):
 def size_of(signature: TensorSignature) -> int:
     """The bytes of a tensor."""
     return int(np.prod(signature.shape)) * array_type(signature.dtype).itemsize
+
+
+def grid_of(blocks: int) -> tuple[int, int]:
+    """A launch of so many blocks or more: row by row, in rows of ``MOST_BLOCKS``."""
+    return min(blocks, MOST_BLOCKS), -(-blocks // MOST_BLOCKS)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import WorkLimitError
 from ..native.content import array_type
 from ..result import RunResult
+from .arena import size_of
 from .part import GpuPart, KernelEntry, Launch, Place, Repeat, Space
 
 __all__ = ["Machine", "ReadyPart"]
@@ -54,8 +55,8 @@ class ReadyPart:
         if data.size:
             machine.write(self._data, 0, data)
         self._memory = machine.allocate(max(part.memory_bytes, 1))
-        self._inputs = [machine.allocate(max(_size(each), 1)) for each in part.inputs]
-        self._outputs = [machine.allocate(max(_size(each), 1)) for each in part.outputs]
+        self._inputs = [machine.allocate(max(size_of(each), 1)) for each in part.inputs]
+        self._outputs = [machine.allocate(max(size_of(each), 1)) for each in part.outputs]
         self._rest = 0
         self._lock = threading.Lock()
 
@@ -142,7 +143,3 @@ class ReadyPart:
     def _set(self, place: Place, value: int, indices: tuple[int, ...]) -> None:
         number = np.array([value], np.int64).view(np.uint8)
         self._machine.write(*self._where(place, indices), number)
-
-
-def _size(signature: Any) -> int:
-    return int(np.prod(signature.shape)) * array_type(signature.dtype).itemsize

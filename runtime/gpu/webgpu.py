@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError
 from ..parts import Part
-from .arena import Arena
+from .arena import Arena, grid_of
 from .part import GpuPart, KernelEntry
 from .run import ReadyPart
 
 __all__ = ["WebGpuDevice"]
 
-MOST_BLOCKS = 65_535
-"""Blocks in one dimension of a launch."""
 SLOT = 256
 """Bytes for the places of one launch; offsets of uniforms are multiples of it."""
 SLOTS = 256
@@ -160,7 +158,7 @@ class _WebGpuMachine:
         for number, (kernel, blocks) in enumerate(self._waiting):
             work.set_pipeline(kernel)
             work.set_bind_group(0, self._group, [number * SLOT])
-            work.dispatch_workgroups(min(blocks, MOST_BLOCKS), -(-blocks // MOST_BLOCKS))
+            work.dispatch_workgroups(*grid_of(blocks))
         work.end()
         queue.submit([encoder.finish()])
         self._waiting.clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.runtime.files import write_whole
-from dovetail.runtime.gpu.arena import Arena
+from dovetail.runtime.gpu.arena import Arena, grid_of
 from dovetail.runtime.gpu.part import GpuPart, Launch, Place, Repeat
 from dovetail.runtime.tensors import TensorSignature
 
@@ -44,7 +44,7 @@ def _manifest(part: GpuPart, title: str) -> dict[str, Any]:
         "weights": arena.data,
         "inputs": [_tensor(*each) for each in zip(part.inputs, arena.inputs, strict=True)],
         "outputs": [_tensor(*each) for each in zip(part.outputs, arena.outputs, strict=True)],
-        "kernels": [each._asdict() for each in part.kernels],
+        "kernels": [{"name": each.name, "grid": grid_of(each.blocks)} for each in part.kernels],
         "steps": [_step(part, arena, each) for each in part.steps],
         "most_work": part.most_work,
     }

@@ -78,7 +78,7 @@ class Widen:
         match expr:
             case Cast(operand=operand):
                 return replace(expr, operand=self._factor(operand, inside, what))
-            case Load(dtype=dtype) | Select(dtype=dtype) if not _loads_index(expr):
+            case Load(dtype=dtype) | Select(dtype=dtype) if _is_element(expr):
                 return Select(inside, expr, Constant(0, dtype))
             case _:
                 raise ScheduleError(f"{what}: a factor is not an element of a buffer")
@@ -119,5 +119,6 @@ def _clamped(stmt: Stmt, name: str, last: Expr, inside: Expr) -> Stmt:
     return substitute(stmt, {name: last})
 
 
-def _loads_index(expr: Expr) -> bool:
-    return isinstance(expr, Select) and not isinstance(expr.other, Constant)
+def _is_element(expr: Load | Select) -> bool:
+    """Whether it is an element, or a choice between one and a constant."""
+    return isinstance(expr, Load) or isinstance(expr.other, Constant)

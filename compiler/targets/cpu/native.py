@@ -20,12 +20,11 @@ from ...front.onnx.source import SourceModel
 from ...front.source import Imported, Source
 from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
+from ...graph.passes.expand_integers.expand import is_integer
+from ...graph.passes.integer_layers.prepare import with_integer_layers
 from ...graph.passes.integer_layers.recognition import (
-    has_integer_layers,
-    is_quantized,
     recognise,
 )
-from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
 from ...graph.verify import verify
 from ...options import CompileOptions, CpuOptions
@@ -35,7 +34,6 @@ from ...program.ir import Program
 from ...program.text import to_text as program_text
 from ...schedule.records import NO_RECORDS, Records
 from .executor.executor import Executor
-from .layouts.expand_integers import is_integer
 from .llvm.build import FunctionBuilds
 from .llvm.compile import LlvmOptions, build_program_code
 from .llvm.target import CpuTarget
@@ -154,15 +152,10 @@ def _prepared(
     imported: Imported, winograd: bool, records: Records, trace: Trace
 ) -> tuple[Graph, Pipeline[Graph]]:
     """The graph with its integer layers, and the passes it goes through."""
-    graph = imported.graph
-    if is_quantized(graph) and not has_integer_layers(graph):
-        graph = recognise(graph, imported.kinds).graph
-    if not has_integer_layers(graph):
+    graph = with_integer_layers(imported.graph, imported.kinds, trace)
+    if graph is None:
         return imported.graph, float_passes(winograd, records)
-    trace.step("integer_layers", lambda: to_text(graph))
-    verify(graph)
-    own = EXACT_PASSES if is_integer(graph) else MIXED_PASSES
-    return simplify(graph, trace.observers), own
+    return graph, EXACT_PASSES if is_integer(graph) else MIXED_PASSES
 
 
 def compile_specialising(model: Source, options: LlvmOptions) -> ModelPart:

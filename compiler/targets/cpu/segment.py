@@ -12,6 +12,7 @@ from ...graph.ir import Graph, Node
 from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
+from ...graph.passes.expand_integers.expand import ExpandIntegers
 from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
@@ -26,7 +27,6 @@ from ...schedule.records import NO_RECORDS, Records
 from .layouts.block_channels import BlockChannels
 from .layouts.block_rows import BlockRows
 from .layouts.expand_convolutions import ExpandConvolutions
-from .layouts.expand_integers import ExpandIntegers
 from .layouts.pack_weights import PackWeights
 from .layouts.share_borders import ShareBorders
 from .layouts.transpose_operands import TransposeOperands

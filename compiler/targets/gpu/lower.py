@@ -12,6 +12,7 @@ from ...graph.ir import Graph, Node
 from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
+from ...graph.passes.expand_integers.expand import ExpandIntegers
 from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
@@ -46,7 +47,7 @@ def _pipeline(*own: Pass[Graph]) -> Pipeline[Graph]:
     return Pipeline((*passes, InBodies(passes)))
 
 
-GPU_PASSES: Pipeline[Graph] = _pipeline()
+GPU_PASSES: Pipeline[Graph] = Pipeline((*_pipeline().passes, ExpandIntegers(), EliminateDead()))
 """What a graph goes through before it becomes groups; ..."""
 TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
     ByteProducts(raised=False, by_rows=True), WideSums()

@@ -8,6 +8,7 @@ from dovetail.runtime.parts import Part
 from ...errors import ModelError, TargetError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.partition import Piece, Plan
+from ...graph.passes.integer_layers.prepare import with_integer_layers
 from ...graph.replicate import replicate
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
@@ -53,6 +54,8 @@ class Gpu:
     ) -> Part:
         """As ``Target``."""
         graph = replicate(piece.graph, options.batch)
+        if not self.backend.intrinsics:
+            graph = with_integer_layers(graph, kinds, trace) or graph
         return compile_graph(graph, self.name, self.backend, options, trace)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:

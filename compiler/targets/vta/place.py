@@ -137,7 +137,7 @@ def _spread(items: Sequence[Item], config: HardwareConfig, *, both_ends: bool) -
             return None
         packed |= more
         # Those before the first of them stay where they are.
-        space.count = min(more)
+        space.count = min(space.count, *more)
     return space.starts[: space.count].tolist()
 
 

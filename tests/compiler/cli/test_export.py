@@ -117,7 +117,7 @@ def test_resnet8_in_a_browser_gives_the_answers_of_the_cpu(
     rng = np.random.default_rng(5)
     manifest = json.loads((tmp_path / "web" / "manifest.json").read_text())
     with opened(browser, tmp_path / "web") as page:
-        for _ in range(3):
+        for _ in range(12):
             inputs = {}
             for each in manifest["inputs"]:
                 shape = each["shape"]

@@ -15,7 +15,6 @@
 
 const Dovetail = (() => {
   const FORMAT = 1;
-  const BLOCKS = 65535; // of one dimension of a launch
   const SLOT = 256; // bytes of the places of one launch
   const SLOTS = 1024; // launches between two submissions
   const ARRAYS = {
@@ -217,10 +216,9 @@ const Dovetail = (() => {
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();
       launches.forEach((each, number) => {
-        const { blocks } = this.manifest.kernels[each.kernel];
         pass.setPipeline(this.kernels[each.kernel]);
         pass.setBindGroup(0, this.group, [number * SLOT]);
-        pass.dispatchWorkgroups(Math.min(blocks, BLOCKS), Math.ceil(blocks / BLOCKS));
+        pass.dispatchWorkgroups(...this.manifest.kernels[each.kernel].grid);
       });
       pass.end();
       device.queue.submit([encoder.finish()]);

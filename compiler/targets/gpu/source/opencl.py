@@ -11,8 +11,8 @@ from ....loops.expressions import COMPARISONS
 from ....loops.expressions import BinaryFunction as B
 from ....loops.expressions import UnaryFunction as U
 from ..kernels import Kernel, Parameter
-from .arithmetic import Helpers
 from .dialect import NARROW_FLOATS, Dialect, Held
+from .opencl_functions import Helpers
 
 __all__ = ["OpenCl"]
 

@@ -15,6 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dovetail.runtime.gpu.arena import MOST_BLOCKS
+
 from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import COMPARISONS, Binary, Cast, Expr, Unary
@@ -32,8 +34,6 @@ from .wgsl_functions import has_function, needed
 
 __all__ = ["Wgsl", "refused"]
 
-MOST_BLOCKS = 65_535
-"""Blocks in one dimension of a launch; more of them have two."""
 MOST_THREADS = 256
 """Threads of a block that every implementation has."""
 WIDE = (DType.INT64, DType.UINT64)

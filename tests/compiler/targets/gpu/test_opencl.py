@@ -52,7 +52,7 @@ def compare(model: Path, opencl: Device, tmp_path: Path, atol: float) -> None:
     session = Session(Module.load(tmp_path / "model.dvt"), opencl)
     reference = Session(compile(model, "cpu"))
     rng = np.random.default_rng(5)
-    for _ in range(3):
+    for _ in range(12):
         inputs = {
             each.name: (
                 rng.standard_normal(each.shape)

@@ -30,13 +30,13 @@ from dovetail.compiler.graph.operators.integer.values import (
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad
 from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.cpu.layouts.expand_integers import ExpandIntegers
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
 from dovetail.compiler.targets.cpu.segment import EXACT_PASSES, compile_segment
 
-from ....graph.graphs import convolution, image_builder
+from ..graphs import convolution, image_builder
 
 IMAGE = (1, 6, 5, 3)
 RNG = np.random.default_rng(8)

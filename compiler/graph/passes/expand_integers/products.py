@@ -5,12 +5,12 @@ from math import inf
 import numpy as np
 
 from ....dtypes import DType
-from ....graph.bounds import accumulator_bound
-from ....graph.ir import Array, Graph
-from ....graph.operators.contractions import Convolution, contract
-from ....graph.operators.elementwise import BinaryFunction
-from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
-from ....graph.operators.movement import PadTensor
+from ...bounds import accumulator_bound
+from ...ir import Array, Graph
+from ...operators.contractions import Convolution, contract
+from ...operators.elementwise import BinaryFunction
+from ...operators.integer.products import Conv2d, Dense, RowProducts
+from ...operators.movement import PadTensor
 from .raised_bytes import RAISE, RaisedBytes
 
 __all__ = ["conv2d", "dense", "largest_sum", "row_products"]

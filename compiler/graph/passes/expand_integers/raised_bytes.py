@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....dtypes import DType
-from ....graph.ir import Array, GraphBuilder
-from ....graph.operators.contractions import contract
-from ....graph.operators.elementwise import (
+from ...ir import Array, GraphBuilder
+from ...operators.contractions import contract
+from ...operators.elementwise import (
     Binary,
     BinaryFunction,
     Bitcast,
@@ -17,8 +17,8 @@ from ....graph.operators.elementwise import (
     Unary,
     UnaryFunction,
 )
-from ....graph.operators.movement import Slice
-from ....graph.operators.protocol import TensorOperator
+from ...operators.movement import Slice
+from ...operators.protocol import TensorOperator
 
 __all__ = ["F32", "RAISE", "RaisedBytes"]
 

@@ -8,19 +8,19 @@ A sum, a product or a mean is that of the raised bytes less their offset.
 from typing import assert_never
 
 from ....dtypes import DType
-from ....graph.emitter import Emitter
-from ....graph.fixed_point import constant, half_away, scaled
-from ....graph.formulas import Term
-from ....graph.ir import Array
-from ....graph.operators.integer.fixed_point import (
+from ...emitter import Emitter
+from ...fixed_point import constant, half_away, scaled
+from ...formulas import Term
+from ...ir import Array
+from ...operators.integer.fixed_point import (
     AddFixed,
     AverageFixed,
     MultiplyFixed,
     RequantizeFixed,
     RequantizeReal,
 )
-from ....graph.operators.integer.values import WeightedAdd
-from ....graph.operators.windows import WindowFunction, WindowReduce
+from ...operators.integer.values import WeightedAdd
+from ...operators.windows import WindowFunction, WindowReduce
 from .raised_bytes import RAISE, RaisedBytes
 
 __all__ = ["average", "pair", "requantize", "requantize_real", "weighted"]

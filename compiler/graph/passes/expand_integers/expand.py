@@ -17,25 +17,25 @@ from typing import assert_never
 import numpy as np
 
 from ....dtypes import DType
-from ....graph.ir import Array, Graph, Node
-from ....graph.operators.assembly import Assemble
-from ....graph.operators.elementwise import (
+from ...ir import Array, Graph, Node
+from ...operators.assembly import Assemble
+from ...operators.elementwise import (
     Binary,
     BinaryFunction,
     MultiplyAdd,
 )
-from ....graph.operators.indexing import Gather
-from ....graph.operators.integer.conversions import Dequantize, Quantize, Shift128
-from ....graph.operators.integer.fixed_point import (
+from ...operators.indexing import Gather
+from ...operators.integer.conversions import Dequantize, Quantize, Shift128
+from ...operators.integer.fixed_point import (
     AddFixed,
     AverageFixed,
     MultiplyFixed,
     RequantizeFixed,
     RequantizeReal,
 )
-from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
-from ....graph.operators.integer.softmax import RowSoftmax
-from ....graph.operators.integer.values import (
+from ...operators.integer.products import Conv2d, Dense, RowProducts
+from ...operators.integer.softmax import RowSoftmax
+from ...operators.integer.values import (
     Add,
     Lookup,
     Multiply,
@@ -43,14 +43,14 @@ from ....graph.operators.integer.values import (
     Softmax,
     WeightedAdd,
 )
-from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
-from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
-from ....graph.operators.table import INTEGER
+from ...operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
+from ...operators.movement import Concatenate, Reshape, Slice, Transpose
+from ...operators.table import INTEGER
 from .fixed_point import average, pair, requantize, requantize_real, weighted
-from .integer_products import conv2d, dense, largest_sum, row_products
-from .integer_softmax import row_softmax, softmax
-from .integer_windows import window
+from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
+from .softmax import row_softmax, softmax
+from .windows import window
 
 __all__ = ["ExpandIntegers", "is_integer"]
 
@@ -70,7 +70,9 @@ class ExpandIntegers:
     name: str = "expand_integers"
 
     def run(self, graph: Graph) -> Graph:
-        """The graph of general operators, with the same inputs and outputs."""
+        """The graph of general operators, with the same inputs and outputs; itself if it is one."""
+        if not any(isinstance(node.operator, INTEGER) for node in graph.nodes):
+            return graph
         expanding = _Expanding(graph)
         for node in graph.nodes:
             expanding.visit(node)

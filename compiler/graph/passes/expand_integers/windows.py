@@ -5,10 +5,10 @@ from typing import assert_never
 import numpy as np
 
 from ....dtypes import DType
-from ....graph.operators.elementwise import BinaryFunction
-from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
-from ....graph.operators.movement import Expand, PadTensor, Reshape, Slice
-from ....graph.operators.windows import WindowFunction, WindowReduce
+from ...operators.elementwise import BinaryFunction
+from ...operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
+from ...operators.movement import Expand, PadTensor, Reshape, Slice
+from ...operators.windows import WindowFunction, WindowReduce
 from .raised_bytes import F32, RAISE, RaisedBytes
 
 __all__ = ["window"]

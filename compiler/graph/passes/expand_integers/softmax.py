@@ -5,13 +5,13 @@ import numpy as np
 from dovetail.runtime import host
 
 from ....dtypes import DType
-from ....graph.ir import Array
-from ....graph.operators.elementwise import BinaryFunction
-from ....graph.operators.indexing import Gather
-from ....graph.operators.integer.softmax import RowSoftmax, exponential_table
-from ....graph.operators.integer.values import Softmax
-from ....graph.operators.movement import Reshape, Slice
-from ....graph.operators.reductions import Cumulative, Reduce, ReduceFunction
+from ...ir import Array
+from ...operators.elementwise import BinaryFunction
+from ...operators.indexing import Gather
+from ...operators.integer.softmax import RowSoftmax, exponential_table
+from ...operators.integer.values import Softmax
+from ...operators.movement import Reshape, Slice
+from ...operators.reductions import Cumulative, Reduce, ReduceFunction
 from .raised_bytes import F32, RaisedBytes
 
 __all__ = ["row_softmax", "softmax"]

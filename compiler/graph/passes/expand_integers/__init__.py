@@ -1,0 +1,1 @@
+"""Integer operators as general ones, for targets that compute by loops."""
