@@ -18,7 +18,7 @@ __all__ = ["MANTISSA_BITS", "ROOT_LATENCY", "RootScale"]
 
 MANTISSA_BITS = 24
 MOST_EXPONENT = 254
-"""That of the largest float32."""
+"""The exponent of the largest float32."""
 ROOT_LATENCY = 4
 """Cycles from the sum to the scale."""
 

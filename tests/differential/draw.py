@@ -54,7 +54,7 @@ MASKS = ("act_read_banks", "act_write_banks", "acc_banks")
 
 
 def roundings_of(config: HardwareConfig) -> tuple[Rounding, ...]:
-    """Those that a configuration has."""
+    """The roundings of a configuration."""
     there = {Rounding.FIXED: config.fixed_rounding, Rounding.WIDE: config.row_parameters}
     return tuple(each for each in Rounding if there.get(each, True))
 
