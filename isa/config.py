@@ -223,8 +223,8 @@ class HardwareConfig:
     row_parameters: bool = field(
         default=False,
         metadata=declare(
-            "VECTOR also writes parameters of rows to PAR: the largest of a row, and a scale over "
-            "its sum (row)."
+            "VECTOR also writes parameters of rows to PAR: the largest of a row, or its sum, and a "
+            "scale over a sum or its root (row); and requantises to 20 bits (rounding = 2)."
         ),
     )
     clock_hz: int = field(

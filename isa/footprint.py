@@ -152,7 +152,7 @@ def reads_parameters(vector: Vector) -> bool:
     """Whether it reads PAR."""
     if vector.row is Row.NONE:
         return vector.finish is Finish.REQUANTIZE
-    return vector.row is Row.OVER
+    return vector.row is not Row.LESS or vector.fold is not Fold.MAX
 
 
 def written_memory(vector: Vector) -> Memory:

@@ -117,7 +117,7 @@ VECTOR_FORMAT = Format(
         Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR, 3 WINDOW"),
         Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT, 3 CUSTOM"),
         Field("lookup", 1, "1: the int8 result is replaced from TAB; destination ACT only"),
-        Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED; others reserved"),
+        Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED, 2 WIDE; destination ACC only"),
         Field("reduction_levels", 3, "levels 0 to reduction_levels - 1 are folded (1 to 5)"),
         Field("act_read_banks", 8, "ACT banks read"),
         Field("act_write_banks", 8, "ACT banks written"),
@@ -125,7 +125,7 @@ VECTOR_FORMAT = Format(
         Field("zero_point", 8, "added after REQUANTIZE", True),
         Field("low", 8, "smallest int8 result", True),
         Field("high", 8, "largest int8 result", True),
-        Field("shift", 5, "bits of SHIFT; an operand of CUSTOM"),
+        Field("shift", 5, "bits of SHIFT; an operand of CUSTOM; of ROOT, a power of two"),
         Field(
             "m0",
             24,
@@ -150,7 +150,7 @@ VECTOR_FORMAT = Format(
         *_levels("destination_stride", VECTOR_LEVELS - 1, 16, "destination words a step", first=1),
         *_levels("par_stride", VECTOR_LEVELS - 1, 12, "PAR words a step", first=1),
         Field("window_skip", 2, "of WINDOW: first results of each run that are not written"),
-        Field("row", 2, "0 NONE; the parameters of a row go to PAR: 1 LARGEST, 2 OVER"),
+        Field("row", 2, "0 NONE; the parameters of a row go to PAR: 1 LESS, 2 OVER, 3 ROOT"),
     ),
 )
 

@@ -103,6 +103,10 @@ class Rounding(IntEnum):
     """By a multiplier of 31 bits and a power of two, rounding twice: TensorFlow Lite's results.
     Only where the configuration has `fixed_rounding`.
     """
+    WIDE = 2
+    """As FLOAT, but ``-2^19..2^19`` takes the place of ``low..high``, before the zero point is
+    added.  Only where the configuration has `row_parameters`, and only to ACC.
+    """
 
 
 class Row(IntEnum):
@@ -112,11 +116,18 @@ class Row(IntEnum):
 
     NONE = 0
     """Nothing: each lane is finished by itself."""
-    LARGEST = 1
-    """The bias ``m1`` less the largest of the lanes' low 8 bits (signed), and the scale 1."""
+    LESS = 1
+    """With the fold MAX, the bias ``m1`` less the largest of the lanes' low 8 bits (signed), and
+    the scale 1.  With any other, the bias ``m1`` less the sum of all lanes, and lane 0's scale of
+    PAR.
+    """
     OVER = 2
     """The bias ``m1``, and lane 0's scale of PAR divided by the sum of all lanes and lane 0's bias
     of PAR: a quotient of float32.
+    """
+    ROOT = 3
+    """Lane 0's bias of PAR; and lane 0's scale of PAR, times ``2^shift``, divided by the root of
+    the sum of all lanes and ``m1``: to 16 bits, by a table.
     """
 
 

@@ -36,6 +36,9 @@ def word_problem(instruction: Instruction) -> str | None:
                 )
             if instruction.lookup and instruction.destination is not Memory.ACT:
                 return "lookup needs destination act"
+            wide = instruction.rounding is Rounding.WIDE
+            if wide and instruction.destination is not Memory.ACC:
+                return "rounding = wide needs destination acc"
             if instruction.tab_address % 256:
                 return f"tab_address = {instruction.tab_address}; required a multiple of 256"
             if instruction.low > instruction.high:
@@ -47,8 +50,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
     """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
-    with a step, strides of the bus only, and a step of at least a beat.  The rounding FIXED, the
-    finish CUSTOM and parameters of rows must be there.
+    with a step, strides of the bus only, and a step of at least a beat.  The roundings FIXED and
+    WIDE, the finish CUSTOM and parameters of rows must be there.
     """
     problem = word_problem(instruction)
     if problem is None and isinstance(instruction, Vector):
@@ -72,6 +75,8 @@ def _absent(vector: Vector, config: HardwareConfig) -> str | None:
     """What of a VECTOR the configuration has not."""
     if vector.rounding is Rounding.FIXED and not config.fixed_rounding:
         return f"rounding = fixed; {config.name} has no fixed_rounding"
+    if vector.rounding is Rounding.WIDE and not config.row_parameters:
+        return f"rounding = wide; {config.name} has no row_parameters"
     if vector.finish is Finish.CUSTOM and not config.finish:
         return f"finish = custom; {config.name} has no finish of its own"
     if vector.row is not Row.NONE and not config.row_parameters:

@@ -102,7 +102,9 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
 - GEMM and VECTOR: an extent is 0;
 - VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
   (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
-  `rounding` above {max(Rounding)} (where the configuration's `fixed_rounding` is False: not 0),
+  `rounding` above {max(Rounding)}, or {Rounding.FIXED:d} where the configuration's
+  `fixed_rounding` is False, or {Rounding.WIDE:d} where its `row_parameters` is False or the
+  destination is ACT,
   `row` above {max(Row)} (where the configuration's `row_parameters` is False: not 0),
   `reduction_levels` not 1 to {VECTOR_LEVELS}, `lookup` is 1 with destination ACC, `tab_address` is
   not a multiple of 256, or `low` is above `high`. These rules hold whether or not the instruction
@@ -117,8 +119,9 @@ compiler's checker all but the last two:
 - an instruction touches a bank that its masks do not name;
 - a LOAD addresses one scratchpad word twice;
 - a VECTOR reads a word after the same instruction wrote it, of PAR too;
-- a REQUANTIZE with the rounding FLOAT and a scale that is negative, infinite or not a number (0 and
-  subnormal scales are defined: every product is 0);
+- a REQUANTIZE with the rounding FLOAT or WIDE and a scale that is infinite or not a number, or
+  negative where the configuration's `row_parameters` is False (0 and subnormal scales are defined:
+  every product is 0);
 - a program that writes over its own instructions.
 
 Instructions of one unit need no tokens between them: they take effect in order.
@@ -127,12 +130,14 @@ Instructions of one unit need no tokens between them: they take effect in order.
 FORMULA = """
 ## Requantisation
 
-`finish = 1` with `rounding = 0` computes, lane by lane, with `bias` and `scale` from PAR:
+`finish = 1` with `rounding = 0` or 2 computes, lane by lane, with `bias` and `scale` from PAR:
 
     total  = (v + bias) modulo 2^32, as int32
     a      = total rounded to a float32 (24 significant bits, half to even)
     p      = a * scale rounded to a float32, half to even
-    result = clip(p rounded to an integer, half to even, + zero_point, low, high)
+    i      = p rounded to an integer, half to even
+    result = clip(i + zero_point, low, high)
+             with rounding = 2: clip(i, -2^19, 2^19) + zero_point
 
 In integers: write |total| = m * 2^e with m of 24 bits after rounding; multiply m by the 24-bit
 significand of the scale; round the product to 24 bits; shift it right with rounding. A product
@@ -248,13 +253,27 @@ LOOPS = {
 
     With a `row`, in place of r, the bias and the scale of every lane of
     PAR[destination_address + sum(i * destination_stride)]:
-        LARGEST: m1 - max over l of (v[l]'s low 8 bits, signed), and 1.0
-        OVER: m1, and the float32 quotient p.scale[0] / float32(max(1, s)), where
-            p = PAR[par_address + sum(i * par_stride)]
-            s = sum over l of v[l] + p.bias[0]          modulo 2^32
-    The destination's memory, finish, limits and lookup are ignored then. Conversion and quotient
-    are rounded half to even. The sign of p.scale[0] is ignored, and any exponent but 0 taken as
-    that of a normal number; it is 0 if subnormal, as is a quotient that would be subnormal.
+        LESS, fold MAX: m1 - max over l of (v[l]'s low 8 bits, signed), and 1.0
+        LESS, other folds: m1 - s, and p.scale[0], where
+            p = PAR[par_address + sum(i * par_stride)], its scales without their signs
+            s = sum over l of v[l]                      modulo 2^32
+        OVER: m1, and the float32 quotient p.scale[0] / float32(max(1, s + p.bias[0]))
+        ROOT: p.bias[0], and p.scale[0] * 2^shift / sqrt(max(1, s + m1)), as below
+    The destination's memory, finish, limits and lookup are ignored then. Sums are modulo 2^32.
+    Conversion and quotient are rounded half to even. Of OVER and ROOT, any exponent but 0 of
+    p.scale[0] is taken as that of a normal number; it is 0 if subnormal, as is a result that would
+    be subnormal.
+
+    ROOT finds the inverse root of t = max(1, s + m1) by a table of 256 rows, and cuts off what it
+    does not keep. With isqrt the whole part of a root, and // dividing downwards:
+
+        T(o, j) = isqrt(2^47 // ((128 + j) * 2^o))      about 2^20 / sqrt((1 + j / 128) * 2^o)
+        t = 2^e + rest, rest < 2^e;  f = rest * 2^17 // 2^e
+        j, k = f // 1024, f % 1024;  o = e % 2
+        r = (min(T(o, j) + 2, 2^20 - 1) - ((T(o, j) - T(o, j + 1)) * k // 1024)) // 8
+        n = r * the 24-bit significand of p.scale[0]    40 or 41 bits
+        the result's significand is n's upper 24 bits; its exponent is that of p.scale[0]
+        + shift - e // 2, and 1 less if n has 40 bits, but at most that of the largest float32
 
     A sum is over all five levels; those for PAR and the destination are over the levels that are
     not folded. Elements of ACT are sign-extended to 32 bits, and so is an int8 result in ACC.

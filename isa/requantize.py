@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    *("FIXED_BIAS_BITS", "FIXED_MOST_LEFT"),
+    *("FIXED_BIAS_BITS", "FIXED_MOST_LEFT", "WIDE_LIMIT"),
     *("fixed_parameters", "low_bits", "requantize", "requantize_fixed"),
 ]
 
@@ -12,6 +12,9 @@ FIXED_BIAS_BITS = 27
 """Bits of a bias for the rounding FIXED, signed; above it in the word's 32 bits lies the shift."""
 FIXED_MOST_LEFT = 7
 """The power of two where that shift is 0; each one more halves it."""
+
+WIDE_LIMIT = 1 << 19
+"""The largest magnitude of a result with the rounding WIDE, before the zero point."""
 
 
 def low_bits(values: NDArray[np.signedinteger], bits: int) -> NDArray[np.int64]:
@@ -27,17 +30,18 @@ def requantize(
     zero_point: int,
     low: int,
     high: int,
-) -> NDArray[np.int8]:
+) -> NDArray[np.int32]:
     """``clip(rint(float32(values + bias) * scale) + zero_point, low, high)``, lane by lane.
 
     values: int32[..., block], bias: int32[..., block] (the sum wraps), scale: float32[..., block],
-    positive and finite.  ``rint`` is half to even; conversion and product are rounded to float32,
-    half to even. Source: ONNX Runtime's QLinearConv on x86-64.
+    finite, and positive but where the configuration has ``row_parameters``.  ``rint`` is half to
+    even; conversion and product are rounded to float32, half to even. Source: ONNX Runtime's
+    QLinearConv on x86-64.
     """
     total = (values + bias).astype(np.float32)
     with np.errstate(over="ignore"):
         rounded = np.rint(total * scale.astype(np.float32)).astype(np.float64)
-    return np.clip(rounded + zero_point, low, high).astype(np.int8)
+    return np.clip(rounded + zero_point, low, high).astype(np.int32)
 
 
 def requantize_fixed(
@@ -47,7 +51,7 @@ def requantize_fixed(
     zero_point: int,
     low: int,
     high: int,
-) -> NDArray[np.int8]:
+) -> NDArray[np.int32]:
     """``clip((values + b) * multiplier / 2^31 * 2^power + zero_point, low, high)``, lane by lane,
     rounded twice.
 
@@ -66,7 +70,7 @@ def requantize_fixed(
     right = np.maximum(-power, 0)
     rounded = (product + (np.int64(1) << right >> 1)) >> right
     result = np.where(negative, -rounded, rounded) + zero_point
-    return np.clip(result, low, high).astype(np.int8)
+    return np.clip(result, low, high).astype(np.int32)
 
 
 def fixed_parameters(

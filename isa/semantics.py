@@ -31,8 +31,8 @@ from .instructions import (
     Vector,
 )
 from .memories import Memory
-from .requantize import low_bits, requantize, requantize_fixed
-from .rows import largest_lane, over_sum
+from .requantize import WIDE_LIMIT, low_bits, requantize, requantize_fixed
+from .rows import largest_lane, over_root, over_sum
 from .state import MachineState
 
 __all__ = [
@@ -239,24 +239,32 @@ def _finish(
         case Finish.REQUANTIZE:
             depth = state.config.par_depth
             places = nest(instruction.par_address, outer, instruction.par_stride, depth)
-            limits = (instruction.zero_point, instruction.low, instruction.high)
+            zero, low, high = instruction.zero_point, instruction.low, instruction.high
+            if instruction.rounding is Rounding.WIDE:
+                low, high = zero - WIDE_LIMIT, zero + WIDE_LIMIT
             bias, scale = state.par.bias[places], state.par.scale[places]
             fixed = instruction.rounding is Rounding.FIXED
             meaning = requantize_fixed if fixed else requantize
-            return meaning(values, bias, scale, *limits).astype(np.int32)
+            return meaning(values, bias, scale, zero, low, high)
 
 
 def _row(
     state: MachineState, instruction: Vector, values: NDArray[np.int32], outer: tuple[int, ...]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Bias and scale of each row, [rows, 1]."""
-    start = np.full(len(values), instruction.m1, np.int32)
-    if instruction.row is Row.LARGEST:
-        less, scale = largest_lane(values)
-        return (start + less)[:, None], scale[:, None]
     places = nest(instruction.par_address, outer, instruction.par_stride, state.config.par_depth)
-    scale = over_sum(values, state.par.bias[places, 0], state.par.scale[places, 0])
-    return start[:, None], scale[:, None]
+    bias, scale = state.par.bias[places, 0], np.abs(state.par.scale[places, 0])
+    start = np.full(len(values), instruction.m1, np.int32)
+    match instruction.row:
+        case Row.LESS if instruction.fold is Fold.MAX:
+            bias, scale = start - largest_lane(values), np.ones(len(values), np.float32)
+        case Row.LESS:
+            bias = start - values.sum(axis=1, dtype=np.int32)
+        case Row.OVER:
+            bias, scale = start, over_sum(values, bias, scale)
+        case Row.ROOT:
+            scale = over_root(values, start, scale, instruction.shift)
+    return bias[:, None], scale[:, None]
 
 
 def execute(state: MachineState, instruction: Instruction) -> None:

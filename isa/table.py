@@ -139,8 +139,7 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
         case Unit.GEMM:
             legal &= _extents(field)
         case Unit.VECTOR:
-            roundings = len(Rounding) if config.fixed_rounding else 1
-            legal &= _extents(field) & (field["rounding"] < roundings)
+            legal &= _extents(field) & _rounded(field, config)
             legal &= (field["fold"] < len(Fold)) & (field["multiplier"] < len(Multiplier))
             legal &= field["finish"] < (len(Finish) if config.finish else Finish.CUSTOM)
             legal &= field["row"] < (len(Row) if config.row_parameters else 1)
@@ -149,6 +148,14 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= (field["lookup"] == 0) | (field["destination"] == SIDES.index(Memory.ACT))
             legal &= (field["tab_address"] % 256 == 0) & (field["low"] <= field["high"])
     return legal
+
+
+def _rounded(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
+    """Whether a VECTOR may have its rounding."""
+    rounding = field["rounding"]
+    wide = (rounding == Rounding.WIDE) & (field["destination"] == SIDES.index(Memory.ACC))
+    fixed = config.fixed_rounding & (rounding == Rounding.FIXED)
+    return (rounding == Rounding.FLOAT) | fixed | config.row_parameters & wide
 
 
 def _windows(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:

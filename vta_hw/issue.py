@@ -12,7 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Finish, Row
+from dovetail.isa.instructions import Finish, Fold, Row
 from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.priorities import ACCEPTING
@@ -243,7 +243,8 @@ class Issue(wiring.Component):
             down = self.done[Unit.VECTOR] & ending.par
             writes_par = _count(m, "vector_writes_par", self._in_flight[Unit.VECTOR], up, down)
             requantizes = (head.finish == Finish.REQUANTIZE) & (head.row == Row.NONE)
-            reads_row = (requantizes | (head.row == Row.OVER)) & writes_par
+            largest = (head.row == Row.LESS) & (head.fold == Fold.MAX)
+            reads_row = (requantizes | (head.row.any() & ~largest)) & writes_par
         return (
             reads_row
             | (head.act_read_banks & writes["act_write_banks"]).any()

@@ -97,7 +97,7 @@ class Legality(wiring.Component):
             empty
             | (fields.fold >= len(Fold))
             | (fields.finish >= (len(Finish) if self._config.finish else Finish.CUSTOM))
-            | (fields.rounding >= (len(Rounding) if self._config.fixed_rounding else 1))
+            | self._bad_rounding(fields)
             | (fields.row >= (len(Row) if self._config.row_parameters else 1))
             | (fields.reduction_levels == 0)
             | (fields.reduction_levels > VECTOR_LEVELS)
@@ -106,6 +106,16 @@ class Legality(wiring.Component):
             | (fields.low > fields.high)
         )
         return ~illegal
+
+    def _bad_rounding(self, fields: Value) -> Value:
+        """Whether a VECTOR's rounding is none of this configuration's."""
+        if not self._config.row_parameters:
+            return fields.rounding >= (
+                Rounding.WIDE if self._config.fixed_rounding else Rounding.FIXED
+            )
+        wide = (fields.rounding == Rounding.WIDE) & fields.destination
+        fixed = (fields.rounding == Rounding.FIXED) & self._config.fixed_rounding
+        return ~(wide | fixed | (fields.rounding == Rounding.FLOAT))
 
 
 def _any(values: Iterable[Value]) -> Value:

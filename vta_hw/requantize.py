@@ -4,17 +4,17 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from dovetail.isa.requantize import FIXED_MOST_LEFT
+from dovetail.isa.requantize import FIXED_MOST_LEFT, WIDE_LIMIT
 
 from .multiply import WIDE_LATENCY, wide_product
 from .pipeline import delayed, delays
 
-__all__ = ["RESULT_BITS", "Requantize", "requantize_latency"]
+__all__ = ["Requantize", "requantize_latency", "result_bits"]
 
-WHOLE_BITS = 10
-"""Magnitudes are capped at 512: with any zero point that is beyond every int8 limit."""
-RESULT_BITS = WHOLE_BITS + 2
-"""Bits of a capped result with its sign and zero point."""
+WHOLE_BITS = (10, WIDE_LIMIT.bit_length())
+"""Magnitudes are capped at 512: with any zero point that is beyond every int8 limit.  Wide ones are
+capped at ``WIDE_LIMIT``.
+"""
 MANTISSA_BITS = 24
 MULTIPLIER_BITS = 31
 """Bits of the multiplier of the rounding FIXED."""
@@ -25,6 +25,11 @@ FACTOR_PART = 17
 def requantize_latency(deep: bool) -> int:
     """Cycles from an operand of ``Requantize`` to its result."""
     return 11 + WIDE_LATENCY if deep else 7
+
+
+def result_bits(wide: bool) -> int:
+    """Bits of a capped result with its sign and zero point."""
+    return WHOLE_BITS[wide] + 2
 
 
 class Requantize(wiring.Component):
@@ -46,7 +51,8 @@ class Requantize(wiring.Component):
     shift to a fixed place, and ``WIDE_LATENCY`` for the product.
 
     Exact for every int32 value and every positive, normal, finite scale (with ``fixed``, all bits
-    of it), but that a magnitude of 512 and more before the zero point is any such one.
+    of it), but that a magnitude of 512 and more before the zero point is any such one.  With
+    ``wide`` all below ``WIDE_LIMIT`` are exact, and a larger one is that (``fixed``: any larger).
 
     Parameters
     ----------
@@ -55,35 +61,40 @@ class Requantize(wiring.Component):
     fixed : bool
         As ``HardwareConfig.fixed_rounding``; without it the members ``fixed`` and ``power_shift``
         count for nothing.
+    wide : bool
+        Whether results may be beyond int8, and scales negative.
 
     Members
     -------
     value : In(signed(32))
     scale : In(32)
-        float32 bits, or a multiplier; the highest is ignored.
+        float32 bits, or a multiplier; the highest counts with ``wide`` and a float32 alone.
     fixed : In(1)
         Whether the rounding is FIXED.
     power_shift : In(5)
         Then the result is multiplied by ``2 ** (FIXED_MOST_LEFT - power_shift)``.
     zero_point : In(signed(8))
         In the result's cycle.
-    result : Out(signed(RESULT_BITS))
+    result : Out(signed(result_bits(wide)))
     """
 
-    value: In(signed(32))
-    scale: In(32)
-    fixed: In(1)
-    power_shift: In(5)
-    zero_point: In(signed(8))
-    result: Out(signed(RESULT_BITS))
-
-    def __init__(self, *, deep: bool = False, fixed: bool = False) -> None:
-        self._deep, self._fixed = deep, fixed
-        super().__init__()
+    def __init__(self, *, deep: bool = False, fixed: bool = False, wide: bool = False) -> None:
+        self._deep, self._fixed, self._wide = deep, fixed, wide
+        self._whole_bits = WHOLE_BITS[wide]
+        super().__init__(
+            {
+                "value": In(signed(32)),
+                "scale": In(32),
+                "fixed": In(1),
+                "power_shift": In(5),
+                "zero_point": In(signed(8)),
+                "result": Out(signed(result_bits(wide))),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        deep = self._deep
+        deep, whole_bits = self._deep, self._whole_bits
 
         def deeper(value: Value, name: str) -> Value:
             """A register that only a deep pipeline has."""
@@ -91,7 +102,10 @@ class Requantize(wiring.Component):
 
         latency = requantize_latency(deep)
         sign = self.value[-1]
-        negative = delays(m, sign, "negative", latency)
+        result_sign: Value = sign
+        if self._wide:
+            result_sign = sign ^ (self.scale[-1] & ~self.fixed)
+        negative = delays(m, result_sign, "negative", latency)
         # The cycles of the rounding to 24 bits, of its result, and of the product's rounding.
         rounding = 5 if deep else 3
         rounded_in = rounding + deep
@@ -166,23 +180,24 @@ class Requantize(wiring.Component):
         rounded = delayed(m, deeper(upper, "upper") + up, "rounded")
         left = delayed(m, deeper(left + high, "left6"), "left_rounded")
 
-        # 6: the float32 product is rounded * 2 ** (left - 25): with left above 10 at least 512 (or
-        # zero), below 0 less than a half.  That of fixed point has any number of zeros on its left.
+        # 6: the float32 product is rounded * 2 ** (left - 25): with left above ``whole_bits`` at
+        # least the cap (or zero), below 0 less than a half.  That of fixed point has any number of
+        # zeros on its left.
         shift_in, placed_in = latency - 1 - deep, latency - 1
         point = MANTISSA_BITS + 1
         small = left < 0
-        large = deeper((left > WHOLE_BITS) & ~fixed[shift_in], "large")
+        large = deeper((left > whole_bits) & ~fixed[shift_in], "large")
         nonzero = deeper(rounded[-2] | rounded[-1], "nonzero")
-        most = 5 if self._fixed else 4
+        most = 5 if self._fixed else whole_bits.bit_length()
         shifted = Mux(small, 0, rounded << left[:most])
-        placed = Signal(point + WHOLE_BITS)
+        placed = Signal(point + whole_bits)
         m.d.comb += placed.eq(deeper(shifted[: len(placed)], "placed"))
         far = large & nonzero
         if self._fixed:
             far = far | deeper(shifted[len(placed) :], "beyond").any()
-        whole = Signal(WHOLE_BITS)
+        whole = Signal(whole_bits)
         with m.If(far):
-            m.d.comb += whole.eq(1 << (WHOLE_BITS - 1))
+            m.d.comb += whole.eq(1 << (whole_bits - 1))
         with m.Else():
             m.d.comb += whole.eq(placed[point:])
         odd = placed[: point - 1].any() | placed[point] | fixed[placed_in]
@@ -190,9 +205,9 @@ class Requantize(wiring.Component):
         round_up = delayed(m, placed[point - 1] & odd & ~large, "round_up")
 
         # 7: -(w + u) = ~w + 1 - u.
-        signed_whole = Signal(signed(WHOLE_BITS + 1))
+        signed_whole = Signal(signed(whole_bits + 1))
         m.d.comb += [
-            signed_whole.eq(Cat(whole, 0) ^ negative[-1].replicate(WHOLE_BITS + 1)),
+            signed_whole.eq(Cat(whole, 0) ^ negative[-1].replicate(whole_bits + 1)),
             self.result.eq(signed_whole + self.zero_point + (negative[-1] ^ round_up)),
         ]
         return m

@@ -133,10 +133,17 @@ class Vector(wiring.Component):
         done = ends & walker.turn[-1] & current.row.any()
         writes = delays(m, done, "row_written", latency, reset=True)[-1]
         address = delays(m, walker.destination, "row_place", latency)[-1]
+        settings = {
+            "row": current.row,
+            "largest": (current.row == Row.LESS) & (current.fold == Fold.MAX),
+            "start": current.m1.as_signed(),
+            "shift": current.shift,
+            "first": walker.turn[0],
+        }
+        for name, value in settings.items():
+            late = delays(m, value, f"row_{name}", self._cycles.folded)[-1]
+            m.d.comb += getattr(self._rows, name).eq(late)
         m.d.comb += [
-            self._rows.start.eq(delays(m, current.m1, "row_start", latency)[-1].as_signed()),
-            self._rows.over.eq(delays(m, current.row == Row.OVER, "row_over", latency)[-1]),
-            self._rows.first.eq(delays(m, walker.turn[0], "row_first", self._cycles.folded)[-1]),
             self._rows.bias.eq(delayed(m, self.par.data[:32], "row_par_bias").as_signed()),
             self._rows.scale.eq(delayed(m, scale, "row_par_scale")),
             self.par_row.enable.eq(writes),
@@ -240,6 +247,10 @@ class Vector(wiring.Component):
             "high_clip": (current.high, cycles.clipped),
             "limited": (requantized | ~current.destination, cycles.clipped),
         }
+        if self._config.row_parameters:
+            wide = requantized & (current.rounding == Rounding.WIDE)
+            arrival["limited"] = ((requantized & ~wide) | ~current.destination, cycles.clipped)
+            arrival["keeps_wide"] = (wide, cycles.clipped)
         if self._config.own_finish:
             arrival["operand"] = (current.shift, cycles.folded)
             arrival["own"] = (current.finish == Finish.CUSTOM, cycles.limited - 2)
@@ -296,6 +307,7 @@ class Vector(wiring.Component):
                 turns=turns,
                 fixed_rounding=self._config.fixed_rounding,
                 own_finish=self._config.own_finish,
+                wide=self._config.row_parameters,
             )
             m.submodules[f"lane{lane}"] = unit
             if self._config.row_parameters:

@@ -13,7 +13,7 @@ from dovetail.isa.requantize import FIXED_BIAS_BITS
 
 from .multiply import ADDERS_LATENCY, WIDE_LATENCY, product_of_adders, wide_product
 from .pipeline import delayed, delays
-from .requantize import RESULT_BITS, Requantize, requantize_latency
+from .requantize import Requantize, requantize_latency, result_bits
 
 __all__ = ["LaneCycles", "VectorLane", "lane_cycles"]
 
@@ -72,6 +72,8 @@ class VectorLane(wiring.Component):
         As ``HardwareConfig.fixed_rounding``.
     own_finish : OwnFinish | None
         As ``HardwareConfig.own_finish``.
+    wide : bool
+        Whether a requantised value may be beyond int8.
     turns : int
         Lanes of the unit that this one does in turn, one a cycle.
 
@@ -107,6 +109,8 @@ class VectorLane(wiring.Component):
         The limits; cycles ``compared`` and ``clipped``.
     limited : In(1)
         Whether there are limits; cycle ``clipped``.
+    keeps_wide : In(1)
+        Whether, without limits, the result is the requantised value; cycle ``clipped``.
     sum : Out(signed(32))
         The folded value; cycle ``folded``.
     finished : Out(signed(32))
@@ -146,6 +150,7 @@ class VectorLane(wiring.Component):
     low_clip: In(signed(8))
     high_clip: In(signed(8))
     limited: In(1)
+    keeps_wide: In(1)
     sum: Out(signed(32))
     finished: Out(signed(32))
 
@@ -157,8 +162,9 @@ class VectorLane(wiring.Component):
         turns: int,
         fixed_rounding: bool,
         own_finish: OwnFinish | None,
+        wide: bool,
     ) -> None:
-        self._cycles, self._deep, self._turns = cycles, deep, turns
+        self._cycles, self._deep, self._turns, self._wide = cycles, deep, turns, wide
         self._fixed_rounding, self._own_finish = fixed_rounding, own_finish
         self.operand, self.own = Signal(5), Signal()
         super().__init__()
@@ -265,7 +271,9 @@ class VectorLane(wiring.Component):
     def _finish(self, m: Module, folded: Value) -> None:
         """Add the bias and requantise; beside it shift, half up; then limit."""
         deep, cycles = self._deep, self._cycles
-        m.submodules.requantize = requantize = Requantize(deep=deep, fixed=self._fixed_rounding)
+        m.submodules.requantize = requantize = Requantize(
+            deep=deep, fixed=self._fixed_rounding, wide=self._wide
+        )
         bias: Value = self.bias
         if self._fixed_rounding:
             # The upper bits are not the bias's then.
@@ -298,8 +306,9 @@ class VectorLane(wiring.Component):
             shifted = waiting[cycles.limited - cycles.folded - 4 - deep]
             uncapped = self._own(m, self._own_finish, folded, shifted)
             last = delays(m, uncapped, "uncapped", cycles.clipped - cycles.limited + 1)[-1]
-        cap = (1 << (RESULT_BITS - 1)) - 1
-        capped = Signal(signed(RESULT_BITS), reset_less=True)
+        bits = result_bits(self._wide)
+        cap = (1 << (bits - 1)) - 1
+        capped = Signal(signed(bits), reset_less=True)
         with m.If(uncapped > cap):
             m.d.sync += capped.eq(cap)
         with m.Elif(uncapped < ~cap):
@@ -321,6 +330,9 @@ class VectorLane(wiring.Component):
             m.d.comb += clipped.eq(self.high_clip)
         with m.Else():
             m.d.comb += clipped.eq(inside)
+        if self._wide:
+            near = delayed(m, near, "near_beside") if deep else near
+            last = Mux(self.keeps_wide, near.as_signed(), last)
         result = Mux(self.limited, _extended(clipped, 32), last).as_signed()
         m.d.comb += self.finished.eq(delayed(m, result, "finished"))
 

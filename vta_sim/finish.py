@@ -6,7 +6,7 @@ Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at
 from dovetail.isa.encoding import SIDES
 from dovetail.isa.instructions import Finish, Rounding, Row, Vector
 from dovetail.isa.memories import Memory
-from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT
+from dovetail.isa.requantize import FIXED_BIAS_BITS, FIXED_MOST_LEFT, WIDE_LIMIT
 
 from .memories import Memories
 from .native.language import (
@@ -102,6 +102,8 @@ def _finish(row: Vector, m: Memories, value: Lanes, par: int) -> Lanes:
         if row.rounding == Rounding.FIXED:
             return _fixed(row, m, value, par) + zero
         total = value + load_word(m.bias, par)
+        if row.rounding == Rounding.WIDE:
+            return multiply_round_clip(total, m.scale, par, -WIDE_LIMIT, WIDE_LIMIT) + zero
         return multiply_round_clip(total, m.scale, par, row.low - zero, row.high - zero) + zero
     if row.finish == Finish.SHIFT and row.shift:
         # The bit below the last one kept rounds half up.

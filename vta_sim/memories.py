@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
+from dovetail.isa.rows import ROOT_TABLE
 from dovetail.isa.state import MachineState
 
 from .errors import SimulationError
-from .native.language import Bytes, Float32s, Int8s, Int32s, Record
+from .native.language import Bytes, Float32s, Int8s, Int32s, Int64s, Record
 
 __all__ = ["Memories", "memories_of"]
 
@@ -21,6 +22,7 @@ class Memories(Record):
     multiplier: the bits of ``scale``.
 
     lanes: of the core. stored: what the STORE at work has read.  folded: lanes of a word at work.
+    roots: ``isa.rows.ROOT_TABLE``.
     """
 
     lanes: int
@@ -42,6 +44,7 @@ class Memories(Record):
     dram_base: int
     stored: Bytes
     folded: Int32s
+    roots: Int64s
 
 
 def memories_of(state: MachineState, stored: Bytes) -> Memories:
@@ -80,5 +83,5 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
                 f"{name} has shape {array.shape}; required {shape} for {config.name}"
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
-    scratch = {"stored": stored, "folded": np.zeros(lanes, np.int32)}
+    scratch = {"stored": stored, "folded": np.zeros(lanes, np.int32), "roots": ROOT_TABLE}
     return Memories(lanes=lanes, dram_base=state.dram_base, **scratch, **arrays, **wraps)

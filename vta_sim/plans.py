@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.encoding import SIDES
 from dovetail.isa.formats import Format
-from dovetail.isa.instructions import Finish, Gemm, Load, Row, Store, Vector
+from dovetail.isa.instructions import Finish, Fold, Gemm, Load, Row, Store, Vector
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.table import InstructionTable
@@ -156,7 +156,8 @@ def _banks(
     to_acc = table.field(Vector.format, "destination", vector) == side
     row = table.field(Vector.format, "row", vector)
     requantized = table.field(Vector.format, "finish", vector) == Finish.REQUANTIZE
-    reads_par = np.where(row == Row.NONE, requantized, row == Row.OVER).astype(np.int64)
+    largest = (row == Row.LESS) & (table.field(Vector.format, "fold", vector) == Fold.MAX)
+    reads_par = np.where(row == Row.NONE, requantized, ~largest).astype(np.int64)
     writes_par = (row != Row.NONE).astype(np.int64)
     claim[vector] |= writes_par << PAR_SHIFT
     columns["reads"][vector] = act_read | np.where(from_acc, acc, 0) << WRITE_SHIFT

@@ -13,7 +13,7 @@ from dovetail.isa.footprint import (
     results_written,
     window_taps,
 )
-from dovetail.isa.instructions import Finish, Fold, Multiplier, Row, Vector
+from dovetail.isa.instructions import Finish, Fold, Multiplier, Rounding, Row, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.requantize import low_bits
 
@@ -48,6 +48,8 @@ EVERY = (slice(None), 0), (slice(None), 1)
 
 def vector(state: State, instruction: Vector) -> None:
     """Fold every result, finish it, write it."""
+    if instruction.rounding is Rounding.WIDE:
+        raise TranslationError(f"no rule for results beyond bytes: {instruction}")
     config, outer = state.config, outer_extent(instruction)
     results = int(np.prod(outer))
     words = element_words(instruction, config)
@@ -83,11 +85,13 @@ def _row(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> No
     par_depth = state.config.par_depth
     places = nest(vector.destination_address, outer, vector.destination_stride, par_depth)
     shape = x.values.shape
-    if vector.row is Row.LARGEST:
+    if vector.row is Row.LESS and vector.fold is Fold.MAX:
         if (x.tables == NOT_A_BYTE).any():
             raise TranslationError(f"no rule for the largest of integers: {vector}")
         most = largest(x.moved(itemgetter((slice(None), lane))) for lane in range(shape[1]))
         bias, scale = balanced(vector.m1 - most.values), np.ones(len(most.values), np.float32)
+    elif vector.row is not Row.OVER:
+        raise TranslationError(f"no rule for sums and roots of rows: {vector}")
     else:
         given = _parameters_of(state, vector, outer)
         if np.any(given.made):

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.formats import Field, Format
-from dovetail.isa.instructions import CLASSES, Finish, Fold, Multiplier, Rounding
+from dovetail.isa.instructions import CLASSES, Finish, Fold, Multiplier
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.vta_sim.machine import SimResult
 
+from .draw import roundings_of
 from .generate import Case
 
 __all__ = ["Coverage", "Goal", "goals"]
@@ -96,7 +97,7 @@ def _classes(
             yield meaning.name.lower(), (value, value)
         return
     if name == "rounding":
-        for rounding in Rounding if config.fixed_rounding else (Rounding.FLOAT,):
+        for rounding in roundings_of(config):
             yield rounding.name.lower(), (int(rounding), int(rounding))
         return
     most = MOST.get(name, each.high)

@@ -29,7 +29,7 @@ from dovetail.isa.instructions import (
 )
 from dovetail.isa.memories import Memory
 
-__all__ = ["DATA_BYTES", "DRAM_BASE", "Draw"]
+__all__ = ["DATA_BYTES", "DRAM_BASE", "Draw", "roundings_of"]
 
 DRAM_BASE = 0x1000
 DATA_BYTES = 1 << 14
@@ -51,6 +51,12 @@ LONGEST = 0.01
 """Share of loop nests of one level with as many iterations as there can be."""
 FIELDS = {field.name: field for cls in CLASSES for field in cls.format.fields}
 MASKS = ("act_read_banks", "act_write_banks", "acc_banks")
+
+
+def roundings_of(config: HardwareConfig) -> tuple[Rounding, ...]:
+    """The roundings of a configuration."""
+    there = {Rounding.FIXED: config.fixed_rounding, Rounding.WIDE: config.row_parameters}
+    return tuple(each for each in Rounding if there.get(each, True))
 
 
 class Draw:
@@ -294,6 +300,9 @@ class Draw:
             source, destination = ((Memory.ACT, Memory.ACC)[self.integer(0, 1)] for _ in range(2))
             limits = sorted(self.any("low") for _ in range(2))
             wide = self.rng.random() < 0.6
+            roundings = [each for each in self.roundings if each is not Rounding.WIDE]
+            if destination is Memory.ACC:
+                roundings = list(self.roundings)
             vector = Vector(
                 source=source,
                 destination=destination,
@@ -307,7 +316,7 @@ class Draw:
                 multiplier=multiplier,
                 finish=finishes[self.integer(0, len(finishes) - 1)],
                 lookup=destination is Memory.ACT and self.rng.random() < 0.3,
-                rounding=self.roundings[self.integer(0, len(self.roundings) - 1)],
+                rounding=roundings[self.integer(0, len(roundings) - 1)],
                 zero_point=self.any("zero_point"),
                 low=-128 if wide else limits[0],
                 high=127 if wide else limits[1],
@@ -334,13 +343,14 @@ class Draw:
 def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a word is read after an earlier result of the same instruction was written to it."""
     source = vector.source if vector.row is Row.NONE else Memory.PAR
-    if source is not written_memory(vector) or vector.row is Row.LARGEST:
+    largest = vector.row is Row.LESS and vector.fold is Fold.MAX
+    if source is not written_memory(vector) or largest:
         return False
     depth = config.depth(source)
     outer = outer_extent(vector)
     writes = nest(vector.destination_address, outer, vector.destination_stride, depth)
     reads = element_words(vector, config)
-    if vector.row is Row.OVER:
+    if vector.row is not Row.NONE:
         reads = nest(vector.par_address, outer, vector.par_stride, depth)
     first = np.full(depth, len(writes))
     np.minimum.at(first, writes, np.arange(len(writes)))

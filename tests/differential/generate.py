@@ -17,7 +17,7 @@ from dovetail.isa.memories import Memory
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
 
-from .draw import DRAM_BASE, Draw
+from .draw import DRAM_BASE, Draw, roundings_of
 from .order import ends, order_with_tokens, unordered_pair, with_surplus_posts
 from .states import program_offset, random_state, random_timing
 
@@ -81,8 +81,8 @@ def generate(config: HardwareConfig, seed: int, number: int) -> Case:
     Raises AssertionError when the tokens leave a pair of instructions unordered.
     """
     rng = np.random.default_rng((seed, number))
-    roundings = tuple(Rounding) if config.fixed_rounding else (Rounding.FLOAT,)
-    if len(roundings) > 1 and rng.random() < FIXED_ALONE:
+    roundings = roundings_of(config)
+    if config.fixed_rounding and rng.random() < FIXED_ALONE:
         roundings = (Rounding.FIXED,)
     while True:
         draw = Draw(config, rng, roundings)

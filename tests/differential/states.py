@@ -74,6 +74,8 @@ def _parameters(
     scale[powers] = np.exp2(np.floor(exponents[powers])).astype(np.float32)
     special = rng.random(shape) < 0.05
     scale[special] = rng.choice(SPECIAL_SCALES, int(special.sum()))
+    if config.row_parameters:
+        scale = np.where(rng.random(shape) < 0.3, -scale, scale)
     if Rounding.FIXED in roundings:
         # Finite as a float32 too.
         fixed = rng.random(shape) < 0.5

@@ -96,6 +96,7 @@ gemms = st.builds(
 def vectors(draw: st.DrawFn) -> Vector:
     low, high = sorted((draw(_signed(8)), draw(_signed(8))))
     destination = draw(st.sampled_from((Memory.ACT, Memory.ACC)))
+    roundings = list(Rounding)[: len(Rounding) if destination is Memory.ACC else Rounding.WIDE]
     return Vector(
         source=draw(st.sampled_from((Memory.ACT, Memory.ACC))),
         destination=destination,
@@ -108,7 +109,7 @@ def vectors(draw: st.DrawFn) -> Vector:
         fold=draw(st.sampled_from(Fold)),
         multiplier=draw(st.sampled_from(Multiplier)),
         finish=draw(st.sampled_from(Finish)),
-        rounding=draw(st.sampled_from(Rounding)),
+        rounding=draw(st.sampled_from(roundings)),
         lookup=destination is Memory.ACT and draw(st.booleans()),
         zero_point=draw(_signed(8)),
         low=low,

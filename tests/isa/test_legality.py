@@ -46,10 +46,20 @@ def test_fixed_rounding_is_legal_where_the_configuration_has_it() -> None:
     assert "fixed_rounding" not in without.identity
 
 
+def test_wide_results_go_to_acc_where_the_configuration_has_parameters_of_rows() -> None:
+    tiny = find_config("tiny")
+    wide = replace(VECTOR, rounding=Rounding.WIDE, destination=Memory.ACC, lookup=False)
+    assert legality_problem(wide, tiny) is None
+    to_act = replace(wide, destination=Memory.ACT)
+    assert legality_problem(to_act, tiny) == "rounding = wide needs destination acc"
+    without = replace(tiny, row_parameters=False)
+    assert legality_problem(wide, without) == "rounding = wide; tiny has no row_parameters"
+
+
 def test_parameters_of_rows_are_legal_where_the_configuration_has_them() -> None:
-    vector, tiny = replace(VECTOR, row=Row.LARGEST), find_config("tiny")
+    vector, tiny = replace(VECTOR, row=Row.LESS), find_config("tiny")
     assert legality_problem(vector, tiny) is None
     without = replace(tiny, row_parameters=False)
-    assert legality_problem(vector, without) == "row = largest; tiny has no row_parameters"
+    assert legality_problem(vector, without) == "row = less; tiny has no row_parameters"
     assert without.fingerprint != tiny.fingerprint
     assert "row_parameters" not in without.identity

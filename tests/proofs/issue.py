@@ -22,7 +22,8 @@ ROLES = {
 ROLE_BITS = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4, "par": 1}
 PAR = 3
 REQUANTIZE = 1
-OVER = 2
+LESS = 1
+MAX = 2
 BITS = 8
 """Enough to count what is in flight."""
 
@@ -187,7 +188,9 @@ def _hazards(bench: Bench, issue: Opened, ending: Value, config: HardwareConfig,
         writes = accepted & (head.row != 0)
         flying = _in_flight(bench, "par", writes, done & ending.par, most)
         requantizes = (head.finish == REQUANTIZE) & (head.row == 0)
-        reads = accepted & (requantizes | (head.row == OVER))
+        reads = accepted & (
+            requantizes | ((head.row != 0) & ~((head.row == LESS) & (head.fold == MAX)))
+        )
         bench.check(~(reads & (flying != 0)), "no parameter to come")
         _counted(bench, issue, "vector_writes_par", flying)
 

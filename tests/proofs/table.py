@@ -319,7 +319,7 @@ PROOFS = (
         found=6,
         bugs=(
             ("half & (sticky | upper[0])", "half"),
-            ("(left > WHOLE_BITS", "(left > 8"),
+            ("(left > whole_bits", "(left > 8"),
             ("high & product[22]", "high"),
             ("placed[: point - 1].any() | placed[point]", "placed[point]"),
             (" | fixed[placed_in]", ""),

@@ -71,7 +71,7 @@ class ComputeTop(wiring.Component):
                 "requantize_shifts": In(data.ArrayLayout(5, lanes)),
                 "requantize_fixed": In(1),
                 "requantize_zero_point": In(signed(8)),
-                "requantize_results": Out(data.ArrayLayout(16, lanes)),
+                "requantize_results": Out(data.ArrayLayout(32, lanes)),
             }
         )
 
@@ -139,7 +139,9 @@ class ComputeTop(wiring.Component):
             connect(m, user, memory_side)
         for lane in range(REQUANTIZE_LANES):
             m.submodules[f"requantize{lane}"] = unit = Requantize(
-                deep=config.deep_pipelines, fixed=config.fixed_rounding
+                deep=config.deep_pipelines,
+                fixed=config.fixed_rounding,
+                wide=config.row_parameters,
             )
             m.d.comb += [
                 unit.value.eq(self.requantize_values[lane]),

@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import FallingEdge
 from numpy.typing import NDArray
 
-from dovetail.isa.requantize import requantize
+from dovetail.isa.requantize import WIDE_LIMIT, requantize
 from dovetail.vta_hw.requantize import requantize_latency
 from tests.isa.fixed_point import any_parameters, multiply_by_quantized_multiplier
 
@@ -39,7 +39,7 @@ def adversarial(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np
 def rounding_ties(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Products just at, above and below an integer and a half."""
     values = rng.integers(1, 1 << 24, 40_000).astype(np.int32)
-    targets = rng.integers(-140, 140, 40_000) + 0.5
+    targets = (rng.integers(-(1 << 20), 1 << 20, 40_000) >> rng.integers(0, 14, 40_000)) + 0.5
     scales = np.abs(targets / values).astype(np.float32)
     steps = rng.integers(-2, 3, 40_000).astype(np.int32)
     scales = (scales.view(np.int32) + steps).view(np.float32)
@@ -50,7 +50,7 @@ def random_vectors(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray
     """Values of every size, with scales that bring most of them near int8, and any others."""
     count = 100_000
     values = rng.integers(-(1 << 31), 1 << 31, count) >> rng.integers(0, 31, count)
-    targets = rng.uniform(0.01, 300, count)
+    targets = rng.uniform(0.01, 300, count) * np.exp2(rng.integers(0, 12, count))
     scales = (targets / np.maximum(np.abs(values), 1)).astype(np.float32)
     anywhere = rng.integers(0x0080_0000, 0x7F80_0000, count).astype(np.int32).view(np.float32)
     return values.astype(np.int32), np.where(rng.integers(0, 4, count) == 0, anywhere, scales)
@@ -70,16 +70,16 @@ async def run(
     scales: NDArray[Any],
     zero_point: int,
     shifts: NDArray[np.int64] | None = None,
-) -> NDArray[np.int16]:
-    """The results, int16[cycles, lanes], of one row a cycle, capped above int8."""
+) -> NDArray[np.int32]:
+    """The results, int32[cycles, lanes], of one row a cycle, capped above int8."""
     latency = requantize_latency(BUILDS[parameters()["build"]].deep_pipelines)
     await start_clock(dut)
     dut.requantize_zero_point.value = zero_point
-    results = np.zeros(values.shape, np.int16)
+    results = np.zeros(values.shape, np.int32)
     for t in range(len(values) + latency):
         if t >= latency:
-            got = int(dut.requantize_results.value).to_bytes(2 * REQUANTIZE_LANES, "little")
-            results[t - latency] = np.frombuffer(got, np.int16)
+            got = int(dut.requantize_results.value).to_bytes(4 * REQUANTIZE_LANES, "little")
+            results[t - latency] = np.frombuffer(got, np.int32)
         if t < len(values):
             dut.requantize_values.value = int.from_bytes(values[t].tobytes(), "little")
             dut.requantize_scales.value = int.from_bytes(scales[t].tobytes(), "little")
@@ -117,14 +117,16 @@ async def requantisers_equal_tensorflow_lite(dut: Any) -> None:
 async def requantisers_equal_the_formula(dut: Any) -> None:
     """Feed one vector a lane and cycle."""
     values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
-    values, scales = in_lanes(values), in_lanes(scales)
+    signs = np.random.default_rng(7).choice(np.array([-1, 1], np.float32), len(scales))
+    values, scales = in_lanes(values), in_lanes(scales * signs)
     zero_point = int(parameters()["zero_point"])
     dut.requantize_fixed.value = 0
     results = await run(dut, values, scales, zero_point)
-    for low, high in ((-128, 127), (-7, 9)):
+    wide = zero_point - WIDE_LIMIT, zero_point + WIDE_LIMIT
+    for low, high in ((-128, 127), (-7, 9), wide):
         none = np.zeros(1, np.int32)
         expected = requantize(values, none, scales, zero_point, low, high)
-        found = np.clip(results, low, high)
+        found = results if (low, high) == wide else np.clip(results, low, high)
         wrong = np.argwhere(found != expected)
         assert not len(wrong), (
             f"{len(wrong)} differ; first {values[tuple(wrong[0])]} * {scales[tuple(wrong[0])]!r} "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Finish, Gemm, Instruction, Load, Row, Vector
+from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Load, Row, Vector
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Memory, Unit
 
@@ -97,7 +97,7 @@ def _writes_par(instruction: Instruction) -> bool:
 def _reads_par(vector: Vector) -> bool:
     if vector.row is Row.NONE:
         return vector.finish is Finish.REQUANTIZE
-    return vector.row is Row.OVER
+    return not (vector.row is Row.LESS and vector.fold is Fold.MAX)
 
 
 class Tokens:

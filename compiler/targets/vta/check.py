@@ -20,6 +20,7 @@ from dovetail.isa.footprint import (
     element_words,
     nest,
     outer_extent,
+    reads_parameters,
     results_written,
     scratchpad_reads,
     scratchpad_writes,
@@ -89,10 +90,11 @@ def _problem(instruction: Instruction, config: HardwareConfig, wide: HardwareCon
 def _reads_own_result(vector: Vector, config: HardwareConfig) -> bool:
     """Whether a result lands on a word that a later result of the same instruction is made from."""
     source = vector.source if vector.row is Row.NONE else Memory.PAR
-    if source is not written_memory(vector) or vector.row is Row.LARGEST:
+    none = vector.row is not Row.NONE and not reads_parameters(vector)
+    if source is not written_memory(vector) or none:
         return False
     read = element_words(vector, config)
-    if vector.row is Row.OVER:
+    if vector.row is not Row.NONE:
         outer = outer_extent(vector)
         read = nest(vector.par_address, outer, vector.par_stride, config.par_depth)
     results = np.flatnonzero(results_written(vector))

@@ -241,7 +241,7 @@ def _emit_plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         parameters = next(tile.operands[name] for name in tile.nest.parameters)
         fields |= {"par_address": parameters.address, "par_stride": strides(parameters)[1:]}
     if tile.nest.makes_row:
-        fields |= {"row": Row.OVER if finish else Row.LARGEST}
+        fields |= {"row": Row.OVER if finish else Row.LESS}
     if finish and not isinstance(finish, Over):
         fields |= {
             "finish": Finish.REQUANTIZE,

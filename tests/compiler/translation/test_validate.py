@@ -76,7 +76,7 @@ def test_softmax_is_that_of_its_graph_and_other_parameters_of_rows_are_told() ->
     assert imported is not None
     (piece,) = target.plan(imported).pieces
     validate(piece.graph, part)
-    for row, field in ((Row.LARGEST, "m1"), (Row.OVER, "par_address"), (Row.OVER, "m1")):
+    for row, field in ((Row.LESS, "m1"), (Row.OVER, "par_address"), (Row.OVER, "m1")):
         program = list(part.program)
         place = next(n for n, i in enumerate(program) if isinstance(i, Vector) and i.row is row)
         other = getattr(program[place], field) + 1

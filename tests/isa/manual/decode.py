@@ -107,8 +107,10 @@ def _broken_vector(it: Instruction, config: dict[str, int]) -> str | None:
     broken = {
         "fold": it["fold"] > 4,
         "finish": it["finish"] > 2,  # the named configurations have none of their own
-        "rounding": it["rounding"] > config["fixed_rounding"],
-        "row": it["row"] > 2 * config["row_parameters"],
+        "rounding": it["rounding"] > 2,
+        "fixed": it["rounding"] == 1 and not config["fixed_rounding"],
+        "wide": it["rounding"] == 2 and not (config["row_parameters"] and it["destination"]),
+        "row": it["row"] > 3 * config["row_parameters"],
         "reduction_levels": not 1 <= it["reduction_levels"] <= 5,
         "lookup to ACC": it["lookup"] == 1 and it["destination"] == 1,
         "tab_address": it["tab_address"] % 256 != 0,

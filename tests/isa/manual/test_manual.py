@@ -113,4 +113,5 @@ def test_named_values_are_those_the_interpreter_knows() -> None:
     assert list(value_names("Folds").values()) == ["ADD", "SUB", "MAX", "MIN", "MAC"]
     assert list(value_names("Multipliers").values()) == ["TAP", "IMMEDIATE", "PAIR", "WINDOW"]
     assert list(value_names("Finishes").values()) == ["NONE", "REQUANTIZE", "SHIFT", "CUSTOM"]
-    assert list(value_names("Roundings").values()) == ["FLOAT", "FIXED"]
+    assert list(value_names("Roundings").values()) == ["FLOAT", "FIXED", "WIDE"]
+    assert list(value_names("Parameters of rows").values()) == ["NONE", "LESS", "OVER", "ROOT"]

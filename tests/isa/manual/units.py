@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .decode import Instruction, word_bytes
 from .memories import Memories
-from .requantize import quotient, requantize, requantize_fixed
+from .requantize import over_root, quotient, requantize, requantize_fixed
 
 Lanes = NDArray[np.int64]
 
@@ -124,13 +124,19 @@ def _parameters(
 ) -> None:
     """Bias and scale of rows, for all lanes alike."""
     cells, par = cells % len(memories.bias), par_address % len(memories.bias)
-    if it["row"] == 1:
-        memories.bias[cells] = it["m1"] - signed(v, 8).max(axis=1, keepdims=True)
-        memories.scale[cells] = 127 << 23
-        return
-    total = signed(v.sum(axis=1) + memories.bias[par, 0], 32)
-    memories.scale[cells] = quotient(memories.scale[par, 0], np.maximum(1, total))[:, None]
-    memories.bias[cells] = it["m1"]
+    m1, s = np.full(len(v), it["m1"]), v.sum(axis=1)
+    bias, scale = memories.bias[par, 0].astype(np.int64), memories.scale[par, 0] % (1 << 31)
+    match it["row"]:
+        case 1 if it["fold"] == 2:
+            made = m1 - signed(v, 8).max(axis=1), np.full(len(v), 127 << 23)
+        case 1:
+            made = m1 - s, scale
+        case 2:
+            made = m1, quotient(scale, np.maximum(1, signed(s + bias, 32)))
+        case _:
+            made = bias, over_root(scale, np.maximum(1, signed(s + m1, 32)), it["shift"])
+    memories.bias[cells] = signed(made[0], 32)[:, None]
+    memories.scale[cells] = made[1][:, None]
 
 
 def _upper(it: Instruction, name: str) -> list[int]:
@@ -192,8 +198,11 @@ def _finish(it: Instruction, memories: Memories, v: Lanes, par_address: Lanes) -
         case 1:
             par = par_address % len(memories.raw[3])
             bias = memories.bias[par].astype(np.int64)
-            meaning = requantize_fixed if it["rounding"] else requantize
-            v = meaning(v, bias, memories.scale[par], it["zero_point"], low, high)
+            zero = it["zero_point"]
+            if it["rounding"] == 2:
+                low, high = zero - (1 << 19), zero + (1 << 19)
+            meaning = requantize_fixed if it["rounding"] == 1 else requantize
+            v = meaning(v, bias, memories.scale[par], zero, low, high)
         case 2:
             v = (v + (1 << it["shift"] >> 1)) >> it["shift"]
         case _:
