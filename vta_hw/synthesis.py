@@ -188,9 +188,8 @@ Block RAMs are DP16KD (18 kbit) and RAMB36 (36 kbit). Percentages are of an {par
 checks that there are no latches, no nets with several drivers, and that memories of 16 kbit and
 more are in block RAM.
 
-The ECP5 rows of tiny and zynq7020 are without `row_parameters`; their Xilinx 7 rows are without its
-roots and its results of 20 bits, which add 1,507 LUTs, 771 registers and 2 multipliers to zynq7020
-(76 % of the LUTs and 97 % of the multipliers in all), its units counted alone.
+The ECP5 rows of tiny and zynq7020 are without `row_parameters`; tiny's Xilinx 7 row is without
+its roots and its results of 20 bits.
 
 | configuration | family | LUT | FF | multipliers | block RAM |
 |---|---|---|---|---|---|

@@ -14,8 +14,8 @@ from .bench import Bench, Opened
 MANTISSA = 24
 PRODUCT = MANTISSA + 31
 MOST_LEFT = 7
-MOST = 512
-"""What is no less is clipped, whatever the zero point."""
+WHOLE_BITS = (10, 20)
+"""Bits of a magnitude that is not capped, and of wide results."""
 
 
 def _bench(
@@ -24,7 +24,8 @@ def _bench(
     """Also the number of the cycle, as far as it matters."""
     bench = Bench(strengthen)
     fixed_too = config.fixed_rounding
-    unit = bench.add(source.Requantize(deep=config.deep_pipelines, fixed=fixed_too))
+    wide = config.row_parameters
+    unit = bench.add(source.Requantize(deep=config.deep_pipelines, fixed=fixed_too, wide=wide))
     number = Signal(5)
     bench.module.d.sync += number.eq(Mux(number == 31, 31, number + 1))
     return bench, unit, number
@@ -104,22 +105,27 @@ def back(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
         _half_to_even(product, 24) << 24,
         _half_to_even(product, 23) << 23,
     )
-    inside = (left >= 0) & (left <= 10)
-    placed = (whole_24 << Mux(inside, left[:4], 0))[:60]
+    wide = config.row_parameters
+    bits = WHOLE_BITS[wide]
+    most = 1 << (bits - 1)
+    inside = (left >= 0) & (left <= bits)
+    placed = (whole_24 << Mux(inside, left[:5], 0))[: 50 + bits]
     near = _half_to_even(placed, 48)
-    capped = Mux(near >= MOST, MOST, near)
-    far = Mux((left < 0) | (product == 0), 0, MOST)
+    capped = Mux(near >= most, most, near)
+    far = Mux((left < 0) | (product == 0), 0, most)
     # In fixed point: the product's 31 bits, half up with its sign, then its magnitude's bits.
     up = product[30] & (~negative | (product[:30] != 0))
     cut = product[31:] + up
     divided = ((cut << left[:5]) + (1 << MANTISSA)) >> (MANTISSA + 1)
-    in_fixed = Mux(divided >= MOST, MOST, divided)
+    in_fixed = Mux(divided >= most, most, divided)
     magnitude = Mux(fixed, in_fixed, Mux(inside, capped, far))
     zero_point = unit.component.zero_point
     exact = Mux(negative, -magnitude, magnitude) + zero_point
     known = number == cycles
     result = unit.component.result
     bench.check(~known | (_clip(result) == _clip(exact)), "the result, clipped to int8")
+    if wide:
+        bench.check(~known | fixed | (result == exact), "a wide result")
     bench.cover(known & ~fixed & (result == -61) & (zero_point == 3) & (product[:46] == 5))
     bench.cover(known & fixed & (result == -61) & (zero_point == 3) & (product[:30] == 0))
     return bench

@@ -307,9 +307,9 @@ PROOFS = (
         subject="requantize",
         bench=requantise.back,
         says="behind its product, it rounds the product to 24 bits and that, in its place, to an "
-        "integer, half to even both times, and adds sign and zero point: exact once clipped to "
-        "int8, for every product, exponent and zero point; in fixed point half up, and then half "
-        "away from 0",
+        "integer, half to even both times, and adds sign and zero point: exact where results have "
+        "20 bits, and once clipped to int8 elsewhere, for every product, exponent and zero point; "
+        "in fixed point half up, and then half away from 0",
         configs=(PLAIN, DEEP),
         assumes="the product is 0 or has 47 or 48 bits, as of two mantissas; in fixed point it is "
         "at most that of the largest factors",
