@@ -117,7 +117,7 @@ VECTOR_FORMAT = Format(
         Field("multiplier", 2, "of MAC: 0 TAP, 1 IMMEDIATE, 2 PAIR, 3 WINDOW"),
         Field("finish", 2, "0 NONE, 1 REQUANTIZE, 2 SHIFT, 3 CUSTOM"),
         Field("lookup", 1, "1: the int8 result is replaced from TAB; destination ACT only"),
-        Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED, 2 WIDE; destination ACC only"),
+        Field("rounding", 2, "of REQUANTIZE: 0 FLOAT, 1 FIXED; to ACC also 2 WIDE"),
         Field("reduction_levels", 3, "levels 0 to reduction_levels - 1 are folded (1 to 5)"),
         Field("act_read_banks", 8, "ACT banks read"),
         Field("act_write_banks", 8, "ACT banks written"),

@@ -61,7 +61,7 @@ CONTENTS = {
         "docs/guides/own-board",
         *("docs/guides/deployment", "docs/guides/wrong-byte"),
         *("docs/profile", "docs/debug", "docs/explore", "docs/tuning", "docs/boards"),
-        *("examples/digits/README", "examples/networks/README"),
+        *(f"examples/{name}/README" for name in ("digits", "networks", "story")),
     ],
     "Explanation": [
         *("docs/accelerator", "docs/exactness", "docs/compiler", "docs/planner", "docs/loops"),
