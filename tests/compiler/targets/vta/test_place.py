@@ -44,14 +44,20 @@ def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[st
     return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(100))
 def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+    """Every other case is so dense that there may be no room."""
+    rng, dense = np.random.default_rng(seed), bool(seed % 2)
     count = int(rng.integers(2, 12))
-    sizes = [int(rng.integers(1, TINY.act_depth // 7)) for _ in range(count + 1)]
+    most = TINY.act_depth // (3 if dense else 7)
+    sizes = [int(rng.integers(1, most)) for _ in range(count + 1)]
     reads = [sorted({n, int(rng.integers(max(0, n - 2), n + 1))}) for n in range(count)]
     layers, source = chain(sizes, reads)
-    places = place_activations(layers, source)
+    try:
+        places = place_activations(layers, source)
+    except NoRoomError:
+        assert dense
+        return
     last = {
         n: max((i for i, r in enumerate(reads) if n in r), default=n - 1) for n in range(count + 1)
     }
