@@ -19,7 +19,9 @@ VALUES = [0, 1, -1, 5, -5, 127, -128, -(1 << 31), (1 << 31) - 1]
 
 def lane_of(finish: OwnFinish, deep: bool) -> VectorLane:
     cycles = lane_cycles(deep, 1 + deep)
-    return VectorLane(cycles, deep=deep, turns=1, fixed_rounding=False, own_finish=finish)
+    return VectorLane(
+        cycles, deep=deep, turns=1, fixed_rounding=False, wide=False, own_finish=finish
+    )
 
 
 def finished(finish: OwnFinish, deep: bool, shift: int, values: list[int]) -> list[int]:

@@ -107,6 +107,6 @@ def test_a_watchdog_that_is_short() -> None:
     codes = set()
     for number in range(24):
         case = generate(find_config("tiny"), 24, number)
-        watchdog = int(rng.integers(5, 400))
+        watchdog = int(rng.integers(5, 2000))
         codes.add(compare(case, case.initial(), case.window, watchdog).error_code)
     assert codes == {ErrorCode.NONE, ErrorCode.WATCHDOG}

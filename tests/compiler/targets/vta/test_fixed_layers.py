@@ -101,7 +101,7 @@ def test_layers_give_the_bytes_of_their_operators(seed: int) -> None:
     code = part.dram[part.program_address :][: part.program_bytes]
     vectors = [each for each in program_from_bytes(code) if isinstance(each, Vector)]
     roundings = {each.rounding for each in vectors if each.finish is Finish.REQUANTIZE}
-    assert roundings == set(Rounding)
+    assert roundings == {Rounding.FLOAT, Rounding.FIXED}
 
 
 @pytest.mark.parametrize("seed", range(12))
