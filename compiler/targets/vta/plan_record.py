@@ -33,8 +33,9 @@ PlanRecords = MutableMapping[str, PlanRecord]
 def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
     """What ``plan`` chose."""
     numbers = _numbers(planner)
+    gone = sorted(plan.gone, key=numbers.__getitem__)
     return {
-        "streamed": {str(numbers[name]): name for name in sorted(plan.gone, key=numbers.__getitem__)},
+        "streamed": {str(numbers[name]): name for name in gone},
         "cycles": cycles,
         "layers": [_entry(choice) for choice in plan.choices],
     }
