@@ -190,7 +190,7 @@ def test_small_products_and_other_targets_have_no_tiles_of_warps() -> None:
 
 
 def test_a_convolution_of_one_pixel_has_no_tiles() -> None:
-    """As after a mean over the image: only its channels are loops."""
+    """Such as after a mean over the image: only its channels are loops."""
     builder = GraphBuilder()
     kinds = TensorType((1, 32, 1, 1), "float16"), TensorType((48, 32, 1, 1), "float16")
     names = [builder.input(name, kind) for name, kind in zip("xw", kinds, strict=True)]
