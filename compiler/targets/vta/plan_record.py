@@ -59,6 +59,8 @@ def _entry(choice: Choice) -> dict[str, object]:
             entry["blocks"] = size
         case Tile() as tile:
             entry |= {"tile": dict(tile.sizes), "outer": list(tile.outer), "depth": tile.depth}
+            if tile.held:
+                entry["held"] = tile.held
         case None:
             pass
     if choice.grain != COARSE:
