@@ -144,24 +144,32 @@ def _with_slope(wanted: NDArray[np.int64], slope: float, low: int, high: int) ->
 
 def _offset(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> tuple[float, float]:
     """The least and the largest offset with which ``slope`` gives ``wanted``."""
-    least, largest = _offsets(wanted[None], np.array([slope]), low, high)
+    least, largest = _offsets(*_bounds(wanted[None], low, high), np.array([slope]))
     return float(least[0]), float(largest[0])
 
 
-def _offsets(
-    wanted: NDArray[np.int64], slopes: NDArray[np.float64], low: int, high: int
+def _bounds(
+    wanted: NDArray[np.int64], low: int, high: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same for each row."""
-    rest = wanted - slopes[:, None] * X
-    least = np.where(wanted > low, rest - 0.5, -np.inf).max(axis=1)
-    return least, np.where(wanted < high, rest + 0.5, np.inf).min(axis=1)
+    """What each result is at least, and at most, before it is rounded and clipped."""
+    least = np.where(wanted > low, wanted - 0.5, -np.inf)
+    return least, np.where(wanted < high, wanted + 0.5, np.inf)
+
+
+def _offsets(
+    least: NDArray[np.float64], most: NDArray[np.float64], slopes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest offset of each row with its slope; ``_bounds`` of its results."""
+    product = slopes[:, None] * X
+    return (least - product).max(axis=1), (most - product).min(axis=1)
 
 
 def _slopes(wanted: NDArray[np.int64], low: int, high: int) -> NDArray[np.float64]:
     """Each row's slope that leaves most room for offsets, which is a concave function of it."""
+    bounds = _bounds(wanted, low, high)
 
     def room(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        least, largest = _offsets(wanted, slopes, low, high)
+        least, largest = _offsets(*bounds, slopes)
         return largest - least
 
     left, right = np.full(len(wanted), -STEEPEST), np.full(len(wanted), STEEPEST)
