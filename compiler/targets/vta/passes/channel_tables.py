@@ -42,6 +42,8 @@ class ChannelTables:
         shape = rewriter.graph.types[node.output].shape
         if len(shape) != 4:
             return _as_image(rewriter, node) if set(shape[:-1]) <= {1} else None
+        if shape[0] != 1:
+            return None
         return _affine(rewriter, node, table) or self._split(rewriter, node, table)
 
     def _split(self, rewriter: Rewriter, node: Node, table: Array) -> str | None:

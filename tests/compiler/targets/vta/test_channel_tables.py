@@ -64,3 +64,9 @@ def test_the_graph_computes_the_same(bent: bool, shape: tuple[int, ...]) -> None
     assert [len(each) for each in tables] == ([4] if bent else [])
     x = {"x": RNG.integers(-128, 128, shape).astype(np.int8)}
     np.testing.assert_array_equal(run(found, x)["y"], run(graph, x)["y"])
+
+
+def test_several_images_stay_a_table() -> None:
+    """A convolution is of one image, and what comes after tells why a batch cannot run."""
+    graph = _graph(_tables(10), (5, 3, 2, 10))
+    assert ChannelTables(4).run(graph) is graph
