@@ -261,10 +261,9 @@ class Builder:
                 for name, slots in run.windows.items():
                     if name in nest.reads:
                         bases[name], missing = slots.fetch(at)
-                        for load in missing:
-                            self._add(load, run.number)
-                for name in SCALES:
-                    bases[SCALES[name]] = bases.get(name, 0)
+                        self._add_all(((load, None) for load in missing), run.number)
+                for name in SCALES.keys() & bases.keys():
+                    bases[SCALES[name]] = bases[name]
                 target = nest.match.nest.name
                 holds = replace(frame, addend=target == ADDEND)
                 if pieces is None or target not in (output, ADDEND):
