@@ -19,7 +19,7 @@ from . import (
     windows,
     winograd,
 )
-from .integer import conversions, fixed_point, products, softmax, values
+from .integer import conversions, fixed_point, norm, products, softmax, values
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
@@ -43,6 +43,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Lookup,
     values.Multiply,
     values.Requantize,
+    norm.RowNorm,
     softmax.RowSoftmax,
     values.Softmax,
     values.WeightedAdd,
