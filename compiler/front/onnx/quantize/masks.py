@@ -19,7 +19,7 @@ __all__ = ["DropNanGuards", "MaskByAdd", "Scores", "find_scores"]
 DEPTH = 16.0
 """exp(-16) is 1e-7; a result of Softmax has steps of 1/256."""
 FLOOR = np.float32(-1e6)
-"""Of masks before the range of the scores is known."""
+"""The lowest value of a mask until the range of the scores is known."""
 MASKED = -1e3
 """Constants from here down leave elements out."""
 
