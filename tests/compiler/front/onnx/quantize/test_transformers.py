@@ -146,7 +146,7 @@ def test_a_block_is_near_its_floats_and_the_same_everywhere(name: str) -> None:
         error = np.linalg.norm((value - exact)[:, rows]) / np.linalg.norm(exact[:, rows])
         assert error < 0.04
         (own,) = run(module, sample, "cpu").outputs.values()
-        # One byte of a normalisation, or of a Softmax, may be a step from ONNX Runtime's: a row differs.
+        # Where a byte of a normalisation or Softmax is a step from ONNX Runtime's, a row differs.
         step = next(each for each in found.model.graph.initializer if each.name == "y/scale")
         steps = np.rint(np.abs(own - value) / numpy_helper.to_array(step))
         assert steps.max() <= 1
