@@ -40,6 +40,7 @@ TINY = HardwareConfig(
     token_max=3,
     fixed_rounding=True,
     row_parameters=True,
+    nibble_weights=True,
     dram=DramTiming(latency_cycles=12, queue_bursts=4),
 )
 """4x4: small enough for every test."""
