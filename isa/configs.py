@@ -65,6 +65,7 @@ ZYNQ7020 = replace(
     multiplier_bits=25,
     fixed_rounding=True,
     row_parameters=True,
+    nibble_weights=True,
 )
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.

@@ -263,7 +263,7 @@ class Load(wiring.Component):
         pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
         data = delayed(m, beat_data, "data_before")
         if config.nibble_weights:
-            m.submodules.nibbles = nibbles = NibbleWeights(config)
+            m.submodules.expand = nibbles = NibbleWeights(config)
             m.d.comb += [nibbles.beat.eq(beat), nibbles.data.eq(beat_data), nibbles.index.eq(index)]
             data = Mux(current.nibbles, nibbles.weights, data.replicate(2))
             pad = pad.replicate(2)
