@@ -4,12 +4,13 @@
       for column.block:
         score[r, c] = q[r] . k[c] * scale + bias
         old = best; best = max(old, score); factor = exp(old - best)
-        score = exp(score - best); total = total * factor + sum(score)
-        acc[r] = acc[r] * factor + sum(score[r, c] * v[c])
+        weight[r, c] = exp(score - best); total = total * factor + sum(weight)
+        acc[r] = acc[r] * factor + sum(weight[r, c] * v[c])
       y[r] = acc[r] / total
 
-Scores exist for ``ROWS`` x ``COLUMNS`` of them at a time.  ``best`` begins with the lowest finite
-number, so that scores of minus infinity weigh nothing.
+Scores exist for ``ROWS`` x ``COLUMNS`` of them at a time.  Weights, at most 1, are of v's type
+where that has 16 bits, as products on tensor cores want them.  ``best`` begins with the lowest
+finite number, so that scores of minus infinity weigh nothing.
 
 Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao et
 al., "FlashAttention", 2022, algorithm 1.
@@ -40,9 +41,13 @@ from .operand import Anchor, Operand, Result, Scope, converted, index, over, zer
 
 __all__ = ["ATTENTION", "COLUMNS", "ROWS"]
 
-ROWS, COLUMNS = 32, 32
+ROWS, COLUMNS = 64, 32
+SCORE_PADDING, WEIGHT_PADDING = 1, 8
+"""Elements behind each row that nothing uses: rows then begin in different banks of a GPU's memory.
+"""
 
 F32 = DType.FLOAT32
+HALVES = (DType.FLOAT16, DType.BFLOAT16)
 LOWEST = float(np.finfo(np.float32).min)
 
 Indices = tuple[Expr, ...]
@@ -68,7 +73,12 @@ class _Writer:
         """What each label is, in the loops at hand."""
         shape = tuple(self.sizes[each] for each in operator.columns)
         self.acc = self.buffer("acc", self.rows, *shape)
-        self.score = self.buffer("score", self.rows, self.columns)
+        self.score = self.buffer("score", self.rows, self.columns + SCORE_PADDING)
+        self.weight = self.score
+        if self.v.type.dtype in HALVES:
+            shape = self.rows, self.columns + WEIGHT_PADDING
+            name = scope.fresh("weight")
+            self.weight = Buffer(name, shape, self.v.type.dtype, Memory.LOCAL)
         self.best, self.total, self.factor = (
             self.buffer(stem, self.rows) for stem in ("best", "total", "factor")
         )
@@ -96,6 +106,8 @@ class _Writer:
             self.each_element(lambda r, e: Store(self.acc, (r, *e), Constant(0.0, F32))),
         )
         step = Allocate(self.score, Allocate(self.factor, self.step()))
+        if self.weight != self.score:
+            step = Allocate(self.weight, step)
         body = block(
             start,
             For(column.name, index(columns), LoopKind.SERIAL, step),
@@ -107,7 +119,8 @@ class _Writer:
 
     def step(self) -> Stmt:
         """Some columns of scores, and what they change."""
-        best, total, factor, score = self.best, self.total, self.factor, self.score
+        best, total, factor = self.best, self.total, self.factor
+        score, weight = self.score, self.weight
 
         def highest(r: Expr) -> Stmt:
             old = Variable(self.scope.fresh("v"), F32)
@@ -116,12 +129,17 @@ class _Writer:
             return Let(old, best[r], block(found, Store(factor, (r,), shrink)))
 
         def weigh(r: Expr) -> Stmt:
-            return self.each_column(
-                lambda c: Store(score, (r, c), Unary(UnaryFunction.EXP, score[r, c] - best[r]))
-            )
+            def one(c: Expr) -> Stmt:
+                value = Unary(UnaryFunction.EXP, score[r, c] - best[r])
+                return Store(weight, (r, c), converted(value, weight.dtype))
+
+            return self.each_column(one)
 
         def add(r: Expr) -> Stmt:
-            more = self.each_column(lambda c: Update(total, (r,), BinaryFunction.ADD, score[r, c]))
+            def one(c: Expr) -> Stmt:
+                return Update(total, (r,), BinaryFunction.ADD, converted(weight[r, c], F32))
+
+            more = self.each_column(one)
             return block(Store(total, (r,), total[r] * factor[r]), more)
 
         return block(
@@ -170,7 +188,8 @@ class _Writer:
         def add(c: Expr) -> Stmt:
             _, column = self.inside(r, c)
             value = self.read(self.v, self.operator.value, column)
-            return Update(self.acc, (r, *e), BinaryFunction.ADD, self.score[r, c] * value)
+            weighed = converted(self.weight[r, c], F32) * value
+            return Update(self.acc, (r, *e), BinaryFunction.ADD, weighed)
 
         return self.each_column(add)
 
