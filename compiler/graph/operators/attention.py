@@ -64,7 +64,8 @@ class Attention:
         """The size of each label.  Raises GraphError for two sizes of one."""
         found: dict[int, int] = {}
         for labels, kind in zip((self.query, self.key, self.value), inputs, strict=False):
-            require(self, len(labels) == kind.rank, kind, f"{len(labels)} dimensions")
+            once = len({*labels}) == len(labels) == kind.rank
+            require(self, once, kind, f"{len(labels)} dimensions of different labels")
             for label, size in zip(labels, kind.shape, strict=True):
                 same = found.setdefault(label, size) == size
                 require(self, same, f"{found[label]} and {size} for label {label}", "one size")
@@ -81,6 +82,8 @@ class Attention:
         fits = fits and kept <= {*self.query, *self.key} and set(self.depth) <= set(self.key)
         fits = fits and self.column in self.key and self.column not in (*self.query, *self.output)
         fits = fits and self.column in self.value
+        fits = fits and set(self.key) <= {*self.scores, *self.depth}
+        fits = fits and set(self.value) <= {*self.scores, *self.output}
         require(self, fits, f"labels {self.scores} and {self.output}", "labels of its operands")
         require(self, min(sizes.values(), default=1) >= 1, sizes, "sizes of at least 1")
         shape = tuple(sizes[each] for each in self.scores)
@@ -112,5 +115,7 @@ class Attention:
 
 
 def _einsum(a: Array, first: Labels, b: Array, second: Labels, output: Labels) -> Array:
-    arguments: list[Any] = [a, list(first), b, list(second), list(output)]
+    numbers = {label: number for number, label in enumerate(dict.fromkeys((*first, *second)))}
+    one, two, three = ([numbers[each] for each in labels] for labels in (first, second, output))
+    arguments: list[Any] = [a, one, b, two, three]
     return np.asarray(np.einsum(*arguments), np.float32)
