@@ -21,8 +21,8 @@ from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.targets.gpu.kernels import kernels_of
+from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import launches_of
-from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 from dovetail.runtime.device import Device
 from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
