@@ -65,7 +65,7 @@ def _choose(which: str | None) -> cl.Device:
 
 
 def _intermediate_languages(device: cl.Device) -> str:
-    """Those that a device takes beside OpenCL C, with versions; empty before OpenCL 2.1."""
+    """What a device takes beside OpenCL C, with versions; empty before OpenCL 2.1."""
     try:
         return str(device.il_version)
     except cl.Error:
