@@ -62,7 +62,7 @@ def test_work_and_parameters_are_the_published(name: str) -> None:
 
 
 def test_transformers_have_the_published_parameters() -> None:
-    """Those of DeiT-Ti by its paper's code, and of BERT-mini's four layers by its."""
+    """DeiT-Ti and the four layers of BERT-mini, by the code of their papers."""
     sizes = [math.prod(each.dims) for each in build("deit_tiny").graph.initializer]
     assert sum(size for size in sizes if size > 4) == 5_717_416
     tables = (30522 + 128 + 2) * 256
