@@ -41,7 +41,7 @@ __all__ = ["tune"]
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
 )
-@click.option("--device", help="That measures (GPUs).  By default the target's kind.")
+@click.option("--device", help="Device that measures (GPUs).  By default the target's kind.")
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),
