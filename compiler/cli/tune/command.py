@@ -46,7 +46,7 @@ __all__ = ["tune"]
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),
     default="fp32",
-    help="As of compile.",
+    help="Floats in memory (GPUs).",
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
 @click.option("--seed", default=0, show_default=True, help="Seed of the search.")
