@@ -136,13 +136,13 @@ def browser() -> Iterator[Any]:
 def quick_builds() -> Iterator[None]:
     """Simulations of RTL are compiled quickly: they take longer to build than to run."""
     with pytest.MonkeyPatch.context() as patch:
-        flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-Og OPT_GLOBAL=-O0"
+        flags = "VM_PARALLEL_BUILDS=0 OPT_GLOBAL=-O0"
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
+        patch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-Og")
         yield
 
 
 @pytest.fixture
 def quickest_builds(quick_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for simulations that one test runs for few cycles: nothing is optimised."""
-    flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O0 OPT_GLOBAL=-O0"
-    monkeypatch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
+    monkeypatch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-O0")
