@@ -16,7 +16,7 @@ __all__ = ["FILES", "write_folder"]
 FORMAT = 1
 OWN = ("index.html", "dovetail.js", "page.js", "page.css")
 FILES = ("model.wgsl", "weights.bin", "manifest.json", *OWN)
-"""What is in the folder."""
+"""Names of the files in the folder."""
 
 
 def write_folder(part: GpuPart, folder: Path, title: str) -> None:

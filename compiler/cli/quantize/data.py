@@ -37,7 +37,7 @@ class Given:
 
     @property
     def normalizes(self) -> bool:
-        """Whether scale, mean or divisor are given by options."""
+        """Whether options give a scale, a mean or a divisor."""
         return any(each is not None for each in (self.scale, self.mean, self.std))
 
     def read(self, inputs: Sequence["Signature"], own: "Normalization | None" = None) -> "Dataset":

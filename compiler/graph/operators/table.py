@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from . import (
     assembly,
+    attention,
     contractions,
     elementwise,
     indexing,
@@ -19,7 +20,7 @@ from . import (
     windows,
     winograd,
 )
-from .integer import conversions, fixed_point, products, softmax, values
+from .integer import conversions, fixed_point, norm, products, softmax, values
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
@@ -43,6 +44,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Lookup,
     values.Multiply,
     values.Requantize,
+    norm.RowNorm,
     softmax.RowSoftmax,
     values.Softmax,
     values.WeightedAdd,
@@ -55,6 +57,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
 _ALL: tuple[type[TensorOperator], ...] = (
     *INTEGER,
     assembly.Assemble,
+    attention.Attention,
     contractions.Contract,
     contractions.Convolution,
     contractions.Determinant,

@@ -19,9 +19,14 @@ from ...pipeline.trace import Trace
 from ...program.ir import Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
-from .lower import GPU_PASSES, TENSOR_CORE_PASSES, Launches, launches_of, lower_graph
+from .lower import Launches, launches_of, lower_graph, passes_of
 
 __all__ = ["Backend", "compile_graph"]
+
+
+def _empty(launches: Launches) -> bytes:
+    """There is source alone."""
+    return b""
 
 
 def _nothing(function: Function) -> None:
@@ -32,11 +37,13 @@ def _nothing(function: Function) -> None:
 class Backend:
     """The language of one kind of device.
 
-    source: of kernels.  refused: what a loop program needs and the language has not.  intrinsics:
-    products on tensor cores, which schedules may then use.
+    source: of kernels.  binary: the same as a file for its runtime, or nothing.  refused: what a
+    loop program needs and the language has not.  intrinsics: products on tensor cores, which
+    schedules may then use.
     """
 
     source: Callable[[Launches], str]
+    binary: Callable[[Launches], bytes] = _empty
     refused: Callable[[Function], str | None] = _nothing
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
 
@@ -49,7 +56,7 @@ def compile_graph(
     Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
     language cannot say.
     """
-    passes = TENSOR_CORE_PASSES if backend.intrinsics else GPU_PASSES
+    passes = passes_of(bool(backend.intrinsics), options.precision)
     graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))
@@ -78,6 +85,7 @@ def compile_graph(
         launches.memory_bytes,
         program.most_work,
         program.origins,
+        backend.binary(launches),
     )
 
 

@@ -86,7 +86,7 @@ def require_own(stmt: Stmt, buffers: tuple[Buffer, ...] = ()) -> None:
 
 
 def _is_many(stmt: For | Invoke) -> bool:
-    """Whether it takes more than one thread."""
+    """Whether the kernel takes more than one thread."""
     if isinstance(stmt, Invoke):
         return bool(lanes_of(stmt.intrinsic))
     return stmt.kind is LoopKind.THREAD and stmt.extent != as_index(1)

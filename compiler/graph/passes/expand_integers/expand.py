@@ -33,6 +33,7 @@ from ...operators.integer.fixed_point import (
     RequantizeFixed,
     RequantizeReal,
 )
+from ...operators.integer.norm import RowNorm
 from ...operators.integer.products import Conv2d, Dense, RowProducts
 from ...operators.integer.softmax import RowSoftmax
 from ...operators.integer.values import (
@@ -47,6 +48,7 @@ from ...operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.table import INTEGER
 from .fixed_point import average, pair, requantize, requantize_real, weighted
+from .norm import row_norm
 from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
 from .softmax import row_softmax, softmax
@@ -169,6 +171,10 @@ class _Expanding:
                 self.plain[node.output] = row_products(self.new, x, y, operator)
             case Softmax():
                 self.plain[node.output] = softmax(self.new, self.tensor(node.inputs[0]), operator)
+            case RowNorm():
+                x, *parameters = node.inputs
+                bias, scale = (self.graph.constants[name] for name in parameters)
+                self.plain[node.output] = row_norm(self.new, self.tensor(x), operator, bias, scale)
             case RowSoftmax():
                 self.plain[node.output] = row_softmax(
                     self.new, self.tensor(node.inputs[0]), operator

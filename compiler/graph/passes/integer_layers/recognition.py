@@ -41,6 +41,7 @@ from .movement import (
     recognise_pad,
     recognise_slice,
 )
+from .norms import Norm, find_norms, quantize_norm
 from .quantize import quantize
 from .row_softmax import softmax_in_integers
 from .state import State, UnrecognisedError
@@ -114,13 +115,17 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             "dovetail quantize MODEL --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
         )
     state = State(graph)
+    norms, inside = find_norms(graph)
     for name in graph.inputs:
         state.values[name] = _input(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
-    problem = None
     for number, node in enumerate(graph.nodes):
         try:
             if _fold(state, node):
+                continue
+            norm = norms.get(node.inputs[0]) if isinstance(node.operator, QuantizeLinear) else None
+            if norm is not None:
+                state.values[node.output] = _normalise(state, node, norm)
                 continue
             rule = _rule(node)
             if rule is None:
@@ -130,14 +135,34 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
                 continue
         except (UnrecognisedError, GraphError) as error:
             reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
-        said = reasons[number] or f"there is no integer {type(node.operator).__name__}"
-        problem = problem or f"{_label(node, kinds)}: {said}"
         keep(state, node)
         for name in node.outputs:
             state.values[name] = _entry(state, name, node)
+    result = _with_outputs(state)
+    # Of formulas that are one operator now nothing is left.
+    left = {name for node in result.nodes for name in node.outputs}
+    gone = {name for name in inside if state.plain.get(name) not in left}
+    reasons = {k: reason for k, reason in reasons.items() if graph.nodes[k].output not in gone}
     outputs = (reason for name in graph.outputs if (reason := _unquantized(state, name)))
-    problem = problem or next(outputs, None)
-    return Recognition(_with_outputs(state), reasons, problem)
+    return Recognition(result, reasons, _first(graph, reasons, kinds) or next(outputs, None))
+
+
+def _first(
+    graph: Graph, reasons: Mapping[int, str | None], kinds: Mapping[str, str] | None
+) -> str | None:
+    """The first reason, with its node."""
+    for number, reason in reasons.items():
+        node = graph.nodes[number]
+        said = reason or f"there is no integer {type(node.operator).__name__}"
+        return f"{_label(node, kinds)}: {said}"
+    return None
+
+
+def _normalise(state: State, node: Node, norm: Norm) -> Value:
+    """Bytes of rows that the nodes before normalise."""
+    kind = state.quantized_as(node)
+    tensor = quantize_norm(state, norm, kind.scale, kind.zero_point, node.output, node.origin)
+    return Integer(tensor.name, tensor.permutation, kind.unsigned)
 
 
 def _label(node: Node, kinds: Mapping[str, str] | None) -> str:

@@ -120,7 +120,7 @@ class OpenCl(Dialect):
         return f"{element} = {self._stored(dtype, value)};"
 
     def _stored(self, dtype: DType, value: str) -> str:
-        """What is stored of a value."""
+        """The value as memory holds it."""
         if dtype in NARROW_FLOATS:
             return f"{self.helpers.narrow(f'to_{dtype.value}')}({value})"
         return value

@@ -7,43 +7,24 @@ import pytest
 from hypothesis import given, settings
 
 from dovetail.compiler import compile
-from dovetail.compiler.define.definition import Definition, Kind
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function
-from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.runtime.device import Device
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import Session
 
-from ...loops.strategies import arrays_for, functions
-from ...schedule.rules.gpu.products import product
-from .programs import run_function
+from ...loops.strategies import functions
+from .programs import compare_product, compare_with_interpreter
 
 
 @given(function=functions(dtypes=tuple(DType), max_size=9))
 @settings(max_examples=25)
 def test_random_programs_equal_the_interpreter(opencl: Device, function: Function) -> None:
-    inputs = arrays_for(function)
-    expected = interpret(function, inputs)
-    definition = Definition(function, (), (), Kind.ELEMENTS)
-    found = run_function(opencl, schedule_group(definition).function, inputs)
-    for buffer in function.outputs:
-        array, want = found[buffer.name], expected[buffer.name]
-        if buffer.dtype.is_float:
-            np.testing.assert_allclose(
-                array.astype(float), want.astype(float), rtol=2e-5, atol=1e-5, equal_nan=True
-            )
-        else:
-            np.testing.assert_array_equal(array, want)
+    compare_with_interpreter(opencl, function)
 
 
 def test_a_product_in_tiles_of_shared_memory_is_numpys(opencl: Device) -> None:
-    function = schedule_group(product(64, 128, 48)).function
-    rng = np.random.default_rng(7)
-    a, b, bias = (rng.integers(-9, 9, shape) for shape in ((64, 48), (48, 128), (128,)))
-    given = {f"in{n}": each.astype(np.float32) for n, each in enumerate((a, b, bias))}
-    np.testing.assert_array_equal(run_function(opencl, function, given)["out0"], a @ b + bias)
+    compare_product(opencl)
 
 
 def compare(model: Path, opencl: Device, tmp_path: Path, atol: float) -> None:

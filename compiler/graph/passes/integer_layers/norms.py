@@ -1,0 +1,214 @@
+"""Normalisations of rows between bytes: where a model's formula is LayerNormalization or RMSNorm.
+
+    QuantizeLinear((x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) * scale + bias)
+    QuantizeLinear(x / sqrt(mean(x ** 2) + epsilon) * scale)
+
+of a dequantised x and constants, over the last dimension, however it divides and squares.  This is
+the only place that says which: all targets compute what it leaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....dtypes import DType
+from ...ir import Graph, Node
+from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
+from ...operators.integer.norm import MOST_EPSILON, RowNorm, deviation_steps, wide_steps
+from ...operators.quantization import DequantizeLinear, QuantizeLinear
+from ...operators.reductions import Reduce, ReduceFunction
+from .layouts import to_model_order
+from .state import State, UnrecognisedError
+from .values import F32, Array, Integer, Real, identity_order
+
+__all__ = ["Norm", "find_norms", "quantize_norm"]
+
+B, U = BinaryFunction, UnaryFunction
+MOST_BIAS = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Norm:
+    """x: the dequantised tensor.  scale, bias: float32[C].  centred: its mean is taken away."""
+
+    x: str
+    scale: Array
+    bias: Array
+    epsilon: float
+    centred: bool
+
+
+@dataclass(slots=True)
+class _Formulas:
+    """What a graph computes, read backwards; ``used`` are the nodes that were passed."""
+
+    graph: Graph
+    makers: Mapping[str, Node]
+    used: set[str]
+
+    def made(self, name: str, function: object) -> Sequence[str] | None:
+        """The operands of the element-wise node that makes ``name``."""
+        node = self.makers.get(name)
+        if node is None or not isinstance(node.operator, Binary | Unary):
+            return None
+        if node.operator.function is not function:
+            return None
+        self.used.add(node.output)
+        return node.inputs
+
+    def number(self, name: str) -> float | None:
+        """A constant of one element."""
+        array = self.graph.constants.get(name)
+        return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+    def with_constant(self, name: str, function: object) -> tuple[str, Array] | None:
+        """The other operand, and the constant one."""
+        operands = self.made(name, function)
+        if operands is None:
+            return None
+        for own, other in (operands, operands[::-1]):
+            if other in self.graph.constants:
+                return own, self.graph.constants[other]
+        return None
+
+    def mean(self, name: str) -> str | None:
+        """What ``name`` is the mean of, over the last dimension."""
+        divided = self.made(name, B.DIV)
+        if divided is None:
+            return None
+        node = self.makers.get(divided[0])
+        if node is None or not isinstance(node.operator, Reduce):
+            return None
+        kind = self.graph.types[node.inputs[0]]
+        reduced = Reduce(ReduceFunction.SUM, (kind.rank - 1,), True)
+        if node.operator != reduced or self.number(divided[1]) != kind.shape[-1]:
+            return None
+        self.used.add(node.output)
+        return node.inputs[0]
+
+    def square(self, name: str) -> str | None:
+        """What ``name`` is the square of."""
+        product, power = self.made(name, B.MUL), self.made(name, B.POW)
+        if product is not None and product[0] == product[1]:
+            return product[0]
+        if power is not None and self.number(power[1]) == 2:
+            return power[0]
+        return None
+
+    def over_deviation(self, name: str) -> tuple[str, float] | None:
+        """``v`` and epsilon of ``v / sqrt(mean(v ** 2) + epsilon)``."""
+        quotient, product = self.made(name, B.DIV), self.made(name, B.MUL)
+        if quotient is not None:
+            return self.deviation(quotient[0], quotient[1])
+        for v, inverse in (product, product[::-1]) if product is not None else ():
+            parts = self.made(inverse, B.DIV)
+            if parts is not None and self.number(parts[0]) == 1:
+                return self.deviation(v, parts[1])
+        return None
+
+    def deviation(self, v: str, name: str) -> tuple[str, float] | None:
+        """``v`` and epsilon, where ``name`` is ``sqrt(mean(v ** 2) + epsilon)``."""
+        root = self.made(name, U.SQRT)
+        total = self.with_constant(root[0], B.ADD) if root is not None else None
+        if total is None or total[1].size != 1:
+            return None
+        squares = self.mean(total[0])
+        if squares is None or self.square(squares) != v:
+            return None
+        return v, float(total[1].reshape(-1)[0])
+
+    def norm(self, name: str) -> Norm | None:
+        """The normalisation that ``name`` is."""
+        channels = self.graph.types[name].shape[-1:]
+        moved = self.with_constant(name, B.ADD)
+        name, bias = moved or (name, np.zeros(channels, F32))
+        scaled = self.with_constant(name, B.MUL)
+        name, scale = scaled or (name, np.ones(channels, F32))
+        found = self.over_deviation(name)
+        if found is None or any(not _of_channels(each, channels) for each in (scale, bias)):
+            return None
+        v, epsilon = found
+        scale, bias = (np.broadcast_to(each.reshape(-1), channels) for each in (scale, bias))
+        less = self.made(v, B.SUB)
+        if less is not None and self.mean(less[1]) == less[0]:
+            return Norm(less[0], scale, bias, epsilon, centred=True)
+        return Norm(v, scale, bias, epsilon, centred=False)
+
+
+def _of_channels(array: Array, channels: tuple[int, ...]) -> bool:
+    return (
+        array.dtype == np.float32
+        and array.size in (1, *channels)
+        and (array.size == 1 or array.shape[-1:] == channels)
+    )
+
+
+def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
+    """Each normalisation by the tensor that it makes, and the results of the nodes that only they
+    need.
+    """
+    makers = {name: node for node in graph.nodes for name in node.outputs}
+    found: dict[str, Norm] = {}
+    passed: set[str] = set()
+    for node in graph.nodes:
+        if not isinstance(node.operator, QuantizeLinear):
+            continue
+        formulas = _Formulas(graph, makers, set())
+        kind = graph.types[node.inputs[0]]
+        norm = formulas.norm(node.inputs[0]) if kind.rank and kind.dtype == DType.FLOAT32 else None
+        maker = makers.get(norm.x) if norm is not None else None
+        if norm is None or maker is None or not isinstance(maker.operator, DequantizeLinear):
+            continue
+        if deviation_steps(kind.shape[-1]) and _fits(graph, maker, norm, kind.shape[-1]):
+            found[node.inputs[0]] = norm
+            passed |= formulas.used
+    kept = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        own = node.output
+        quantises = isinstance(node.operator, QuantizeLinear) and node.inputs[0] in found
+        needed = node.inputs[1:] if quantises else node.inputs
+        if own not in passed or own in kept:
+            kept.update(needed)
+    return found, frozenset(passed - kept)
+
+
+def _epsilon(norm: Norm, x_scale: float, channels: int) -> int:
+    """What the epsilon is in the sum of squares."""
+    return round(norm.epsilon / x_scale**2 * deviation_steps(channels) ** 2 * channels)
+
+
+def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
+    """Whether epsilon and bias are numbers of the operator's."""
+    scale = graph.constants.get(maker.inputs[1])
+    if scale is None or scale.size != 1 or not (float(scale.reshape(-1)[0]) > 0):
+        return False
+    finite = all(np.isfinite(each).all() for each in (norm.scale, norm.bias))
+    epsilon = norm.epsilon >= 0 and _epsilon(norm, float(scale.reshape(-1)[0]), channels)
+    return bool(finite) and 0 <= epsilon <= MOST_EPSILON
+
+
+def quantize_norm(
+    state: State, norm: Norm, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    """The operator of a normalisation."""
+    real = state.values[norm.x]
+    if not isinstance(real, Real):
+        raise UnrecognisedError("its input is not bytes")
+    graph, channels = state.builder, len(norm.scale)
+    x = to_model_order(graph, real.tensor, origin)
+    step = scale.astype(np.float64) * wide_steps(channels)
+    factors = norm.scale.astype(np.float64) / step
+    moves = norm.bias.astype(np.float64) / float(scale)
+    # A channel that is hardly scaled is its bias: what is added has 31 bits.
+    least = np.maximum(np.abs(moves) / MOST_BIAS, float(np.finfo(F32).tiny))
+    factors = np.where(np.abs(factors) < least, least, factors)
+    inputs = (
+        x,
+        graph.constant(f"{stem}/bias", np.rint(moves / factors).astype(np.int32)),
+        graph.constant(f"{stem}/scale", factors.astype(F32)),
+    )
+    about = None if norm.centred else real.zero_point
+    operator = RowNorm(_epsilon(norm, float(real.scale), channels), zero_point, about)
+    name = graph.node(operator, inputs, stem, origin)
+    return Integer(name, identity_order(len(real.tensor.permutation)))

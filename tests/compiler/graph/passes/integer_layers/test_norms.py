@@ -1,0 +1,93 @@
+"""LayerNormalization and RMSNorm in integers: where they are recognised, and how near they are."""
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.operators.integer.norm import RowNorm, deviation_steps
+from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
+
+from .models import F32, Array, ModelBuilder, integer_graph, reference
+
+CHANNELS = 64
+KINDS = ("operator", "decomposed", "rms", "rms_reciprocal")
+
+
+def _model(kind: str, x: Array, epsilon: float = 1e-5, axis: int = -1) -> onnx.ModelProto:
+    """Rows between bytes, normalised; some channels are turned round, one has no scale."""
+    rng = np.random.default_rng(3)
+    size = x.shape[axis]
+    shape = (size,) if axis == -1 else (size, 1)
+    scale, bias = rng.uniform(-1.5, 2, shape).astype(F32), rng.normal(0, 0.3, shape).astype(F32)
+    scale.reshape(-1)[3] = 0
+    b = ModelBuilder()
+    v = b.dequantize("x", 0.03, np.int8(5))
+    if kind == "operator":
+        y = b.node("LayerNormalization", [v, b.constant(scale), b.constant(bias)], epsilon=epsilon)
+        return _built(b, y, x)
+    if kind == "decomposed":
+        v = b.node("Sub", [v, b.node("ReduceMean", [v], axes=[axis])])
+    power = b.node("ReduceMean", [b.node("Pow", [v, b.constant(F32(2))])], axes=[axis])
+    root = b.node("Sqrt", [b.node("Add", [power, b.constant(F32(epsilon))])])
+    if kind == "rms_reciprocal":
+        y = b.node("Mul", [v, b.node("Div", [b.constant(F32(1)), root])])
+    else:
+        y = b.node("Div", [v, root])
+    y = b.node("Mul", [b.constant(scale), y])
+    if kind == "decomposed":
+        y = b.node("Add", [y, b.constant(bias)])
+    return _built(b, y, x)
+
+
+def _built(b: ModelBuilder, y: str, x: Array) -> onnx.ModelProto:
+    return b.build({"x": ("int8", x.shape)}, b.quantize(y, 0.03, np.int8(-3)), opset=17)
+
+
+def _rows(spread: float, channels: int = CHANNELS) -> Array:
+    rng = np.random.default_rng(channels)
+    values = np.rint(rng.normal(5, spread, (1, 100, channels)))
+    found: Array = np.clip(values, -128, 127).astype(np.int8)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_bytes_are_one_step_from_onnx_runtimes(kind: str) -> None:
+    for spread in (2, 8, 40):
+        x = _rows(spread)
+        model = _model(kind, x)
+        graph = integer_graph(model)
+        assert [type(node.operator) for node in graph.nodes] == [RowNorm]
+        found = run(graph, {"x": x})[graph.outputs[0]]
+        apart = np.abs(found.astype(int) - reference(model, {"x": x}))
+        assert apart.max() <= 1
+        assert np.count_nonzero(apart) <= 0.003 * x.size
+
+
+@pytest.mark.parametrize("kind", KINDS[1:3])
+def test_the_expanded_graph_has_the_same_bytes(kind: str) -> None:
+    x = _rows(30)
+    x[0, :3] = [[-128], [127], [5]]
+    graph = integer_graph(_model(kind, x))
+    expanded = ExpandIntegers().run(graph)
+    wanted, found = (run(each, {"x": x})[each.outputs[0]] for each in (graph, expanded))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_is_no_norm_of_rows_is_not_one() -> None:
+    x = _rows(10)
+    for model in (_model("rms", x, axis=1), _model("operator", x, epsilon=1e3)):
+        with pytest.raises(UnsupportedOperatorError):
+            integer_graph(model)
+
+
+def test_the_largest_sum_of_squares_is_an_int32() -> None:
+    for channels in (4, 64, 768, 2048):
+        steps = deviation_steps(channels)
+        x = np.repeat(np.array([[-128, 127]], np.int8), channels // 2, axis=0).reshape(1, -1)
+        ones = np.full(channels, 2e-4, F32)
+        operator = RowNorm(0, 0)
+        y = operator.evaluate([x, np.zeros(channels, np.int32), ones])[0].astype(int)
+        assert np.abs(y).min() == np.abs(y).max() > 0, steps
+    assert deviation_steps(1 << 20) == 0
