@@ -19,11 +19,16 @@ from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
-from .once import made_once
+from .once import made_once, plans_kept
 from .outside import LEAKY, install_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SEARCHES = tuple(
+    ROOT / "tests" / "compiler" / name
+    for name in ("cli/test_compile.py", "pipeline", "targets", "tune")
+)
+"""Tests to which it matters that a plan is searched for."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 """What gives a headless Chromium WebGPU, computed by the CPU."""
 
@@ -130,6 +135,18 @@ def browser() -> Iterator[Any]:
         )
         yield running
         running.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_plans(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A plan is searched for once for each network, however many tests compile it."""
+    if any(request.path.is_relative_to(place) for place in SEARCHES):
+        yield
+        return
+    with plans_kept(tmp_path_factory):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
