@@ -21,9 +21,9 @@ GROUP = 16
 MOST = 16
 """Largest factor."""
 LIMITS = -8, 7
-"""Of a number of 4 bits."""
+"""Least and largest number of 4 bits."""
 SHARES = np.linspace(0.6, 1.1, 11)
-"""Of the scale that reaches a channel's largest weight: what is tried."""
+"""What is tried, of the scale that reaches a channel's largest weight."""
 
 
 def four_bit_weights(weights: Array, bias: Array | None, x_scale: np.float32, axis: int) -> Weights:
