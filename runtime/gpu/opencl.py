@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import DeviceError
 from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
-from .run import ReadyPart
+from .run import Prepared, ReadyPart
 
 __all__ = ["OpenClDevice"]
 
@@ -30,7 +30,10 @@ class OpenClDevice:
         Raises DeviceError when there is none.
         """
         self.name = f"opencl:{which}" if which else "opencl"
-        self._machine = _OpenClMachine(_choose(which))
+        device = _choose(which)
+        self.hardware = str(device.name)
+        """What the driver calls it."""
+        self._machine = _OpenClMachine(device)
 
     def prepare(self, part: Part) -> ReadyPart:
         """The part with its kernels compiled.
@@ -125,3 +128,6 @@ class _OpenClMachine:
         cl.enqueue_nd_range_kernel(
             self._queue, kernel, (entry.blocks * entry.threads,), (entry.threads,)
         )
+
+    def gather(self, launches: Sequence[Prepared]) -> None:
+        """OpenCL queues launches one by one, and does not wait for them."""

@@ -11,7 +11,7 @@ from ..errors import DeviceError
 from ..parts import Part
 from .arena import Arena, grid_of
 from .part import GpuPart, KernelEntry
-from .run import ReadyPart
+from .run import Prepared, ReadyPart
 
 __all__ = ["WebGpuDevice"]
 
@@ -38,6 +38,8 @@ class WebGpuDevice:
         """
         self.name = f"webgpu:{which}" if which else "webgpu"
         adapter = _choose(which)
+        self.hardware = str(adapter.info["device"])
+        """What the driver calls it."""
         limits = {name: adapter.limits[name] for name in LIMITS}
         self._most_bytes = min(limits[name] for name in LIMITS[:2])
         self._gpu = adapter.request_device_sync(required_limits=limits)
@@ -119,6 +121,9 @@ class _WebGpuMachine:
             ]
         except wgpu.GPUError as error:
             raise DeviceError(f"WebGPU refuses a kernel: {error}") from None
+
+    def gather(self, launches: Sequence[Prepared]) -> None:
+        """Launches are submitted together anyway."""
 
     def allocate(self, size: int) -> int:
         start = self._used

@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
+from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -47,7 +48,7 @@ def roof_of(
 ) -> Roof:
     """results: names of activations that are in DRAM in the end."""
     chain = _Chain(layers, config)
-    moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
+    moved = sum(constant_bytes(layer, config) for layer in layers)
     made = (layer.output for layer in layers if layer.output.name in results)
     moved += sum(_size(x, config) for x in (*sources, *made))
     gemm, vector = (int(total) for total in chain.busy.sum(1))
@@ -68,7 +69,9 @@ def _size(x: Activation, config: HardwareConfig) -> int:
 class _Chain:
     """The earliest begin and end of each layer, when each waits only for what it comes from.
 
-    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.
+    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word: cycles in
+    which DRAM moves one, at least.  comes_first: float64[layers, layers], 1 where the second layer
+    comes after the first one began.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
@@ -78,9 +81,14 @@ class _Chain:
         sizes = [layer.constants.get("weights", none).nbytes for layer in layers]
         self.weights = np.array(sizes, np.int64) // config.word_bytes(Memory.WGT)
         self.depth = config.wgt_depth
-        self.word = _beats(config.word_bytes(Memory.WGT), config)
+        nibbles = config.nibble_weights and any(layer.nibbles for layer in layers)
+        least = config.nibble_bytes if nibbles else config.word_bytes(Memory.WGT)
+        self.word = _beats(least, config)
         self.first, self.whole = needs(layers)
-        self.some, self.all_weights = follows(layers)
+        self.comes_first = (self.first.parts.T > 0) | np.eye(len(layers), dtype=bool)
+        self.comes_first = self.comes_first.astype(float)
+        self.some, all_weights = follows(layers)
+        self.all_weights = all_weights.astype(float)
         self.begins, self.ends = np.zeros(len(layers)), np.zeros(len(layers))
 
     def length(self) -> int:
@@ -101,15 +109,14 @@ class _Chain:
         before = np.flatnonzero(share)
         if not len(before):
             return 0
-        work = self.busy[:, before] * share[before]
-        follow = (self.first.parts[np.ix_(before, before)].T > 0) | np.eye(len(before), dtype=bool)
-        chains = self.begins[before] + (work[:, None] * follow).sum(2).max(0)
+        work = self.busy * share
+        chains = self.begins + (work @ self.comes_first.T).max(0)
         whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
         latest = whole[np.argsort(-self.begins[whole], kind="stable")]
         come = np.cumsum(self.weights[latest])
         arrivals = self.begins[latest] + (come - self.depth) * self.word
         return max(
-            work.sum(1).max(), chains.max(), come.max(initial=0) * self.word,
+            work.sum(1).max(), chains[before].max(), come.max(initial=0) * self.word,
             arrivals.max(initial=0),
         )  # fmt: skip
 
@@ -117,6 +124,6 @@ class _Chain:
         """When weights can have come that its last results need after the end of another layer."""
         between = self.some[:, number].copy()
         between[number] = True
-        words = (self.all_weights & between) @ self.weights
+        words = self.all_weights @ (between * self.weights)
         ends = self.ends + (words - self.depth) * self.word
         return ends[self.some[:, number]].max(initial=0)
