@@ -94,6 +94,34 @@ def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
         assert other.counters == result.counters
 
 
+def block(net: Rows, x: str) -> str:
+    """Attention, a residual sum, a normalisation with a quantised scale, a layer and another."""
+    scale, bias = (net.rng.integers(-90, 128, 2 * WIDTH).astype(np.int8) for _ in range(2))
+    y = net.again(net.node("Add", [x, attention(net, x)]), 0.113)
+    for inner in (WIDTH, 0):
+        factor = net.dequantize(net.constant(scale[:WIDTH]), F32(0.01), np.int8(0))
+        y = net.again(
+            net.node("LayerNormalization", [y, factor, net.constant(bias[WIDTH:] * F32(0.01))]),
+            0.03,
+        )
+        if inner:
+            y = net.again(net.node("Add", [y, net.linear(y, inner, WIDTH)]), 0.0937)
+    return y
+
+
+def test_a_block_of_an_encoder_is_one_launch() -> None:
+    rows, shape = 8, (1, 8, WIDTH)
+    net = Rows(rows)
+    y = net.quantize(block(net, net.dequantize("x", F32(0.02), np.int8(3))), F32(0.05), np.int8(2))
+    model = net.build({"x": ("int8", shape)}, y, opset=17)
+    module = compile(model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
+    found = run(module, values, "sim").outputs[y]
+    np.testing.assert_array_equal(found, run(compile(model, "cpu"), values, "cpu").outputs[y])
+    assert np.abs(found.astype(int) - reference(model, values)).max() <= 1
+
+
 def test_quantising_makes_products_of_two_tensors_integer() -> None:
     b, rng, shape = ModelBuilder(), np.random.default_rng(3), (1, 16, WIDTH)
     weights = [b.constant(rng.normal(0, 0.3, (WIDTH, WIDTH)).astype(F32)) for _ in range(2)]

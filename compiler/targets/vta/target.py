@@ -50,8 +50,9 @@ class Vta:
         found = integer_layers(model.graph, model.kinds)
         graph = shaped_graph(found.graph, self.config.block)
         config = self.config
-        flags = config.fixed_rounding, config.row_parameters
-        refusals = dict(node_refusals(graph, config.block, *flags))
+        row_words = config.par_depth if config.row_parameters else 0
+        given = config.block, config.fixed_rounding, row_words
+        refusals = dict(node_refusals(graph, *given))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))

@@ -5,7 +5,7 @@ Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the co
 RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
-Lookup | RowSoftmax                ->  a layer of its own
+Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
 Assemble                           ->  a view: the parts' pixels lie where the whole's do
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.softmax import RowSoftmax
@@ -154,7 +155,7 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     if (
         len(consumers) == 1
         and isinstance(consumers[0].operator, Lookup)
-        and not isinstance(node.operator, Lookup | RowSoftmax)
+        and not isinstance(node.operator, Lookup | RowSoftmax | RowNorm)
         and nodes[-1].output not in graph.outputs
     ):
         nodes.append(consumers[0])

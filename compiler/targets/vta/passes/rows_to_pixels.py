@@ -3,17 +3,19 @@
     Dense(x[..., N, C])           ->  Reshape(Conv2d(Reshape(x))), each row a pixel
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply; of what is added or multiplied, one operand may
-                                      be no image yet
+                                      Multiply, RowNorm; of what is added or multiplied, one operand
+                                      may be no image yet
+    RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
 
-Every step takes away a Dense of several rows or moves a Reshape one node nearer to the outputs, so
-the pass ends.
+Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
+outputs, so the pass ends.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 from ....graph.ir import Graph, Node
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape
@@ -31,7 +33,7 @@ class RowsToPixels:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_merge, _convolve, _sink))
+        return rewrite(graph, (_merge, _convolve, _sink, _raise))
 
 
 def _shaped(rewriter: Rewriter, name: str) -> Node | None:
@@ -80,7 +82,7 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
     count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
-    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup):
+    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm):
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
@@ -99,3 +101,15 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin
     )
+
+
+def _raise(rewriter: Rewriter, node: Node) -> str | None:
+    builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
+    if not isinstance(node.operator, RowNorm) or len(shape) == 4 or prod(shape[:-1]) == 1:
+        return None
+    x, *parameters = node.inputs
+    pixels = builder.node(
+        Reshape((1, 1, prod(shape[:-1]), shape[-1])), (x,), f"{x}/image", node.origin
+    )
+    inner = builder.node(node.operator, (pixels, *parameters), f"{node.output}/image", node.origin)
+    return builder.node(Reshape(shape), (inner,), node.output, node.origin)
