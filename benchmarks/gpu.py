@@ -4,7 +4,8 @@ Latencies are medians of single runs at batch 1, after a few that are not counte
 of inputs and outputs; engines take turns.  Errors are the largest difference from this project's
 CPU target, over its largest output.  ``gemm_N`` is a row of eight products of N x N matrices, so
 that copies count little, in float32; ``gemm_fp16_N`` in float16, and ``gemm_int8_N`` of quantised
-bytes, requantised after each product.  Prints a table, and with ``--json FILE`` writes the figures.
+bytes, requantised after each product.  A network may be a model's file.  Prints a table, and with
+``--json FILE`` writes the figures.
 """
 
 import json
@@ -12,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions, Precision
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.devices import open_device
 from dovetail.runtime.session import Session
@@ -122,10 +124,13 @@ def model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def of_dovetail(path: Path, target: str, device: str) -> tuple[Run, float]:
+def of_dovetail(
+    path: Path, target: str, device: str, precision: Precision = Precision.FP32
+) -> tuple[Run, float]:
     """This project's run, and the seconds that compiling took."""
     begin = time.perf_counter()
-    session = Session(compile(path, target), device)
+    options = replace(CompileOptions.from_environment(), precision=precision)
+    session = Session(compile(path, target, options), device)
     seconds = time.perf_counter() - begin
     return lambda inputs: session.run(None, inputs), seconds
 
@@ -172,7 +177,9 @@ def of_torch(path: Path) -> Run | None:
     return run
 
 
-def measure(network: str, target: str, device: str, runs: int, folder: Path) -> list[Measured]:
+def measure(
+    network: str, target: str, device: str, precision: Precision, runs: int, folder: Path
+) -> list[Measured]:
     """Every engine that there is, in turn."""
     _, *kind, size = network.split("_") if network.startswith("gemm_") else ("", "0")
     path = folder / f"{network}.onnx"
@@ -181,9 +188,9 @@ def measure(network: str, target: str, device: str, runs: int, folder: Path) -> 
     else:
         path = model_file(network, folder)
     inputs = random_inputs(onnx.load(path))
-    own, seconds = of_dovetail(path, target, device)
+    own, seconds = of_dovetail(path, target, device, precision)
     engines: dict[str, Run | None] = {
-        f"dovetail {device}": own,
+        f"dovetail {device} {precision.value}": own,
         "onnxruntime": of_onnxruntime(path),
         "torch": of_torch(path) if int(size) else None,
     }
@@ -211,10 +218,16 @@ def measure(network: str, target: str, device: str, runs: int, folder: Path) -> 
 @click.argument("networks", nargs=-1)
 @click.option("--device", default="cuda", show_default=True, help="cuda, cuda:1, opencl, ...")
 @click.option("--target", help="By default the device's kind: cuda:sm_90a, for example.")
+@click.option("--precision", type=click.Choice([each.value for each in Precision]), default="fp32")
 @click.option("--runs", default=50, show_default=True)
 @click.option("--json", "output", type=click.Path(path_type=Path), help="For the figures.")
 def main(
-    networks: tuple[str, ...], device: str, target: str | None, runs: int, output: Path | None
+    networks: tuple[str, ...],
+    device: str,
+    target: str | None,
+    precision: str,
+    runs: int,
+    output: Path | None,
 ) -> None:
     """Measure NETWORKS."""
     try:
@@ -226,7 +239,7 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         for network in networks or NETWORKS:
             kind = target or device.partition(":")[0]
-            found = measure(network, kind, device, runs, Path(folder))
+            found = measure(network, kind, device, Precision(precision), runs, Path(folder))
             every += found
             best = min((each.median for each in found[1:]), default=None)
             for each in found:

@@ -7,13 +7,15 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .dtypes import DType
+from .errors import TargetError
 from .pipeline.limits import Limits
 
 if TYPE_CHECKING:
     from .graph.ir import Graph
     from .pipeline.passes import Pass
 
-__all__ = ["MOST_WORK", "CompileOptions", "CpuOptions", "Overlap"]
+__all__ = ["MOST_WORK", "CompileOptions", "CpuOptions", "Overlap", "Precision"]
 
 MOST_WORK = 10**15
 """Elements that a run of machine code may read and write, unless the user says otherwise: vector
@@ -32,6 +34,20 @@ class Overlap(Enum):
     """Tiles of a layer: one is loaded, or stored, while another is computed."""
     LAYERS = "layers"
     """Layers: there is no wait between them, and some run strip by strip together."""
+
+
+class Precision(Enum):
+    """How the floats of a float32 model are stored, and read by products; sums are float32."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        names = {"fp32": DType.FLOAT32, "fp16": DType.FLOAT16, "bf16": DType.BFLOAT16}
+        return names[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,7 @@ class CompileOptions:
     batch: images that a run computes; the first dimension of inputs and outputs is as many times
     the model's.
     look: is told where the compilation is: step, and node, layer or kernel.
+    precision: of float32 models on GPUs (graph/passes/narrow_floats.py).
     """
 
     dump: Path | None = None
@@ -80,6 +97,15 @@ class CompileOptions:
     limits: Limits = field(default_factory=Limits)
     batch: int = 1
     look: Callable[[str], None] | None = None
+    precision: Precision = Precision.FP32
+
+    def require_fp32(self, target: str) -> None:
+        """Raise TargetError where a target that keeps a model's floats is asked for others."""
+        if self.precision is not Precision.FP32:
+            raise TargetError(
+                f"precision {self.precision.value} for the target {target}, which keeps a model's "
+                "floats; required fp32; opencl, cuda and webgpu take the others, for fixed shapes"
+            )
 
     @classmethod
     def from_environment(cls) -> "CompileOptions":

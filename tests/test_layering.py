@@ -79,7 +79,7 @@ COMPILER_PARTS = {
     "tune": (*SHARED, "front", "targets", "checking", "driver", "tune"),
     "dtypes.py": (),
     "errors.py": (),
-    "options.py": ("graph", "pipeline"),
+    "options.py": ("dtypes", "errors", "graph", "pipeline"),
     "dynamo": ("driver", "errors", "front", "targets.table", "dynamo"),
     "__init__.py": ("driver", "options"),
     "__main__.py": ("cli",),

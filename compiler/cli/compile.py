@@ -52,6 +52,13 @@ GPUS = ("opencl", "cuda", "webgpu")
     "--most-compile-seconds", type=float, metavar="NUMBER", help="Time that compiling may take."
 )
 @click.option("--most-memory", type=float, metavar="BYTES", help="Memory that compiling may take.")
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16", "bf16"]),
+    default="fp32",
+    help="Floats of a float32 model in memory, and in products (opencl, cuda, webgpu).",
+    show_default=True,
+)
 @records_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -69,6 +76,7 @@ def compile_command(
     no_winograd: bool,
     most_compile_seconds: float | None,
     most_memory: float | None,
+    precision: str,
     records: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -79,7 +87,7 @@ def compile_command(
     from dovetail.runtime.trust.origin import note_own
 
     from ..driver import compile_model
-    from ..options import CompileOptions
+    from ..options import CompileOptions, Precision
 
     require_folder(output)
     with progress_line(f"compiling {model.name}") as tell:
@@ -91,6 +99,7 @@ def compile_command(
         options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
         options = replace(options, records=record_paths(records), batch=batch)
+        options = replace(options, precision=Precision(precision))
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)

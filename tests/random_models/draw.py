@@ -25,6 +25,7 @@ def draw(seed: int) -> Sample:
     kind = seed % 5
     d = Drawing(seed, quantized=kind != 4)
     d.opset = d.random.choice((13, 17, 17, 19, 21))
+    d.batch = d.random.choice((*[1] * 16, 2, 3, 5))
     for _ in range(d.random.choice((1, 1, 1, 2))):
         d.input(_image(d) if kind < 2 else _shape(d), 10 ** d.random.uniform(-1, 1))
     if kind < 2 or (d.quantized and d.chance(0.6)):
@@ -48,7 +49,7 @@ def _add_layer(d: Drawing, images: bool) -> None:
             results = _moved_bytes(d, kind, x)
         else:
             results = kind(d, x)
-        if images and any(not _is_image(d.shape(name)) for name in results):
+        if images and any(not _is_image(d, d.shape(name)) for name in results):
             continue
         for name in results:
             (d.floats if d.shape(name) else d.ends).append(_stored(d, name, x))
@@ -62,20 +63,23 @@ def _moved_bytes(d: Drawing, kind: Layer, x: str) -> list[str]:
     return [d.dequantize(name, d.scales[x]) for name in kind(d, maker.input[0])]
 
 
-def _is_image(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 4 and shape[0] == 1
+def _is_image(d: Drawing, shape: tuple[int, ...]) -> bool:
+    return len(shape) == 4 and (shape[0] == 1 or d.batch > 1)
 
 
 def _image(d: Drawing) -> tuple[int, ...]:
     channels = d.random.choice((1, 2, 3, 4, 5, 8, 12, 16, 17, 20, 32))
-    return (1, channels, *(d.random.choice((1, 2, 4, 5, 7, 8, 9, 12)) for _ in range(2)))
+    return (d.batch, channels, *(d.random.choice((1, 2, 4, 5, 7, 8, 9, 12)) for _ in range(2)))
 
 
 def _shape(d: Drawing) -> tuple[int, ...]:
-    batch = 2 if d.chance(0.03) else 1
     channels = d.random.choice((1, 2, 3, 4, 5, 8, 12, 16, 17, 20))
     rank = d.random.choice((4, 4, 4, 4, 4, 4, 3, 2))
-    return (batch, channels, *(d.random.choice((1, 2, 4, 5, 6, 7, 8, 9)) for _ in range(rank - 2)))
+    return (
+        d.batch,
+        channels,
+        *(d.random.choice((1, 2, 4, 5, 6, 7, 8, 9)) for _ in range(rank - 2)),
+    )
 
 
 def _stored(d: Drawing, name: str, x: str) -> str:
@@ -98,10 +102,12 @@ def _sample(d: Drawing) -> Sample:
     """
     read = {name for node in d.nodes for name in node.input}
     makers = {name: node for node in d.nodes for name in node.output}
+    often = d.random.choice((0.04, 0.08, 0.4))
     ends = [*d.ends, *(name for name in d.floats if name in makers and name not in read)]
-    ends += [name for name in d.floats if name in makers and d.chance(0.08)]
-    if len(ends) > 3:
-        ends = d.random.sample(ends, 3)
+    ends += [name for name in d.floats if name in makers and d.chance(often)]
+    most = d.random.choice((1, 2, 3, 3, 4))
+    if len(ends) > most:
+        ends = d.random.sample(ends, most)
     outputs = []
     for name in dict.fromkeys(ends or d.floats[-1:]):
         stored = makers[name].op_type == "DequantizeLinear" if name in makers else False

@@ -39,10 +39,6 @@ class Scale:
         steps = np.rint(values.astype(np.float32) / self.scale) + self.zero_point
         return np.clip(steps, limits.min, limits.max).astype(self.dtype)
 
-    def again(self, name: str, like: str | None = None) -> str:
-        """As ``quantize`` in a quantised model; else the tensor itself."""
-        return self.quantize(name, like) if self.quantized else name
-
     def dequantize(self, stored: Array) -> Array:
         """As DequantizeLinear."""
         return ((stored.astype(np.int32) - self.zero_point) * self.scale).astype(np.float32)
@@ -52,25 +48,32 @@ class Scale:
 class Drawing:
     """values: each tensor's, on the first input.  scales: of those that are dequantised.
 
-    floats: tensors that nodes may read.  ends: tensors that are outputs in any case.
-    quantized: whether results are quantised at once.
+    batch: of inputs.  floats: tensors that nodes may read.  ends: those that are outputs in any
+    case.  kept: weights: their shape, the axis of channels, their scales if they are quantised.
+
+    quantized: whether results are quantised at once.  unsigned: uint8 more often than int8, the
+    other one with the probability ``mixed``.  shared: how often an equal constant is the same one.
     """
 
     seed: int
     quantized: bool
     opset: int = 17
+    batch: int = 1
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
     scales: dict[str, Scale] = field(default_factory=dict)
     floats: list[str] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
+    kept: dict[str, tuple[tuple[int, ...], int, Array | None]] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.rng = np.random.default_rng(self.seed)
         self.unsigned = self.chance(0.5)
+        self.mixed = self.random.choice((0.04, 0.04, 0.3))
+        self.shared = self.random.choice((0.0, 0.5, 1.0))
 
     def chance(self, probability: float) -> bool:
         """Whether something happens."""
@@ -94,9 +97,14 @@ class Drawing:
             self.floats.append(self.quantize(name) if self.quantized else name)
 
     def constant(self, value: object) -> str:
-        """A new constant."""
+        """A constant; the one that is equal already, at times."""
+        array = np.asarray(value)
+        own = self.chance(1 - self.shared)
+        for name, other in () if own else self.constants.items():
+            if other.dtype == array.dtype and np.array_equal(other, array):
+                return name
         name = f"c{len(self.constants)}"
-        self.constants[name] = self.values[name] = np.asarray(value)
+        self.constants[name] = self.values[name] = array
         return name
 
     def node(
@@ -128,7 +136,7 @@ class Drawing:
         if self.chance(0.2):
             scale = np.float32(2.0 ** np.rint(np.log2(scale)))
         scale = max(scale, np.float32(1e-30))
-        limits = np.iinfo("uint8" if self.unsigned != self.chance(0.04) else "int8")
+        limits = np.iinfo("uint8" if self.unsigned != self.chance(self.mixed) else "int8")
         zero = int(np.clip(np.rint(limits.min - low / scale), limits.min, limits.max))
         if self.chance(0.2):
             zero = self.random.choice((0, 0, limits.min, limits.max, 3))
@@ -157,36 +165,51 @@ class Drawing:
         return [self.constant(kind.scale), self.constant(zero)]
 
     def weights(self, shape: tuple[int, ...], axis: int, x: str, bias: int = 0) -> list[str]:
-        """Weights, whose channels ``axis`` is, and a bias of so many channels if not 0."""
+        """Weights, whose channels ``axis`` is, and a bias of so many channels if not 0.
+
+        They are those of another layer at times, and none if they are too many.
+        """
+        alike = [name for name, each in self.kept.items() if each[:2] == (shape, axis)]
+        reused = alike and self.chance(0.3)
+        names = [self.random.choice(alike)] if reused else self._new_weights(shape, axis)
+        if not bias or not names:
+            return names
+        offsets = self.rng.normal(0, 0.3, bias).astype(np.float32)
+        scales = self.kept[names[0]][2]
+        if scales is None:
+            return [*names, self.constant(offsets)]
+        of = self.scales[x].scale if x in self.scales else np.float32(0.01)
+        steps = np.rint(offsets / (of * scales)).clip(-1e6, 1e6).astype(np.int32)
+        given = [self.constant(steps), self.constant(np.float32(of * scales))]
+        given.append(self.constant(np.zeros(scales.shape, np.int32)))
+        return [
+            *names,
+            *self.node("DequantizeLinear", given, **({"axis": 0} if scales.ndim else {})),
+        ]
+
+    def _new_weights(self, shape: tuple[int, ...], axis: int) -> list[str]:
         values = self.rng.normal(0, 1 / np.sqrt(max(np.prod(shape[1:]), 1)), shape)
         values *= np.exp(self.rng.normal(0, 0.5))
-        offsets = self.rng.normal(0, 0.3, bias).astype(np.float32)
         if not self.quantized or self.chance(0.02):
-            names = [self.constant(values.astype(np.float32))]
-            return [*names, self.constant(offsets)] if bias else names
+            name = self.constant(values.astype(np.float32))
+            self.kept[name] = (shape, axis, None)
+            return [name]
         rest = tuple(d for d in range(len(shape)) if d != axis)
         whole = self.chance(0.4)
-        scales = np.abs(values).max(None if whole else rest) / 127 + 1e-6
-        if whole:
-            scales, extra = np.float32(scales), {}
-        else:
-            scales, extra = scales.astype(np.float32), {"axis": axis}
+        scales = (np.abs(values).max(None if whole else rest) / 127 + 1e-6).astype(np.float32)
         apart = np.ones(len(shape), int)
         apart[axis] = -1
         steps = np.rint(values / (scales if whole else scales.reshape(apart)))
         unsigned = self.unsigned and self.chance(0.3)
         zero = self.random.choice((128, 128, 101, 150, 0, 255)) if unsigned else 0
         low, high, dtype = (0, 255, "uint8") if unsigned else (-128, 127, "int8")
+        if self.chance(0.04):  # all at a limit
+            steps[...] = self.random.choice((-1000, 1000))
         stored = np.clip(steps + zero, low, high).astype(dtype)
         zeros = np.full(scales.shape, zero, dtype)
         given = [self.constant(each) for each in (stored, scales, zeros)]
-        names = self.node("DequantizeLinear", given, **extra)
-        if bias:
-            of = self.scales[x].scale if x in self.scales else np.float32(0.01)
-            steps = np.rint(offsets / (of * scales)).clip(-1e6, 1e6).astype(np.int32)
-            given = [self.constant(steps), self.constant(np.float32(of * scales))]
-            given.append(self.constant(np.zeros(scales.shape, np.int32)))
-            names += self.node("DequantizeLinear", given, **({"axis": 0} if extra else {}))
+        names = self.node("DequantizeLinear", given, **({} if whole else {"axis": axis}))
+        self.kept |= dict.fromkeys(names, (shape, axis, scales))
         return names
 
     def model(self, outputs: list[str]) -> onnx.ModelProto:

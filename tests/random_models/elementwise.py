@@ -31,9 +31,12 @@ def function(d: Drawing, x: str) -> list[str]:
     kind = d.random.choice(FUNCTIONS)
     match kind:
         case "LeakyRelu" | "Elu" | "Celu" | "ThresholdedRelu":
-            return d.node(kind, [x], alpha=d.random.choice((0.01, 0.1, 0.3, 1.0, 2.0)))
+            alphas = (0.01, 0.1, 0.3, 1.0, 2.0, 1e-7)
+            signed = kind == "LeakyRelu"
+            return d.node(kind, [x], alpha=d.random.choice((*alphas, *[0.0, -0.5] * signed)))
         case "HardSigmoid":
-            return d.node(kind, [x], alpha=d.random.choice((0.2, 1 / 6)), beta=0.5)
+            alpha = d.random.choice((0.2, 1 / 6, 1 / 6, 0.0, -0.3, 40.0))
+            return d.node(kind, [x], alpha=alpha, beta=d.random.choice((0.5, 0.5, -0.2, 1.5)))
     return d.node(kind, [x])
 
 
@@ -42,7 +45,17 @@ def clip(d: Drawing, x: str) -> list[str]:
     low, high = sorted(d.rng.normal(0, np.abs(d.values[x]).max() / 2 + 0.1, 2).astype(F32))
     most = np.finfo(F32).max
     sides = d.random.choice(
-        ((low, high), (F32(0), F32(6)), (low, None), (None, high), (high, low), (F32(0), most))
+        (
+            *(
+                (low, high),
+                (F32(0), F32(6)),
+                (low, None),
+                (None, high),
+                (high, low),
+                (F32(0), most),
+            ),
+            *((low, low), (-most, high), (F32(-np.inf), high), (None, None)),
+        )
     )
     given = ["" if side is None else d.constant(side) for side in sides]
     return d.node("Relu", [x]) if d.chance(0.4) else d.node("Clip", [x, *given])
@@ -91,7 +104,7 @@ def with_constant(d: Drawing, x: str) -> list[str]:
     elif which > 1:
         sizes = tuple(n if d.chance(0.4) else 1 for n in shape)
     if kind == "Pow":
-        return d.node(kind, [x, d.constant(F32(d.random.choice((1, 2, 3))))])
+        return d.node(kind, [x, d.constant(F32(d.random.choice((1, 2, 3, 0, 4))))])
     values = (d.rng.normal(0, 1, sizes) + (kind == "Div") * 3).astype(F32)
     if d.chance(0.2):
         values = np.rint(values * d.random.choice((1, 4, 100))) + F32(0.5) * (kind == "Div")
@@ -116,8 +129,9 @@ def normalise(d: Drawing, x: str) -> list[str]:
             numbers = [d.rng.uniform(0.5, 1.5, shape[-1]).astype(F32) for _ in range(2)]
             return d.node("LayerNormalization", [x, *map(d.constant, numbers)])
         case 3:
-            return d.node("LpNormalization", [x], axis=axis)
-    return d.node(d.random.choice(("Softmax", "Softmax", "LogSoftmax")), [x], axis=axis)
+            return d.node("LpNormalization", [x], axis=axis, p=d.random.choice((1, 2, 2)))
+    given = {"axis": axis} if d.chance(0.8) else {}
+    return d.node(d.random.choice(("Softmax", "Softmax", "LogSoftmax")), [x], **given)
 
 
 def choose(d: Drawing, x: str) -> list[str]:
@@ -133,7 +147,12 @@ def other_function(d: Drawing, x: str) -> list[str]:
     axis = d.random.randrange(len(d.shape(x)))
     match d.random.randrange(4):
         case 0:
-            return d.node("CumSum", [x, d.constant(np.int64(axis))], exclusive=axis % 2)
+            return d.node(
+                "CumSum",
+                [x, d.constant(np.int64(axis))],
+                exclusive=axis % 2,
+                reverse=d.random.choice((0, 1)),
+            )
         case 1:
             count = d.constant(np.array([1], INT64))
             return d.node("TopK", [x, count], 2, axis=axis)[:1]

@@ -31,7 +31,7 @@ def join(d: Drawing, x: str) -> list[str]:
     if len(d.shape(x)) == 4 and d.chance(0.6):
         axis = 1
     fitting = [name for name in d.floats if _joins(d.shape(name), d.shape(x), axis)]
-    parts = [x, *(d.random.choice(fitting) for _ in range(d.random.choice((1, 1, 2))))]
+    parts = [x, *(d.random.choice(fitting) for _ in range(d.random.choice((0, 1, 1, 1, 2, 2, 5))))]
     d.random.shuffle(parts)
     return d.node("Concat", parts, axis=axis - len(d.shape(x)) * d.chance(0.2))
 
@@ -52,10 +52,15 @@ def slice_(d: Drawing, x: str) -> list[str]:
     axes = [n for n in range(len(shape)) if d.chance(0.4)] or [len(shape) - 1]
     starts, ends, steps = [], [], []
     for axis in axes:
-        step = d.random.choice((1, 1, 1, 2, 3, -1))
+        step = d.random.choice((1, 1, 1, 1, 2, 3, -1, -2))
         low, high = sorted(d.random.randrange(shape[axis]) for _ in range(2))
-        starts.append(low if step > 0 else high)
-        ends.append(high + 1 if step > 0 else low - 1 if low else -1000)
+        most, back = np.iinfo(INT64).max, shape[axis] * d.chance(0.2)
+        starts.append((low if step > 0 else high) - back)
+        ends.append(high + 1 - back if step > 0 else low - 1 - back if low else -most)
+        if d.chance(0.1):  # all that is left
+            ends[-1] = most if step > 0 else -most
+        if back and step > 0 and ends[-1] == 0:
+            ends[-1] = most
         steps.append(step)
     given = [d.constant(np.array(each, INT64)) for each in (starts, ends, axes, steps)]
     return d.node("Slice", [x, *given])
@@ -77,7 +82,7 @@ def transpose(d: Drawing, x: str) -> list[str]:
     """Transpose."""
     order = list(range(len(d.shape(x))))
     d.random.shuffle(order)
-    return d.node("Transpose", [x], perm=order)
+    return d.node("Transpose", [x], **({} if d.chance(0.1) else {"perm": order}))
 
 
 def reshape(d: Drawing, x: str) -> list[str]:
@@ -96,7 +101,7 @@ def reshape(d: Drawing, x: str) -> list[str]:
         case 3 if len(shape) > 1:
             n = d.random.randrange(1, len(shape))
             factor = d.random.choice([f for f in range(1, shape[n] + 1) if shape[n] % f == 0])
-            sizes = (*shape[:n], factor, shape[n] // factor, *shape[n + 1 :])
+            sizes = [*shape[:n], factor, shape[n] // factor, *shape[n + 1 :]]
             if len(sizes) == 5:
                 return _shuffle(d, x, sizes)
         case _:
@@ -105,6 +110,12 @@ def reshape(d: Drawing, x: str) -> list[str]:
                 sizes.append(d.random.choice([f for f in range(1, total + 1) if total % f == 0]))
                 total //= sizes[-1]
             sizes[-1] *= total
+    if d.chance(0.15):
+        sizes[d.random.randrange(len(sizes))] = -1
+    if d.chance(0.15):
+        sizes = [0 if n < len(shape) and shape[n] == m else m for n, m in enumerate(sizes)]
+    elif len(shape) > 1 and d.chance(0.1):  # channels become images
+        sizes = [shape[0] * shape[1], 1, *shape[2:]]
     return d.node("Reshape", [x, d.constant(np.array(sizes, INT64))])
 
 
@@ -127,6 +138,8 @@ def pad(d: Drawing, x: str) -> list[str]:
     widths = [
         0 if n % rank < 2 and d.chance(0.7) else d.random.randrange(3) for n in range(2 * rank)
     ]
+    if d.chance(0.1):  # crops on one side
+        widths = [n if d.chance(0.8) else -1 for n in widths]
     mode = d.random.choice(("constant", "constant", "reflect", "edge"))
     given = [x, d.constant(np.array(widths, INT64))]
     if mode == "constant" and d.chance(0.7):
@@ -188,7 +201,9 @@ def place(d: Drawing, x: str) -> list[str]:
     """ArgMax or ArgMin, or the first of TopK; an output of its own."""
     axis = d.random.randrange(-len(d.shape(x)), len(d.shape(x)))
     kind = d.random.choice(("ArgMax", "ArgMin"))
-    d.ends += d.node(kind, [x], axis=axis, keepdims=d.random.choice((0, 1)))
+    last = d.random.choice((0, 0, 1))
+    keep = d.random.choice((0, 1))
+    d.ends += d.node(kind, [x], axis=axis, keepdims=keep, select_last_index=last)
     return []
 
 

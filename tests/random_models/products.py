@@ -21,6 +21,8 @@ def conv(d: Drawing, x: str) -> list[str]:
     groups = d.random.choice([1, 1, channels, *(n for n in (2, 4) if channels % n == 0)])
     out = groups * d.random.choice((1, 1, 2, 3) if groups > 1 else (1, 3, 8, 9, 16, 20))
     kernel = [min(d.random.choice((1, 1, 2, 3, 3, 5)), n + 1) for n in shape[2:]]
+    if d.chance(0.05):
+        kernel = list(shape[2:])
     weights = (out, channels // groups, *kernel)
     bias = out if d.chance(0.7) else 0
     given = [x, *d.weights(weights, 0, x, bias)]
@@ -49,10 +51,15 @@ def _windows(
     d: Drawing, shape: Sequence[int], kernel: Sequence[int], dilated: float = 0.25
 ) -> dict[str, Any]:
     space = len(shape) - 2
-    found: dict[str, Any] = {"strides": [d.random.choice((1, 1, 1, 2, 3)) for _ in range(space)]}
+    found: dict[str, Any] = {
+        "strides": [d.random.choice((1, 1, 1, 1, 2, 3, 7)) for _ in range(space)]
+    }
     if d.chance(dilated):
         found["dilations"] = [d.random.choice((1, 2, 3)) for _ in range(space)]
-    if d.chance(0.15):
+    spans = [(k - 1) * n + 1 for k, n in zip(kernel, found.get("dilations", [1, 1]), strict=False)]
+    # Where strides are longer, ONNX Runtime leaves out what is before the first window.
+    within = all(span >= n for span, n in zip(spans, found["strides"], strict=True))
+    if within and d.chance(0.15):
         found["auto_pad"] = d.random.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
     elif d.chance(0.6):
         found["pads"] = [d.random.randrange((k + 1) // 2 + 1) for k in (*kernel, *kernel)]
@@ -101,6 +108,9 @@ def dense(d: Drawing, x: str) -> list[str]:
         flipped = d.random.choice((0, 1))
         weights = (out, shape[1]) if flipped else (shape[1], out)
         given = [x, *d.weights(weights, 1 - flipped, x, out if d.chance(0.7) else 0)]
+        if not d.quantized and d.chance(0.3):
+            factors = {"alpha": d.random.choice((0.5, -1.5)), "beta": d.random.choice((0.0, 0.5))}
+            return d.node("Gemm", given, transB=flipped, **factors)
         return d.node("Gemm", given, transB=flipped)
     found = d.node("MatMul", [x, *d.weights((shape[-1], out), 1, x)])
     if found and d.chance(0.5):

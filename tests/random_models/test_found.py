@@ -118,11 +118,21 @@ def product_of_a_row_with_itself(b: ModelBuilder) -> tuple[str, tuple[int, ...],
     return f"{b.quantize(product, 0.02, np.uint8(9))} {own}", (1, 20), "uint8"
 
 
+def products_of_heads_of_five_channels(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """All rows were taken for those of one matrix."""
+    x = _dequantized(b)
+    turned = b.quantize(b.node("Transpose", [x], perm=[0, 1, 3, 2]), 0.05, np.int8(3))
+    product = b.node("MatMul", [x, _dequantized(b, turned)])
+    own = b.quantize(b.node("Relu", [x]), 0.05, np.int8(3))
+    return f"{b.quantize(product, 0.3, np.int8(-9))} {own}", (1, 2, 12, 5), "int8"
+
+
 FOUND: tuple[Build, ...] = (
     small_softplus,
     product_with_its_rows_repeated,
     product_with_rows_that_are_an_output,
     product_of_a_row_with_itself,
+    products_of_heads_of_five_channels,
     input_as_output,
     product_of_bytes,
     joined_along_the_batch,

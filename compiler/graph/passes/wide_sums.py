@@ -3,7 +3,8 @@
     a @ b  ->  float16(float32(a) @ float32(b))
 
 The products' meaning is the same: their sums are rounded once.  Constant matrices are kept as rows
-of what is summed.  Sums become float32, which no pattern matches again, so the pass ends.
+of what is summed, also of products whose sums are float32 already.  Sums become float32, and
+matrices rows, which no pattern matches again, so the pass ends.
 """
 
 from dataclasses import dataclass, replace
@@ -54,4 +55,13 @@ def _matches(graph: Graph, node: Node) -> bool:
     if not isinstance(operator, Contract | Convolution) or len(node.inputs) != 2:
         return False
     kinds = {graph.types[name].dtype for name in node.inputs}
-    return operator.dtype in NARROW and kinds == {operator.dtype}
+    if len(kinds) > 1 or not kinds < {*NARROW}:
+        return False
+    weights = graph.constants.get(node.inputs[1])
+    by_columns = (
+        weights is not None
+        and weights.ndim == 2
+        and isinstance(operator, Contract)
+        and is_matrix_product(operator)
+    )
+    return operator.dtype in kinds or (operator.dtype is DType.FLOAT32 and by_columns)

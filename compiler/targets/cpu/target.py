@@ -60,6 +60,8 @@ def find_cpu(rest: str) -> Cpu:
 
 
 def _llvm_options(options: CompileOptions) -> LlvmOptions:
+    """Raises TargetError for another precision than the model's."""
+    options.require_fp32("cpu")
     cpu = CpuTarget.at_level(options.cpu.level).cpu
     return LlvmOptions.of(
         options.cpu,

@@ -19,7 +19,7 @@ from ...pipeline.trace import Trace
 from ...program.ir import Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
-from .lower import GPU_PASSES, TENSOR_CORE_PASSES, Launches, launches_of, lower_graph
+from .lower import Launches, launches_of, lower_graph, passes_of
 
 __all__ = ["Backend", "compile_graph"]
 
@@ -49,7 +49,7 @@ def compile_graph(
     Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
     language cannot say.
     """
-    passes = TENSOR_CORE_PASSES if backend.intrinsics else GPU_PASSES
+    passes = passes_of(bool(backend.intrinsics), options.precision)
     graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))

@@ -18,10 +18,12 @@ from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
+from ...graph.passes.narrow_floats import NarrowFloats
 from ...graph.passes.wide_sums import WideSums
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
 from ...loops.text import to_text
+from ...options import Precision
 from ...pipeline.passes import Pass, Pipeline
 from ...program.build import build_program
 from ...program.functions import Lowering
@@ -30,7 +32,14 @@ from ...program.memory import aligned
 from ...schedule.rules.gpu.group import schedule_group
 from .kernels import Kernel, kernels_of, workspace_bytes
 
-__all__ = ["GPU_PASSES", "TENSOR_CORE_PASSES", "Launches", "launches_of", "lower_graph"]
+__all__ = [
+    "GPU_PASSES",
+    "TENSOR_CORE_PASSES",
+    "Launches",
+    "launches_of",
+    "lower_graph",
+    "passes_of",
+]
 
 EXACT: tuple[Pass[Graph], ...] = (ExactProducts(), FoldConstants(), ExactProducts())
 """Products of constants that are quantised are found before those are folded, and after."""
@@ -53,6 +62,16 @@ TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
     ByteProducts(raised=False, by_rows=True), WideSums()
 )
 """... for tensor cores."""
+
+
+def passes_of(tensor_cores: bool, precision: Precision) -> Pipeline[Graph]:
+    """What a graph goes through for a GPU, in the end with its floats in 16 bits if asked for."""
+    passes = (TENSOR_CORE_PASSES if tensor_cores else GPU_PASSES).passes
+    if precision is not Precision.FP32:
+        own = (WideSums(), EliminateDead()) if tensor_cores else ()
+        passes = (*passes, NarrowFloats(precision.dtype), *own)
+    return Pipeline(passes)
+
 
 MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""

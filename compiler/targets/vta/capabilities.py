@@ -1,6 +1,7 @@
 """What the accelerator runs of a graph of integer operators, and why not, node by node."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from ...dtypes import DType
 from ...graph.ir import Graph, Node
@@ -174,7 +175,12 @@ def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: i
             f"node {node.origin!r}: multiplies the rows of {graph.types[node.inputs[0]]} and "
             f"{graph.types[node.inputs[1]]}; required int8[1, H, W, C] for both"
         )
-    *_, channels = graph.types[node.inputs[1]].shape
+    *outer, rows, channels = graph.types[node.inputs[1]].shape
+    if prod(outer) > 1:
+        return (
+            f"node {node.origin!r}: multiplies {prod(outer)} matrices of {rows} rows of {channels} "
+            f"elements; required multiples of {lanes}, or one matrix"
+        )
     x, y = (makers.get(name) for name in node.inputs)
     filled = (x is None and y is None) or (y is not None and _sums(y, makers, RowProducts))
     if channels % lanes and not filled:

@@ -257,8 +257,8 @@ class Builder:
                 at = {**tile, **inner}
                 for name in nest.parts:
                     bases[name] = self._need(run, name, nest, at)
-                for name in SCALES:
-                    bases[SCALES[name]] = bases.get(name, 0)
+                for name in SCALES.keys() & bases.keys():
+                    bases[SCALES[name]] = bases[name]
                 target = nest.match.nest.name
                 holds = replace(frame, addend=target == ADDEND)
                 if pieces is None or target not in (output, ADDEND):

@@ -90,6 +90,7 @@ class Vta:
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
         """As ``Target``."""
+        options.require_fp32(self.name)
         return compile_accelerated(piece.graph, self.config, options, trace, time_program)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -13,6 +14,14 @@ from .jobs import DoesNot
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 
 
+def left(cluster: "distributed.LocalCluster") -> None:
+    """Wait until the scheduler knows of no client: whoever does not leave stays."""
+    deadline = monotonic() + 30
+    while cluster.scheduler.clients.keys() - {"fire-and-forget"}:
+        assert monotonic() < deadline, cluster.scheduler.clients
+        sleep(0.01)
+
+
 def test_a_crash_on_a_worker_costs_one_candidate() -> None:
     kinds = ["well", "return", "well", "raise"]
     waiting = deque(enumerate(DoesNot(how, n) for n, how in enumerate(kinds)))
@@ -22,6 +31,7 @@ def test_a_crash_on_a_worker_costs_one_candidate() -> None:
         workers: ClusterWorkers[int] = ClusterWorkers(cluster.scheduler_address, 20.0)
         found = dict(workers.run(lambda: waiting.popleft() if waiting else None))
         workers.close()
+        left(cluster)
     assert [found[n].cost for n in range(4)] == [0, None, 2, None]
     assert "ended by signal 6" in found[1].error
 

@@ -53,6 +53,8 @@ def _multiplied(schedule: Schedule) -> Schedule:
         raise ScheduleError("convolution: no weights that depend on channels alone")
     (channel,) = weights[0]
     pixels = [name for name, _ in loops if name != channel]
+    if not pixels:
+        raise ScheduleError("convolution: one pixel, which fills no tile")
     schedule = schedule.reorder(*pixels, channel)
     for names in (pixels, taps):
         whole = names[0]

@@ -5,6 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.compiler.front.torch.columns import col2im, im2col
+from dovetail.compiler.front.torch.context import Context
+from dovetail.compiler.graph.formulas import Term
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.types import TensorType
+
 from .calls import RNG, call, check
 
 F32, I64 = np.float32, np.int64
@@ -120,6 +126,15 @@ def test_columns_are_windows_and_back() -> None:
     check("aten.im2col", (PLANE[0], *windows), {}, flat[0])
     check("aten.col2im", (flat, (4, 5), *windows), {}, summed[..., 1:-1, 1:-1])
     check("aten.col2im", (flat[0], (4, 5), *windows), {}, summed[0, :, 1:-1, 1:-1])
+
+
+def test_places_of_windows_are_those_of_one_plane_however_many_there_are() -> None:
+    context, planes, taps = Context(GraphBuilder()), 1 << 14, (8, 8)
+    name = context.builder.input("x", TensorType((1, planes, 5, 5), "float32"))
+    x = Term(context, context.tensor(name))
+    columns = im2col(context, x, taps, (1, 1), (8, 8), (1, 1))
+    assert columns.shape == (1, planes * 64, 14 * 14)
+    assert col2im(context, columns, (5, 5), taps, (1, 1), (8, 8), (1, 1)).shape == x.shape
 
 
 @pytest.mark.parametrize("size", [4, 9, 20])

@@ -87,3 +87,31 @@ def test_two_biases_add_up() -> None:
     channels = BIAS.reshape(C, 1, 1)
     y = stored(b, biased(b, biased(b, convolution(b), channels), channels[::-1]))
     check_all(b.build({"x": ("int8", SHAPE)}, y), [y], ["cpu", "vta:tiny"])
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "text"),
+    [
+        (BIAS, SCALE * SCALE * F32(1.01), "bias scale .* is not the product .* of input scale"),
+        (BIAS, SCALE * SCALE * F32(0.99), "bias scale .* is not the product .* of input scale"),
+        ((BIAS // 64).astype(np.int8), SCALE, "bias is int8; required int32"),
+    ],
+)
+def test_a_bias_in_other_units_is_none(values: Array, scale: np.float32, text: str) -> None:
+    b = ModelBuilder()
+    steps = b.dequantize(b.constant(values.reshape(C, 1, 1)), scale, values.dtype.type(0))
+    y = stored(b, b.node("Add", [convolution(b), steps]))
+    model = b.build({"x": ("int8", SHAPE)}, y)
+    check_all(model, [y], ["cpu"])
+    with pytest.raises(UnsupportedOperatorError, match=text):
+        compile(model, "vta:tiny")
+
+
+def test_a_bias_after_a_limit_is_none() -> None:
+    b = ModelBuilder()
+    limited = b.node("Clip", [convolution(b), b.constant(F32(-1)), b.constant(F32(1))])
+    y = stored(b, biased(b, limited, BIAS.reshape(C, 1, 1)))
+    model = b.build({"x": ("int8", SHAPE)}, y)
+    check_all(model, [y], ["cpu"])
+    with pytest.raises(UnsupportedOperatorError, match="adds a constant to what is clipped"):
+        compile(model, "vta:tiny")

@@ -31,6 +31,25 @@ def test_a_layer_of_one_position_leaves_tiles_for_most_threads(
     assert 2 * (outputs // 16 // tile) > threads
 
 
+@pytest.mark.parametrize(
+    ("labels", "waited"),
+    [
+        (((0, 1), (1, 2)), True),
+        (((0, 1), (1,), (1, 2)), True),
+        (((0, 1, 2), (1, 2)), False),
+        (((0, 1, 2), (1,), (1, 2)), False),
+    ],
+)
+def test_only_an_operand_that_alone_has_the_lanes_is_waited_for(
+    labels: tuple[tuple[int, ...], ...], waited: bool
+) -> None:
+    """A slow memory changes tiles where one operand comes from it, vector by vector."""
+    kinds = [TensorType((64,) * len(each), "float32") for each in labels]
+    found = products(contract(kinds, labels, (0, 2), DType.FLOAT32))
+    slow = Machine(streamed_bytes=1, memory_bytes=1)
+    assert (choose_tiling(found, slow) != choose_tiling(found, Machine())) == waited
+
+
 def test_too_few_products_are_left_to_one_thread() -> None:
     small = dense(240, 8)
     assert choose_tiling(small, Machine(threads=4)) == choose_tiling(small, Machine())

@@ -5,8 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dovetail.compiler.define.group import define_group
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.contractions import Convolution
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
 from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Stmt, block
@@ -183,3 +187,21 @@ def test_small_products_and_other_targets_have_no_tiles_of_warps() -> None:
     function = schedule_group(by_rows(64, 64, 64, BYTES)).function
     assert not any(each.startswith("mma") for each in invoked(function))
     assert any(isinstance(each, Allocate) for each in walk(function.body))
+
+
+def test_a_convolution_of_one_pixel_has_no_tiles() -> None:
+    """Such as after a mean over the image: only its channels are loops."""
+    builder = GraphBuilder()
+    kinds = TensorType((1, 32, 1, 1), "float16"), TensorType((48, 32, 1, 1), "float16")
+    names = [builder.input(name, kind) for name, kind in zip("xw", kinds, strict=True)]
+    operator = Convolution((1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1, DType.FLOAT32)
+    graph = builder.build((builder.node(operator, tuple(names), "y", "convolution"),))
+    function = schedule_group(define_group(graph, graph.nodes), INTRINSICS).function
+    assert invoked(function) == []
+    rng = np.random.default_rng(4)
+    given = {
+        f"in{number}": rng.integers(-4, 5, kind.shape).astype(np.float16)
+        for number, kind in enumerate(kinds)
+    }
+    want = given["in1"].reshape(48, 32).astype(np.float32) @ given["in0"].reshape(32)
+    np.testing.assert_array_equal(run_ptx(function, given)["out0"].reshape(48), want)

@@ -1,0 +1,186 @@
+"""Floats of a float32 model in 16 bits where they are stored, and where products read them.
+
+    y = convolution(x, w) + b         ->  y' = narrow(convolution(x', w') + b)
+    z = softmax(y)                    ->  z = softmax(float32(y'))
+
+x' is x in 16 bits.  All arithmetic stays in float32, sums of products too: a tensor is rounded
+once, when its group of nodes stores it.  A product's operands are stored so, and its results as
+long as only functions follow that cannot leave the range of what they read.  What exponentials,
+logarithms, roots, quotients, reductions and squares give is kept in float32, unless a product
+reads it.  Inputs and outputs of the graph keep their types, and so do bodies of loops.
+
+Products then have narrow operands, which no pattern matches again, so the pass ends.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...dtypes import DType
+from ..emitter import Emitter
+from ..groups import group_nodes
+from ..ir import Graph, Node
+from ..operators.contractions import Contract, Convolution
+from ..operators.elementwise import (
+    Binary,
+    BinaryFunction,
+    Cast,
+    MultiplyAdd,
+    Unary,
+    UnaryFunction,
+    Where,
+)
+from ..operators.protocol import Fusion
+from ..operators.windows import WindowFunction, WindowReduce
+from ..rebuild import Rebuilding
+from .eliminate_dead import EliminateDead
+
+__all__ = ["NarrowFloats"]
+
+BOUNDED = (UnaryFunction.NEG, UnaryFunction.ABS, UnaryFunction.TANH, UnaryFunction.ERF)
+SUMS = (BinaryFunction.ADD, BinaryFunction.SUB, BinaryFunction.MIN, BinaryFunction.MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowFloats:
+    """dtype: float16 or bfloat16.  See the module's docstring."""
+
+    dtype: DType
+    name: str = "narrow_floats"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when it has no products of float32."""
+        if not any(_is_product(graph, node) for node in graph.nodes):
+            return graph
+        return _Narrowing(graph, self.dtype).run()
+
+
+def _is_product(graph: Graph, node: Node) -> bool:
+    operator = node.operator
+    if not isinstance(operator, Contract | Convolution) or len(node.inputs) != 2:
+        return False
+    kinds = {graph.types[name].dtype for name in node.inputs}
+    return operator.dtype is DType.FLOAT32 and kinds == {DType.FLOAT32}
+
+
+def _moves(node: Node) -> bool:
+    """Whether the results are elements of the operands, which 16 bits hold as well."""
+    operator = node.operator
+    if isinstance(operator, WindowReduce):
+        return operator.function is WindowFunction.MAX
+    return operator.fusion is Fusion.MOVEMENT and bool(node.inputs)
+
+
+@dataclass(slots=True)
+class _Narrowing:
+    graph: Graph
+    dtype: DType
+    group: dict[str, int] = field(default_factory=dict)
+    """The number of the group that makes a tensor."""
+    stored: set[str] = field(default_factory=set)
+    """Tensors that groups store in 16 bits."""
+    narrowed: dict[str, str] = field(default_factory=dict)
+    """Names in the new graph of tensors in 16 bits, by those in ``graph``."""
+    widened: dict[tuple[str, int], str] = field(default_factory=dict)
+    """The same of such tensors in float32 again, for each group that reads them."""
+
+    def run(self) -> Graph:
+        """The new graph."""
+        groups = group_nodes(self.graph)
+        self.group = {each.output: n for n, nodes in enumerate(groups) for each in nodes}
+        self._choose()
+        rebuilding = Rebuilding(self.graph)
+        emitter = Emitter(rebuilding.builder)
+        for node in self.graph.nodes:
+            emitter.origin = node.origin
+            narrow = _is_product(self.graph, node) or self._stays(node)
+            inputs = [
+                emitter.tensor(
+                    self._narrow(rebuilding, emitter, name)
+                    if narrow and self._is_wide(name)
+                    else self._read(rebuilding, emitter, name, self.group[node.output])
+                )
+                for name in node.inputs
+            ]
+            results = [each.name for each in emitter.emit_many(node.operator, *inputs)]
+            if self._stays(node):
+                self.narrowed[node.output] = results[0]
+            else:
+                rebuilding.replace(node, tuple(results))
+            if node.output in self.stored:
+                self._narrow(rebuilding, emitter, node.output)
+        return EliminateDead().run(rebuilding.build())
+
+    def _stays(self, node: Node) -> bool:
+        """Whether the node moves elements of 16 bits."""
+        return _moves(node) and node.output in self.stored
+
+    def _is_wide(self, name: str) -> bool:
+        return self.graph.types[name].dtype is DType.FLOAT32
+
+    def _narrow(self, rebuilding: Rebuilding, emitter: Emitter, name: str) -> str:
+        if name not in self.narrowed:
+            wide = emitter.tensor(rebuilding.tensor(name))
+            self.narrowed[name] = emitter.emit(Cast(self.dtype), wide).name
+        return self.narrowed[name]
+
+    def _read(self, rebuilding: Rebuilding, emitter: Emitter, name: str, reader: int) -> str:
+        """The tensor as a group computes with it."""
+        if name not in self.stored:
+            return rebuilding.tensor(name)
+        if (name, reader) not in self.widened:
+            narrow = emitter.tensor(self.narrowed[name])
+            self.widened[name, reader] = emitter.emit(Cast(DType.FLOAT32), narrow).name
+        return self.widened[name, reader]
+
+    def _choose(self) -> None:
+        """Find what is stored in 16 bits, from the last node to the first."""
+        plain = self._plain()
+        for node in reversed(self.graph.nodes):
+            name, readers = node.output, self.graph.consumers(node.output)
+            crosses = any(self.group[each.output] != self.group[name] for each in readers)
+            if name in self.graph.outputs or not crosses or len(node.outputs) > 1:
+                continue
+            if not self._is_wide(name) or not all(map(self._may_read, readers)):
+                continue
+            wanted = any(_is_product(self.graph, each) or self._stays(each) for each in readers)
+            if wanted or (name in plain and not all(map(_moves, readers))):
+                self.stored.add(name)
+
+    def _may_read(self, reader: Node) -> bool:
+        """Whether it takes 16 bits, or loops that convert them as they read."""
+        if _is_product(self.graph, reader) or self._stays(reader):
+            return True
+        return reader.operator.fusion not in (Fusion.CONTRACTION, Fusion.OPAQUE)
+
+    def _plain(self) -> set[str]:
+        """Tensors that are activations: results of products, and bounded functions of them."""
+        found = {name for name in self.graph.inputs if self._is_wide(name)}
+        for node in self.graph.nodes:
+            if _is_product(self.graph, node):
+                found.add(node.output)
+            elif _moves(node) or _is_bounded(self.graph, node):
+                given = {each for each in self._variables(node) if self._is_wide(each)}
+                if given <= found:
+                    found.update(node.outputs)
+        return found
+
+    def _variables(self, node: Node) -> Iterator[str]:
+        return (name for name in node.inputs if name not in self.graph.constants)
+
+
+def _is_bounded(graph: Graph, node: Node) -> bool:
+    """Whether results are about as large as operands."""
+    known = [name in graph.constants for name in node.inputs]
+    match node.operator:
+        case Unary(function=function):
+            return function in BOUNDED
+        case Binary(function=BinaryFunction.MUL):
+            return any(known)
+        case Binary(function=BinaryFunction.DIV):
+            return known[1]
+        case Binary(function=function):
+            return function in SUMS
+        case MultiplyAdd():
+            return any(known[:2])
+        case operator:
+            return isinstance(operator, Where)
