@@ -22,7 +22,7 @@ MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC, Scope.PAR: Memory.ACT}
 """Memories of operands; a parameter of a row goes to PAR, whatever the instruction says."""
 
 Fields = dict[str, int | bool | IntEnum | tuple[int, ...]]
-"""Of an instruction, by their names."""
+"""Fields of an instruction, by their names."""
 
 
 def _padded(values: tuple[int, ...], levels: int, filler: int) -> tuple[int, ...]:
