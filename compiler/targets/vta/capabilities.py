@@ -100,7 +100,7 @@ def _reason(
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
-    if isinstance(operator, JOINS):
+    if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd):
         # A constant first operand of products lies in DRAM as an activation does.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:

@@ -76,10 +76,16 @@ class Vta:
             refusal = refuse(piece.graph, self.config.block) if piece.own else None
             if refusal is None:
                 continue
+            made = {node.output for node in piece.graph.nodes}
             found = {
                 number: refusal
                 for number, node in enumerate(graph.nodes)
                 if node.origin == refusal.origin
+            } or {
+                # A piece of its own, what is made of constants alone is known beforehand.
+                number: refusal
+                for number, node in enumerate(graph.nodes)
+                if node.output in made and graph.constants.keys() >= set(node.inputs)
             }
             if not found:
                 raise UnsupportedOperatorError(refusal.reason)

@@ -39,6 +39,7 @@ from .values import (
 )
 
 __all__ = [
+    "constant_tensor",
     "moved",
     "recognise_concatenate",
     "recognise_gather",
@@ -162,7 +163,7 @@ def recognise_concatenate(state: State, node: Node) -> Value:
     """
     operator = node.operator
     assert isinstance(operator, Concatenate)
-    values = [state.value(name) for name in node.inputs]
+    values = [_as_real(state, state.value(name), name) for name in node.inputs]
     reals = [value for value in values if isinstance(value, Real)]
     if len(reals) == len(values):
         return Joined(tuple(reals), operator.axis)
@@ -173,6 +174,24 @@ def recognise_concatenate(state: State, node: Node) -> Value:
             "tensors"
         )
     return join_tensors(state.builder, tensors, operator.axis, node.output, node.origin)
+
+
+def _as_real(state: State, value: Value, stem: str) -> Value:
+    """A constant of one scale as a tensor like others."""
+    found = constant_tensor(state, value, stem) if isinstance(value, RealConstant) else None
+    return found or value
+
+
+def constant_tensor(state: State, constant: RealConstant, stem: str) -> Real | None:
+    """A constant of bytes as a tensor; None where it has several scales, or others than bytes."""
+    unsigned = constant.values.dtype == np.uint8
+    if constant.scales.size > 1 or constant.values.dtype not in (np.int8, np.uint8):
+        return None
+    moved_by = 128 if unsigned else 0
+    bytes_ = (constant.values.astype(np.int16) - moved_by).astype(np.int8)
+    name = state.builder.constant(f"{stem}/bytes", bytes_)
+    tensor = Integer(name, identity_order(bytes_.ndim), unsigned)
+    return Real(tensor, constant.scales[0], int(constant.zero_points[0]) - moved_by)
 
 
 def recognise_pad(state: State, node: Node) -> Value:
@@ -247,6 +266,8 @@ def recognise_gather(state: State, node: Node) -> Value:
         return found
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
+    if indices.ndim == 0 and operator.axis > 0:
+        return _one(state, node, operator.axis, int(indices))
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")
     size, builder = shape[operator.axis], state.builder
@@ -263,6 +284,22 @@ def recognise_gather(state: State, node: Node) -> Value:
     if operator.axis > 1:
         state.picked[name] = value, operator.axis, indices
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _one(state: State, node: Node, axis: int, index: int) -> Value:
+    """What lies at one index of a dimension, which goes."""
+    value, tensor = state.integer(node.inputs[0])
+    shape, builder = model_shape(state.builder, tensor), state.builder
+    if not -shape[axis] <= index < shape[axis]:
+        raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
+    starts = tuple(index % shape[axis] if place == axis else 0 for place in range(len(shape)))
+    kept = tuple(1 if place == axis else size for place, size in enumerate(shape))
+    part = Slice(starts, (1,) * len(shape), kept)
+    name = to_model_order(builder, tensor, node.origin)
+    name = builder.node(part, (name,), f"{node.output}/part", node.origin)
+    less = (*shape[:axis], *shape[axis + 1 :])
+    name = builder.node(Reshape(less), (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=identity_order(len(less))))
 
 
 def _stored(value: Value) -> Integer | Floating:

@@ -25,7 +25,7 @@ from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Slice
 from ....graph.partition import Refusal
 from ..cut import Chain, cut_graph
-from ..operators import AnyAdd, AnyRequantize
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -101,6 +101,10 @@ class Partition:
         return found
 
 
+TWO = (RowProducts, AnyAdd, AnyMultiply)
+"""Operators of two activations, each of which may be a constant in DRAM."""
+
+
 def fuse(graph: Graph) -> Partition:
     """Cut ``graph`` and group its layers.
 
@@ -137,11 +141,8 @@ def fuse(graph: Graph) -> Partition:
             continue
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
-        activations = tuple(
-            aliases.get(name, name)
-            for name in node.inputs
-            if name not in graph.constants or isinstance(node.operator, RowProducts)
-        )
+        count = 2 if isinstance(node.operator, TWO) else 1
+        activations = tuple(aliases.get(name, name) for name in node.inputs[:count])
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
     return Partition(cut.sources, tuple(layers), cut.results, aliases, views)

@@ -49,6 +49,17 @@ def test_a_normalisation_has_the_operators_bytes(
     assert_exact(graph, compiled(graph, config), "sim")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_random_rows_have_the_operators_bytes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    height, width, blocks = (int(rng.integers(1, most)) for most in (4, 12, 9))
+    config = ("tiny", "cramped")[seed % 2]
+    about = None if rng.random() < 0.5 else int(rng.integers(-128, 128))
+    operator = RowNorm(int(2 ** rng.uniform(0, 23)) - 1, int(rng.integers(-128, 128)), about)
+    graph = _graph((1, height, width, 4 * blocks), operator, seed)
+    assert_exact(graph, compiled(graph, config), "sim")
+
+
 @pytest.mark.parametrize("about", [None, 20])
 def test_the_loop_program_is_the_operator(about: int | None) -> None:
     operator, rng = RowNorm(70, -3, about), np.random.default_rng(2)
