@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,31 +11,48 @@ from . import backend
 from .backend import cases
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build" / "conformance"
 
 
-def wrong() -> list[str]:
-    """The cases that the interpreter fails, beside those that docs/conformance.md names."""
-    known = cases(ROOT / "build" / "conformance")
+SHARES = 60
+"""Tests that the cases are shared out to, so that each is short."""
+
+
+@pytest.fixture(scope="module")
+def names() -> tuple[str, ...]:
+    """Cases that the interpreter must pass: those that docs/conformance.md does not name."""
     page = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
     failing = set(re.findall(r"`(test_\w+)`", page))
+    return tuple(
+        name
+        for name, case in cases(FOLDER).items()
+        if case.category != "RealModel" and name.removesuffix("_cpu") not in failing
+    )
+
+
+def wrong(chosen: Iterable[str]) -> list[str]:
+    """Cases that the interpreter fails, with the reasons."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, case in known.items():
-            if case.category != "RealModel" and name.removesuffix("_cpu") not in failing:
-                try:
-                    case.run()
-                except Exception as error:
-                    found.append(f"{name}: {' '.join(str(error).split())[:200]}")
+        for name in chosen:
+            try:
+                cases(FOLDER)[name].run()
+            except Exception as error:
+                found.append(f"{name}: {' '.join(str(error).split())[:200]}")
     return found
 
 
-def test_every_case_has_its_result_by_the_meanings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_case_has_its_result_by_the_meanings(
+    share: int, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backend, "_chosen", "interpreter")
-    assert wrong() == []
+    first, end = (len(names) * n // SHARES for n in (share, share + 1))
+    assert wrong(names[first:end]) == []
 
 
-def test_a_wrong_meaning_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_meaning_is_found(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_chosen", "interpreter")
     monkeypatch.setattr("dovetail.compiler.graph.operators.selection._overlap", lambda a, b: 0.0)
-    assert any("nonmaxsuppression" in each for each in wrong())
+    assert wrong(name for name in names if "nonmaxsuppression" in name)

@@ -21,6 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 MIRRORED, ASKED = 5, 3
 """Test files at most: those that mirror the file and run first, and others that are asked then."""
+BROAD = (
+    "tests/compiler/debug/test_sound_networks.py",
+    "tests/conformance/test_meanings.py",
+    "tests/end_to_end/test_networks.py",
+    "tests/random_models/test_found.py",
+)
+"""Test files that reach much, wherever a file stands; they are asked then too."""
 FIRST, THEN = 40.0, 25.0
 """CPU seconds at most: of the tests that run first, and those of which the others are chosen."""
 BUILDING = 90.0
@@ -88,7 +95,7 @@ def judge(reach: Reach, fault: Fault, narrow: bool) -> Verdict:
     if not by and not narrow:
         known = True
         near = [test for test in nearest(reach.place.tree, fault.path) if test not in tried]
-        reach.record([*tried, *near[:ASKED]])
+        reach.record([*tried, *near[:ASKED], *BROAD])
         wider = [test for test in _within(reach, fault.path, lines) if test not in first]
         by = failing(wider, 15 + 3 * sum(reach.seconds[test] for test in wider))
         by = by if by == ENDED or (by and reach.passes(by)) else ""

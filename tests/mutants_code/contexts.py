@@ -21,6 +21,8 @@ from coverage import Coverage
 LONGEST, TOGETHER = 3, 15
 """CPU seconds of the process itself after which a test is ended, as it is none for many faults, and
 CPU seconds of all tests after which no other begins."""
+BEFORE = 12
+"""CPU seconds after which its fixtures are ended, which all tests of a file may need."""
 ENOUGH = f"enough after {TOGETHER} CPU seconds"
 SECONDS: dict[str, float | None] = defaultdict(float)
 
@@ -33,7 +35,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         measured.switch_context(item.nodeid)
     start = _seconds()
     signal.signal(signal.SIGPROF, _end)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    signal.setitimer(signal.ITIMER_PROF, BEFORE)
     try:
         return (yield)
     finally:
@@ -42,6 +44,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             item.session.shouldstop = ENOUGH
         if SECONDS[item.nodeid] is not None:
             SECONDS[item.nodeid] = round(_seconds() - start, 3)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Limit the test itself."""
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -57,7 +65,7 @@ def pytest_sessionfinish() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    pytest.skip(f"ended after {LONGEST} CPU seconds")
+    pytest.skip("ended: it takes too many CPU seconds")
 
 
 def _seconds() -> float:

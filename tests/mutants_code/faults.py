@@ -159,8 +159,10 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, str]]:
             yield "opposite", ast.unparse(ast.Call(ast.Name(OPPOSITES[name]), args, keywords))
         case ast.Call(func=func, args=args, keywords=keywords):
             for index in range(len(args) - 1):
-                swapped = [*args[:index], args[index + 1], args[index], *args[index + 2 :]]
-                if type(args[index]) is type(args[index + 1]) is not ast.Starred:
+                one, other = args[index : index + 2]
+                swapped = [*args[:index], other, one, *args[index + 2 :]]
+                same = ast.dump(one) == ast.dump(other)
+                if type(one) is type(other) is not ast.Starred and not same:
                     yield "swapped", ast.unparse(ast.Call(func, swapped, keywords))
             for index, keyword in enumerate(keywords):
                 if keyword.arg not in (None, "strict"):

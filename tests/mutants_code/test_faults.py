@@ -79,6 +79,11 @@ def test_every_fault_of_a_sample_is_python_and_the_sample_is_drawn_by_its_seed()
         assert before != after
 
 
+def test_what_stands_there_twice_is_not_swapped() -> None:
+    found = faults("f.py", b"f(a, a)\nf(a.b, a.b, a.c)\n")
+    assert [each.text for each in found if each.kind == "swapped"] == ["(f(a.b, a.c, a.b))"]
+
+
 def test_tests_that_mirror_a_file_come_first_and_importers_by_distance() -> None:
     assert mirrored(ROOT, "isa/formats.py") == ["tests/isa/test_formats.py"]
     folder = mirrored(ROOT, "compiler/graph/operators/selection.py")

@@ -90,7 +90,8 @@ def bitstream(folder: Path, name: str, hz: float) -> None:
 
 def test_clocks_are_found_again_that_follow_the_model() -> None:
     def period(config: HardwareConfig) -> float:
-        return 10.0 + 4.0 * (not config.deep_pipelines) + np.log2(config.block)
+        wires = np.log2(config.block) + 0.5 * np.log2(config.block / config.vector_cycles)
+        return float(10.0 + 4.0 * (not config.deep_pipelines) + wires)
 
     shapes = [(b, v, d) for b in (4, 8, 16) for v in (1, 2) for d in (False, True)]
     configs = [
