@@ -22,7 +22,7 @@ from ..finishes import requantized
 from ..row_finishes import negated, over_root, widened
 from .activation import Activation
 from .definition import Array, LoweredLayer, Place, constant_buffer, nest, place_of
-from .row_parameters import LESS, OVER, over_lanes, row_place
+from .row_parameters import LESS, OVER, over_lanes, row_place, widened_rows
 
 __all__ = ["WIDE", "lower_row_norm"]
 
@@ -45,7 +45,8 @@ def lower_row_norm(
         "scale": scale.astype(np.float32).reshape(x.blocks, lanes),
     }
     given = {key: constant_buffer(key, array) for key, array in constants.items()}
-    size, zero = (x.height, x.width, lanes), Constant(0, DType.INT64)
+    wide_rows = widened_rows(x, output)
+    size, zero = (x.height, wide_rows.width, lanes), Constant(0, DType.INT64)
     less = Buffer(LESS, size, DType.INT32, Scope.PAR)
     over = Buffer(OVER, size, DType.FLOAT32, Scope.PAR)
     acc, wide = (Buffer(each, (x.blocks, *size), DType.INT32, Scope.ACC) for each in ("acc", WIDE))
@@ -59,7 +60,7 @@ def lower_row_norm(
         else:
             moved = Load(given["row_bias"], (zero, place.l))
         result = widened(value, moved, scale_of(place))
-        return nest(output, Store(target, place.indices, result), f"{target.name}.")
+        return nest(wide_rows, Store(target, place.indices, result), f"{target.name}.")
 
     def total(target: Buffer, value: Expr, finish: Callable[[Expr], Expr]) -> Stmt:
         start = Constant(0, DType.INT32)
@@ -76,7 +77,7 @@ def lower_row_norm(
     place = place_of()
     move, factor = (Load(given[key], (place.c, place.l)) for key in ("bias", "scale"))
     y = requantized(Load(wide, place.indices), move, factor, operator.zero_point, -128, 127)
-    last = nest(output, Store(output.buffer, output.place(*place.indices), y))
+    last = nest(wide_rows, Store(output.buffer, output.place(*place.indices), y))
     body = block(*((sum_,) if centred else ()), deviations, root, normalised, last)
     for buffer in (wide, over, acc, *((less,) if centred else ())):
         body = Allocate(buffer, body)

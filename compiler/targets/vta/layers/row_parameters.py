@@ -1,12 +1,14 @@
 """Numbers of rows in loop programs: folds of all channels of a pixel, in PAR for all lanes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ....loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Stmt, Store, Update, block, loops
+from .activation import Activation, spare_columns
 from .definition import Place
 
-__all__ = ["LESS", "OVER", "over_lanes", "row_place"]
+__all__ = ["LESS", "OVER", "over_lanes", "row_place", "widened_rows"]
 
 LESS, OVER = "less", "over"
 """The buffers of a row's bias, and of its scale."""
@@ -31,6 +33,14 @@ def over_lanes(
     body = Allocate(total, block(Store(total, (), start), folded, Store(target, place, result)))
     sizes = zip(("y", "x", "l"), target.shape, strict=True)
     return loops(tuple((prefix + axis, size) for axis, size in sizes), body)
+
+
+def widened_rows(x: Activation, output: Activation) -> Activation:
+    """``output`` as wide as loops over its rows may be: with columns that both have behind it."""
+    spare = spare_columns(output.width)
+    if output.fill is not None or spare > min(x.halo[3], output.halo[3]):
+        return output
+    return replace(output, width=output.width + spare)
 
 
 def row_place(target: str) -> Place:

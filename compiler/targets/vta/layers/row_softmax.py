@@ -30,7 +30,7 @@ from ..read_nests import HIGH, LOW
 from ..row_finishes import negated, over_sum
 from .activation import Activation
 from .definition import Array, LoweredLayer, constant_buffer, nest, place_of
-from .row_parameters import LESS, OVER, over_lanes, row_place
+from .row_parameters import LESS, OVER, over_lanes, row_place, widened_rows
 
 __all__ = ["lower_row_softmax"]
 
@@ -41,7 +41,8 @@ def lower_row_softmax(
     """The loop program of a softmax of each pixel's channels."""
     constants = _constants(operator, x)
     buffers = {key: constant_buffer(key, array) for key, array in constants.items()}
-    size, lanes = (x.height, x.width, x.lanes), x.lanes
+    rows, lanes = widened_rows(x, output), x.lanes
+    size = (x.height, rows.width, lanes)
     inner = (x.blocks, *size)
     less = Buffer(LESS, size, DType.INT32, Scope.PAR)
     over = Buffer(OVER, size, DType.FLOAT32, Scope.PAR)
@@ -53,11 +54,11 @@ def lower_row_softmax(
         moved = Cast(DType.INT32, x.at(*place.indices)) + Load(less, place.indices[1:])
         row = Cast(DType.INT64, moved) + 255
         looked_up = Load(table, (row, place.l))
-        return nest(output, Store(target, place.indices, looked_up), f"{target.name}.")
+        return nest(rows, Store(target, place.indices, looked_up), f"{target.name}.")
 
     place = place_of("acc.")
     upper, lower = (Cast(DType.INT32, Load(each, place.indices)) for each in (high, low))
-    joined = nest(output, Store(acc, place.indices, upper * 256 + lower * 1), "acc.")
+    joined = nest(rows, Store(acc, place.indices, upper * 256 + lower * 1), "acc.")
 
     row = row_place(LESS)
     least = Constant(-128, DType.INT8)
@@ -77,7 +78,7 @@ def lower_row_softmax(
     place = place_of()
     scale = Load(over, place.indices[1:])
     value = scaled_by(Load(acc, place.indices), scale, operator.zero_point, -128, 127)
-    last = nest(output, Store(output.buffer, output.place(*place.indices), value))
+    last = nest(rows, Store(output.buffer, output.place(*place.indices), value))
     parts = (
         *(most, exponential(low, buffers["table_low"]), exponential(high, buffers["table_high"])),
         *(joined, total, last),

@@ -7,12 +7,14 @@ import pytest
 
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.norm import RowNorm
+from dovetail.compiler.graph.operators.integer.softmax import RowSoftmax
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.row_norm import lower_row_norm
 from dovetail.compiler.targets.vta.passes.rows_to_pixels import RowsToPixels
 from dovetail.compiler.targets.vta.row_problems import norm_problem
+from dovetail.isa.instructions import Row, Vector
 
 from .test_parts import assert_exact, compiled
 
@@ -39,6 +41,7 @@ def _graph(shape: tuple[int, ...], operator: RowNorm, seed: int = 0) -> Graph:
         ((1, 3, 5, 16), "tiny"),
         ((1, 1, 9, 8), "tiny"),
         ((1, 1, 40, 32), "cramped"),
+        ((1, 1, 43, 16), "cramped"),
         ((1, 1, 31, 64), "zynq7020"),
     ],
 )
@@ -47,6 +50,19 @@ def test_a_normalisation_has_the_operators_bytes(
 ) -> None:
     graph = _graph(shape, RowNorm(4321, 11, about))
     assert_exact(graph, compiled(graph, config), "sim")
+
+
+@pytest.mark.parametrize("config", ["tiny", "cramped"])
+def test_rows_of_a_prime_number_have_tiles_of_several(config: str) -> None:
+    """43 rows, and one behind them that nobody reads, are two tiles."""
+    norm = _graph((1, 1, 43, 8), RowNorm(50, 0))
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((1, 1, 43, 8), "int8"))
+    softmax = builder.build((builder.node(RowSoftmax(0.1, 1 / 256, -128), (x,), "y", "softmax"),))
+    for graph in (norm, softmax):
+        part = compiled(graph, config)
+        assert_exact(graph, part, "sim")
+        assert sum(isinstance(i, Vector) and i.row is Row.LESS for i in part.program) < 43
 
 
 @pytest.mark.parametrize("seed", range(4))
