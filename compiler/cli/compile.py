@@ -24,7 +24,7 @@ GPUS = ("opencl", "cuda", "webgpu")
 @click.option(
     "--target",
     default="vta",
-    help="vta, vta:CONFIG, cpu, opencl, webgpu, cuda or cuda:ARCHITECTURE.",
+    help="vta, vta:CONFIG, cpu, opencl, opencl:spirv, webgpu, cuda or cuda:ARCHITECTURE.",
     show_default=True,
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")

@@ -84,13 +84,13 @@ class _CudaMachine:
         """Contexts belong to threads; whichever calls now gets this one."""
         self._call("cuCtxSetCurrent", self._context)
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Pointer]:
+    def compile(self, part: GpuPart) -> list[Pointer]:
         self._enter()
         module = Pointer()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(source))
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(bytes(part.source)))
         self._modules.append(module)
         found = []
-        for each in kernels:
+        for each in part.kernels:
             function = Pointer()
             name = ctypes.c_char_p(each.name.encode())
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name)

@@ -22,8 +22,8 @@ Array = NDArray[Any]
 class Machine(Protocol):
     """What a kind of GPU does for all parts; steps run in the order in which they are asked for."""
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> Sequence[Any]:
-        """The kernels of a source, in order.  Raises DeviceError when it cannot be compiled."""
+    def compile(self, part: GpuPart) -> Sequence[Any]:
+        """The kernels of a part, in order.  Raises DeviceError when they cannot be compiled."""
         ...
 
     def allocate(self, size: int) -> Any:
@@ -49,7 +49,7 @@ class ReadyPart:
     def __init__(self, name: str, machine: Machine, part: GpuPart) -> None:
         """name: of the device, for results."""
         self._name, self._machine, self._part = name, machine, part
-        self._kernels = machine.compile(bytes(part.source), part.kernels)
+        self._kernels = machine.compile(part)
         data = np.frombuffer(part.data, np.uint8)
         self._data = machine.allocate(max(data.size, 1))
         if data.size:

@@ -108,14 +108,14 @@ class _WebGpuMachine:
         bound = [{"binding": 0, "resource": words}, {"binding": 1, "resource": places}]
         self._group = gpu.create_bind_group(layout=layout, entries=bound)
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Any]:
+    def compile(self, part: GpuPart) -> list[Any]:
         try:
-            module = self._gpu.create_shader_module(code=source.decode())
+            module = self._gpu.create_shader_module(code=bytes(part.source).decode())
             return [
                 self._gpu.create_compute_pipeline(
                     layout=self._layout, compute={"module": module, "entry_point": each.name}
                 )
-                for each in kernels
+                for each in part.kernels
             ]
         except wgpu.GPUError as error:
             raise DeviceError(f"WebGPU refuses a kernel: {error}") from None

@@ -9,8 +9,8 @@ from pathlib import Path
 import onnx
 
 from dovetail.compiler.front.table import open_model
+from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
-from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 
 from .assembler import PACKAGE, assemble, find_ptxas

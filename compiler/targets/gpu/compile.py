@@ -24,6 +24,11 @@ from .lower import Launches, launches_of, lower_graph, passes_of
 __all__ = ["Backend", "compile_graph"]
 
 
+def _empty(launches: Launches) -> bytes:
+    """There is source alone."""
+    return b""
+
+
 def _nothing(function: Function) -> None:
     """Every loop program can be said."""
 
@@ -32,11 +37,13 @@ def _nothing(function: Function) -> None:
 class Backend:
     """The language of one kind of device.
 
-    source: of kernels.  refused: what a loop program needs and the language has not.  intrinsics:
-    products on tensor cores, which schedules may then use.
+    source: of kernels.  binary: the same as a file for its runtime, or nothing.  refused: what a
+    loop program needs and the language has not.  intrinsics: products on tensor cores, which
+    schedules may then use.
     """
 
     source: Callable[[Launches], str]
+    binary: Callable[[Launches], bytes] = _empty
     refused: Callable[[Function], str | None] = _nothing
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
 
@@ -78,6 +85,7 @@ def compile_graph(
         launches.memory_bytes,
         program.most_work,
         program.origins,
+        backend.binary(launches),
     )
 
 

@@ -69,10 +69,31 @@ def opencl_source(launches: Launches) -> str:
 
 
 def find_opencl(rest: str) -> Gpu:
-    """The target.  Raises TargetError when something follows its name."""
-    if rest:
-        raise TargetError(f"no target is called 'opencl:{rest}'; required opencl")
-    return Gpu("opencl", Backend(opencl_source))
+    """The target ``opencl``, or ``opencl:spirv`` with SPIR-V beside OpenCL C.
+
+    Raises TargetError when something else follows its name.
+    """
+    if rest not in ("", "spirv"):
+        raise TargetError(
+            f"no target is called 'opencl:{rest}'; required opencl, or opencl:spirv for SPIR-V too"
+        )
+    return (
+        Gpu("opencl:spirv", Backend(opencl_source, _spirv))
+        if rest
+        else Gpu("opencl", Backend(opencl_source))
+    )
+
+
+def _spirv(launches: Launches) -> bytes:
+    """Raises TargetError when llvmlite is missing, which writes it."""
+    try:
+        from .llvm.module import spirv_of
+    except ModuleNotFoundError:
+        raise TargetError(
+            "SPIR-V is written by llvmlite, which is not installed; install the extra: pip install "
+            "'dovetail[cpu]', or compile for opencl"
+        ) from None
+    return spirv_of(launches.kernels)
 
 
 def wgsl_source(launches: Launches) -> str:
@@ -84,4 +105,4 @@ def find_webgpu(rest: str) -> Gpu:
     """The target.  Raises TargetError when something follows its name."""
     if rest:
         raise TargetError(f"no target is called 'webgpu:{rest}'; required webgpu")
-    return Gpu("webgpu", Backend(wgsl_source, refused))
+    return Gpu("webgpu", Backend(wgsl_source, refused=refused))

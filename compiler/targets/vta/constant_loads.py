@@ -127,10 +127,14 @@ def constant_piece(
 ) -> ConstantPiece:
     """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
     places: list[int] = []
+    extents = nest.extents
     for axis, loop in enumerate(CONSTANTS[name][1]):
         place = at.get(f"{loop}.outer", 0)
-        array = np.split(array, nest.extents.get(f"{loop}.outer", 1), axis)[place]
         places.append(place)
+        parts = extents.get(f"{loop}.outer", 1)
+        if parts > 1:
+            size = array.shape[axis] // parts
+            array = array[(slice(None),) * axis + (slice(place * size, (place + 1) * size),)]
     return ConstantPiece((name, *places), array, tuple(places))
 
 

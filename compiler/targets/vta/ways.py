@@ -98,6 +98,7 @@ class LayerWays:
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes = sizes
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
+        self._found: dict[tuple[object, ...], tuple[list[Choice], TileError | None]] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
@@ -107,6 +108,17 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
         """The best way of each number of layers from ``first`` on; why it cannot run alone."""
+        last = min(first + max(self._most, MEMBERS), len(self.layers)) - 1
+        rooms = tuple(room(first, end) for end in range(first, last + 1))
+        key = first, self._names_of(first, last) & gone, rooms, price
+        if key not in self._found:
+            self._found[key] = self._at(first, room, gone, price)
+        return self._found[key]
+
+    def _at(
+        self, first: int, room: Room, gone: frozenset[str], price: float
+    ) -> tuple[list[Choice], TileError | None]:
+        """As ``at``, for the first time."""
         self._look(f"plan, layer {self.layers[first].name!r}")
         problem: TileError | None = None
         try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ....define.definition import Definition, Kind
 from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
+from .attention import schedule_attention
 from .bind import bind_nests
 from .convolutions import schedule_convolution
 from .products import schedule_products
@@ -20,6 +21,8 @@ def schedule_group(
     intrinsics: of tensor cores, which products use if they can.
     """
     schedule = Schedule.of(definition.function, intrinsics)
+    if definition.kind is Kind.ATTENTION:
+        return schedule_attention(schedule)
     if definition.kind is Kind.CONTRACTION:
         return schedule_products(schedule)
     if definition.kind is Kind.CONVOLUTION:
