@@ -8,10 +8,10 @@ import numpy as np
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.integer.values import Lookup
+from .constant_tensors import as_tensor
 from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import model_shape
-from .movement import constant_tensor
 from .repetition import repeated
 from .resampling import weighted
 from .state import State, UnrecognisedError
@@ -95,7 +95,7 @@ def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
             continue
         shape = constant.values.shape
         if shape == model_shape(state.builder, tensor.tensor) and _has_pixels(shape):
-            found[own] = constant_tensor(state, constant, node.inputs[own]) or constant
+            found[own] = as_tensor(state, constant, node.inputs[own])
     return found[0], found[1]
 
 

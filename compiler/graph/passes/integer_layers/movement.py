@@ -17,6 +17,7 @@ from ...operators.movement import (
     Slice,
     Transpose,
 )
+from .constant_tensors import as_tensor
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .repetition import repeated
 from .resampling import picked
@@ -39,7 +40,6 @@ from .values import (
 )
 
 __all__ = [
-    "constant_tensor",
     "moved",
     "recognise_concatenate",
     "recognise_gather",
@@ -163,7 +163,7 @@ def recognise_concatenate(state: State, node: Node) -> Value:
     """
     operator = node.operator
     assert isinstance(operator, Concatenate)
-    values = [_as_real(state, state.value(name), name) for name in node.inputs]
+    values = [as_tensor(state, state.value(name), name) for name in node.inputs]
     reals = [value for value in values if isinstance(value, Real)]
     if len(reals) == len(values):
         return Joined(tuple(reals), operator.axis)
@@ -174,24 +174,6 @@ def recognise_concatenate(state: State, node: Node) -> Value:
             "tensors"
         )
     return join_tensors(state.builder, tensors, operator.axis, node.output, node.origin)
-
-
-def _as_real(state: State, value: Value, stem: str) -> Value:
-    """A constant of one scale as a tensor like others."""
-    found = constant_tensor(state, value, stem) if isinstance(value, RealConstant) else None
-    return found or value
-
-
-def constant_tensor(state: State, constant: RealConstant, stem: str) -> Real | None:
-    """A constant of bytes as a tensor; None where it has several scales, or others than bytes."""
-    unsigned = constant.values.dtype == np.uint8
-    if constant.scales.size > 1 or constant.values.dtype not in (np.int8, np.uint8):
-        return None
-    moved_by = 128 if unsigned else 0
-    bytes_ = (constant.values.astype(np.int16) - moved_by).astype(np.int8)
-    name = state.builder.constant(f"{stem}/bytes", bytes_)
-    tensor = Integer(name, identity_order(bytes_.ndim), unsigned)
-    return Real(tensor, constant.scales[0], int(constant.zero_points[0]) - moved_by)
 
 
 def recognise_pad(state: State, node: Node) -> Value:
