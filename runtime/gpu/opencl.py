@@ -30,7 +30,10 @@ class OpenClDevice:
         Raises DeviceError when there is none.
         """
         self.name = f"opencl:{which}" if which else "opencl"
-        self._machine = _OpenClMachine(_choose(which))
+        device = _choose(which)
+        self.hardware = str(device.name)
+        """What the driver calls it."""
+        self._machine = _OpenClMachine(device)
 
     def prepare(self, part: Part) -> ReadyPart:
         """The part with its kernels compiled.

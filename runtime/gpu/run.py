@@ -65,6 +65,17 @@ class ReadyPart:
         with self._lock:
             return self._run(inputs)
 
+    def time(self, runs: int) -> float:
+        """Seconds of a run on the device, without copies, after one with inputs."""
+        with self._lock:
+            nothing = np.empty(1, np.uint8)
+            begin = time.perf_counter()
+            for _ in range(runs):
+                self._rest = self._part.most_work
+                self._steps(0, len(self._part.steps), ())
+            self._machine.read(self._outputs[0], 0, nothing)
+            return (time.perf_counter() - begin) / runs
+
     def _run(self, inputs: Mapping[str, Array]) -> RunResult:
         begin = time.perf_counter()
         machine, part = self._machine, self._part

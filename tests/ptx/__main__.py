@@ -61,12 +61,10 @@ def main() -> None:
 
 def _model(name: str) -> onnx.ModelProto:
     sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]
+    from networks import Options, bert, build
+
     if name == "bert":
-        from transformer import bert
-
         return bert(LAYERS, TOKENS)
-    from networks import Options, build
-
     return build(name, Options(size=SIZE))
 
 

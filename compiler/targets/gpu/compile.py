@@ -16,12 +16,13 @@ from ...loops.ir import Function
 from ...options import CompileOptions
 from ...pipeline.passes import Pipeline
 from ...pipeline.trace import Trace
-from ...program.ir import Program, all_calls
+from ...program.ir import Call, Operand, Origin, Place, Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
 from .lower import Launches, launches_of, lower_graph, passes_of
+from .records import read_records
 
-__all__ = ["Backend", "compile_graph"]
+__all__ = ["Backend", "compile_function", "compile_graph", "prepare_graph"]
 
 
 def _empty(launches: Launches) -> bytes:
@@ -48,26 +49,49 @@ class Backend:
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
 
 
-def compile_graph(
-    graph: Graph, target: str, backend: Backend, options: CompileOptions, trace: Trace
-) -> GpuPart:
-    """The kernels of a graph, and their launches.
-
-    Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
-    language cannot say.
-    """
+def prepare_graph(graph: Graph, backend: Backend, options: CompileOptions, trace: Trace) -> Graph:
+    """The graph as it becomes groups."""
     passes = passes_of(bool(backend.intrinsics), options.precision)
     graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))
-    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics)
+    return graph
+
+
+def compile_graph(
+    graph: Graph, target: str, backend: Backend, options: CompileOptions, trace: Trace
+) -> GpuPart:
+    """The kernels of a prepared graph, and their launches.
+
+    Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
+    language cannot say.
+    """
+    records = read_records(options.records, target, options.gpu)
+    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics, records)
     _require(program, graph, target, backend)
     if options.verify:
         verify_program(program, backend.intrinsics)
     trace.step("program", lambda: program_text(program))
+    part = _part(program, target, backend)
+    trace.step(target, lambda: bytes(part.source).decode())
+    return part
+
+
+def compile_function(function: Function, target: str, backend: Backend) -> GpuPart:
+    """One loop program by itself."""
+    arguments = [
+        Operand(buffer.name, Place(origin, number))
+        for origin, buffers in ((Origin.INPUT, function.inputs), (Origin.OUTPUT, function.outputs))
+        for number, buffer in enumerate(buffers)
+    ]
+    call = Call(function.name, tuple(arguments))
+    program = Program((function,), (call,), function.inputs, function.outputs, {}, 0)
+    return _part(program, target, backend)
+
+
+def _part(program: Program, target: str, backend: Backend) -> GpuPart:
     launches = launches_of(program)
     source = backend.source(launches)
-    trace.step(target, lambda: source)
     constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)

@@ -13,6 +13,7 @@ from .blockwise import blockwise
 from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
+from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -299,6 +300,5 @@ def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int
     """
     if not _constants_fit(layer, config):
         return None
-    moved = sum(array.nbytes for array in layer.constants.values())
-    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    beats = constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
     return max(beats, *unit_cycles(layer.kernel, config).values()), beats

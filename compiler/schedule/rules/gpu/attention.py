@@ -94,7 +94,7 @@ def _on_tensor_cores(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
 def _scores(schedule: Schedule, tile: TileShape, intrinsic: Intrinsic, length: int) -> Schedule:
     """The products of queries and keys, and what follows in each score."""
     depth = intrinsic.parameters[0].shape[-1]
-    whole = depth * (tile.parts if length > depth else 1)
+    whole = depth * (2 if length > depth else 1)
     q, k, apart = _operands(schedule, "k0", "r2", "c0")
     schedule = schedule.widen("k0", whole).split("k0", whole, "exact", "k0.steps", "k0.in")
     for name in ("r2", "c0"):

@@ -20,8 +20,9 @@ from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
 from ....loops.ir import LoopKind
 from ...steps.schedule import Schedule
+from .choice import DEFAULT, Choice
 from .product import Product, product_of
-from .warps import PADDING_BYTES, Nest, TileShape, copied, in_registers, in_warps
+from .warps import PADDING_BYTES, SIDE, Nest, TileShape, copied, in_registers, in_warps
 
 __all__ = ["on_tensor_cores"]
 
@@ -40,7 +41,7 @@ BLOCKS = 132
 """A large GPU runs so many at a time: a smaller tile is taken where a larger one gives fewer."""
 
 
-def on_tensor_cores(schedule: Schedule) -> Schedule:
+def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """The function's product, by that of the schedule's intrinsics which is of its types.
 
     Raises ScheduleError where there is none, or the product is too small.
@@ -50,18 +51,20 @@ def on_tensor_cores(schedule: Schedule) -> Schedule:
         raise ScheduleError("on tensor cores: the function is not a product of matrices")
     for intrinsic in schedule.intrinsics.values():
         if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
-            return _scheduled(schedule, product, intrinsic)
+            return _scheduled(schedule, product, intrinsic, choice)
     raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
 
 
-def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Schedule:
+def _scheduled(
+    schedule: Schedule, product: Product, intrinsic: Intrinsic, choice: Choice
+) -> Schedule:
     left = intrinsic.parameters[0]
     depth = left.shape[-1]
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
     if min(height, width, length) < LEAST:
         raise ScheduleError(f"product of {height}, {width} and {length}: too small for tiles")
-    tile = _tile(height, width)
-    whole = depth * (tile.parts if length > depth else 1)
+    tile = _chosen(choice) or _tile(height, width)
+    whole = depth * (choice.parts if length > depth else 1)
     schedule = schedule.widen(q, tile.columns).widen(p, tile.rows).widen(k, whole)
     schedule = schedule.split(p, tile.rows, "exact", f"{p}.block", f"{p}.in")
     schedule = schedule.split(q, tile.columns, "exact", f"{q}.block", f"{q}.in")
@@ -106,6 +109,19 @@ def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Sc
     else:
         schedule = schedule.barrier(first).barrier(first, after=True)
     return schedule.set_scope(product.acc, Scope.REGISTER)
+
+
+def _chosen(choice: Choice) -> TileShape | None:
+    """The tile that a search asks for; None for the rule's own.
+
+    Raises ScheduleError where warps do not divide it.
+    """
+    if not choice.rows or not choice.columns:
+        return None
+    tile = TileShape(choice.rows, choice.columns, choice.warps, choice.warps)
+    if tile.rows % (SIDE * tile.row_warps) or tile.columns % (SIDE * tile.column_warps):
+        raise ScheduleError(f"tile of {tile.rows} x {tile.columns}: required multiples of a warp's")
+    return tile
 
 
 def _tile(height: int, width: int) -> TileShape:

@@ -21,13 +21,12 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class TileShape:
-    """Rows and columns of a block's tile, warps in each direction, instructions' depths of it."""
+    """Rows and columns of a block's tile, warps in each direction."""
 
     rows: int
     columns: int
     row_warps: int
     column_warps: int
-    parts: int = 2
 
     @property
     def warp_rows(self) -> int:
