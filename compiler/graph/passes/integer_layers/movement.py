@@ -18,6 +18,7 @@ from ...operators.movement import (
     Transpose,
 )
 from .constant_tensors import as_tensor
+from .kept import in_model_form
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .repetition import repeated
 from .resampling import picked
@@ -239,9 +240,14 @@ def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
 
 
 def recognise_gather(state: State, node: Node) -> Value:
-    """Rows, columns or channels of an image: each a whole number of times, or any of them."""
+    """Rows, columns or channels of an image: each a whole number of times, or any of them; or rows
+    of a constant table.
+    """
     operator = node.operator
     assert isinstance(operator, Gather)
+    table = state.values.get(node.inputs[0])
+    if isinstance(table, RealConstant):
+        return _looked_up(state, node, table)
     indices = state.constant(node.inputs[1], "the index")
     found = picked(state.value(node.inputs[0]), operator.axis, indices)
     if found is not None:
@@ -282,6 +288,22 @@ def _one(state: State, node: Node, axis: int, index: int) -> Value:
     less = (*shape[:axis], *shape[axis + 1 :])
     name = builder.node(Reshape(less), (name,), node.output, node.origin)
     return _with(value, replace(tensor, name=name, permutation=identity_order(len(less))))
+
+
+def _looked_up(state: State, node: Node, table: RealConstant) -> Real:
+    """Bytes of a table, picked by an index that is computed."""
+    shape = state.source.types[node.output].shape
+    single = shape[:1] == (1,) or len(shape) == 2
+    held = as_tensor(state, table, f"{node.output}/table")
+    if not isinstance(held, Real) or not single:
+        raise UnrecognisedError(
+            f"picks {list(shape)} of a constant with {table.scales.size} scales; required bytes of "
+            "one scale, and a batch of 1"
+        )
+    inputs = (held.tensor.name, in_model_form(state, node.inputs[1]))
+    name = state.builder.node(node.operator, inputs, node.output, node.origin)
+    order = identity_order(len(shape))
+    return replace(held, tensor=replace(held.tensor, name=name, permutation=order))
 
 
 def _stored(value: Value) -> Integer | Floating:
