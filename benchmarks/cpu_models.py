@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from transformer import bert
 from wide import to_float64
 
 from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
@@ -51,11 +50,11 @@ def model_file(name: str, folder: Path) -> Path:
 
 
 def _built(name: str) -> onnx.ModelProto:
+    sys.path.append(str(ROOT / "examples"))
+    from networks import NETWORKS, Options, bert, build, calibration_images
+
     if name == "bert":
         return bert()
-    sys.path.append(str(ROOT / "examples"))
-    from networks import NETWORKS, Options, build, calibration_images
-
     if name.removesuffix(UINT8) not in NETWORKS:
         known = ", ".join((*REAL, "bert", *NETWORKS))
         raise click.UsageError(

@@ -84,6 +84,7 @@ class CompileOptions:
     the model's.
     look: is told where the compilation is: step, and node, layer or kernel.
     precision: of float32 models on GPUs (graph/passes/narrow_floats.py).
+    gpu: part of the name of the GPU whose records hold, where they are of several.
     """
 
     dump: Path | None = None
@@ -98,6 +99,7 @@ class CompileOptions:
     batch: int = 1
     look: Callable[[str], None] | None = None
     precision: Precision = Precision.FP32
+    gpu: str = ""
 
     def require_fp32(self, target: str) -> None:
         """Raise TargetError where a target that keeps a model's floats is asked for others."""

@@ -227,6 +227,13 @@ class HardwareConfig:
             "scale over a sum or its root (row); and requantises to 20 bits (rounding = 2)."
         ),
     )
+    nibble_weights: bool = field(
+        default=False,
+        metadata=declare(
+            "LOAD also makes weights from nibbles, which are times a multiplier of their output "
+            "lane (nibbles)."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -292,6 +299,16 @@ class HardwareConfig:
         """Bytes of one word of ``memory``, in the scratchpad and in DRAM alike."""
         return self.lanes(memory) * ELEMENTS[memory].itemsize
 
+    @property
+    def nibble_head_bytes(self) -> int:
+        """Bytes of the multipliers before a WGT word's nibbles in DRAM: whole beats."""
+        return max(self.bus_bytes, self.block // 2)
+
+    @property
+    def nibble_bytes(self) -> int:
+        """Bytes of a WGT word as nibbles, in DRAM."""
+        return self.nibble_head_bytes + self.block * self.block // 2
+
     def banks(self, memory: Memory) -> int:
         """Banks of ``memory`` that units lock (1 where none are locked)."""
         return {Memory.ACT: self.act_banks, Memory.ACC: self.acc_banks}.get(memory, 1)
@@ -310,11 +327,11 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding``, ``finish`` and ``row_parameters`` are named only where they are set:
-        bitstreams without them keep their fingerprints.
+        ``fixed_rounding``, ``finish``, ``row_parameters`` and ``nibble_weights`` are named only
+        where they are set: bitstreams without them keep their fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        optional = ("fixed_rounding", "finish", "row_parameters")
+        optional = ("fixed_rounding", "finish", "row_parameters", "nibble_weights")
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines"}

@@ -40,6 +40,7 @@ TINY = HardwareConfig(
     token_max=3,
     fixed_rounding=True,
     row_parameters=True,
+    nibble_weights=True,
     dram=DramTiming(latency_cycles=12, queue_bursts=4),
 )
 """4x4: small enough for every test."""
@@ -64,6 +65,7 @@ ZYNQ7020 = replace(
     multiplier_bits=25,
     fixed_rounding=True,
     row_parameters=True,
+    nibble_weights=True,
 )
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.

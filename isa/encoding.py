@@ -113,7 +113,7 @@ def decode(data: bytes) -> Instruction:
 def _decode_enums(cls: type[Instruction], arguments: dict[str, object]) -> None:
     choices: dict[str, tuple[object, ...]] = {}
     if cls is Load:
-        choices = {"memory": tuple(Memory)}
+        choices = {"memory": tuple(Memory), "nibbles": (False, True)}
     elif cls is Gemm:
         choices = {"accumulate": (False, True)}
     elif cls is Vector:

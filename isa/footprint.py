@@ -21,6 +21,7 @@ __all__ = [
     "block_bytes",
     "distinct",
     "dram_rows",
+    "dram_word_bytes",
     "element_words",
     "is_pair",
     "is_window",
@@ -200,8 +201,14 @@ def row_span(instruction: Load | Store, config: HardwareConfig) -> tuple[int, in
         before = instruction.dram_address % config.bus_bytes
         size = before + (instruction.count_x - 1) * instruction.step + config.block
         return before, -(-size // config.bus_bytes) * config.bus_bytes
-    memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
-    return 0, config.word_bytes(memory) * instruction.count_x
+    return 0, dram_word_bytes(instruction, config) * instruction.count_x
+
+
+def dram_word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
+    """Bytes in DRAM of each word that is moved."""
+    if isinstance(instruction, Store):
+        return config.word_bytes(Memory.ACT)
+    return config.nibble_bytes if instruction.nibbles else config.word_bytes(instruction.memory)
 
 
 def written_beats(load: Load, config: HardwareConfig) -> Addresses:

@@ -64,7 +64,8 @@ LOAD_FORMAT = Format(
         Field("act_write_banks", 8, "ACT banks written"),
         Field("acc_banks", 4, "ACC banks written"),
         *_dram_place(
-            f"{_WHOLE}; with a step any", f"{_WHOLE}; with a step a multiple of `bus_bytes`"
+            f"{_WHOLE}; with nibbles of `bus_bytes`; with a step any",
+            f"{_WHOLE}; with a step or nibbles a multiple of `bus_bytes`",
         ),
         Field("sram_address", 16, "word address of the corner of the padded block"),
         *_SRAM_STRIDES,
@@ -80,6 +81,7 @@ LOAD_FORMAT = Format(
         Field("gap", 8, "with a step: words left free between two words of a row"),
         Field("row_first", 20, "with a step: bytes of a row before this one count as padding"),
         Field("row_end", 20, "with a step: bytes of a row from this one on count as padding"),
+        Field("nibbles", 1, "1: WGT words lie in DRAM as nibbles and their multipliers"),
     ),
 )
 

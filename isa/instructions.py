@@ -144,6 +144,11 @@ class Load:
     step`` bytes after the first, wherever that is, and goes to column ``x * (1 + gap)``.  Bytes
     outside ``row_first .. row_end - 1``, counted from the row's first, are read, and replaced by
     ``pad_value``.  So an image of few channels is read pixel by pixel, several of them in a word.
+
+    With ``nibbles`` a word of WGT is made from about half as many bytes in DRAM: a multiplier of 4
+    bits for each output lane, from the beginning of a beat, then, in the next beats, a nibble for
+    each weight, which is signed.  The lower nibble of a byte comes first.  Only where the
+    configuration has `nibble_weights`.
     """
 
     unit: ClassVar[Unit] = Unit.LOAD
@@ -168,6 +173,7 @@ class Load:
     gap: int = 0
     row_first: int = 0
     row_end: int = 0
+    nibbles: bool = False
     act_write_banks: int = 0
     acc_banks: int = 0
     wait: Units = NO_UNITS

@@ -20,6 +20,8 @@ def word_problem(instruction: Instruction) -> str | None:
                 return f"step = {instruction.step} needs memory act"
             if instruction.step and instruction.columns != instruction.count_x:
                 return f"step = {instruction.step} needs pad_x_before and pad_x_after 0"
+            if instruction.nibbles and instruction.memory is not Memory.WGT:
+                return "nibbles needs memory wgt"
         case Store():
             if not instruction.count_z * instruction.count_y * instruction.count_x:
                 return "the block has no words"
@@ -50,8 +52,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
     """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
-    with a step, strides of the bus only, and a step of at least a beat.  The roundings FIXED and
-    WIDE, the finish CUSTOM and parameters of rows must be there.
+    with nibbles of the bus; with a step, strides of the bus only, and a step of at least a beat.
+    The roundings FIXED and WIDE, the finish CUSTOM, parameters of rows and nibbles must be there.
     """
     problem = word_problem(instruction)
     if problem is None and isinstance(instruction, Vector):
@@ -60,14 +62,15 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
         if isinstance(instruction, Load) and instruction.step:
             return _window_problem(instruction, config)
         memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
-        size = config.word_bytes(memory)
+        size, what = config.word_bytes(memory), f"the bytes of a {memory.value} word"
+        if isinstance(instruction, Load) and instruction.nibbles:
+            if not config.nibble_weights:
+                return f"nibbles = 1; {config.name} has no nibble_weights"
+            size, what = config.bus_bytes, "the bytes of a beat, with nibbles"
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
             value = getattr(instruction, name)
             if value % size:
-                return (
-                    f"{name} = {value}; required a multiple of {size}, "
-                    f"the bytes of a {memory.value} word"
-                )
+                return f"{name} = {value}; required a multiple of {size}, {what}"
     return problem
 
 

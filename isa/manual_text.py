@@ -95,10 +95,11 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
   are 0;
 - STORE: a count is 0;
 - STORE, and LOAD without a `step`: `dram_address`, `dram_stride_y` or `dram_stride_z` is not a
-  multiple of the bytes of a word;
+  multiple of the bytes of a word, with `nibbles` of `bus_bytes`;
 - LOAD with a `step`: `memory` is not ACT, `pad_x_before` or `pad_x_after` is not 0, `step` is less
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
+- LOAD with `nibbles`: `memory` is not WGT, or the configuration's `nibble_weights` is False;
 - GEMM and VECTOR: an extent is 0;
 - VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
   (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
@@ -227,6 +228,12 @@ LOOPS = {
         byte b of ACT[cell] = DRAM byte at
                 dram_address + z * dram_stride_z + y * dram_stride_y + x * step + b
             if 0 <= y < count_y and row_first <= x * step + b < row_end, else pad_value
+
+    With nibbles, nibble n of some bytes are bits 4 * (n % 2) to 4 * (n % 2) + 3 of byte n // 2, and
+        head = max(bus_bytes, B / 2);  word size = head + B * B / 2 bytes
+        WGT[cell][l][k] = (nibble B * l + k of the word's bytes from head on, signed)
+                * (1 + nibble l of the word's first bytes)
+    What is left of the first head bytes is ignored.
 """,
     "gemm": """
     for i5 in extent5: ... for i0 in extent0:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .footprint import (
     block_bytes,
+    dram_word_bytes,
     element_words,
     is_window,
     load_cells,
@@ -31,6 +32,7 @@ from .instructions import (
     Vector,
 )
 from .memories import Memory
+from .nibbles import from_nibbles
 from .requantize import WIDE_LIMIT, low_bits, requantize, requantize_fixed
 from .rows import largest_lane, over_root, over_sum
 from .state import MachineState
@@ -57,12 +59,12 @@ def shift_right(values: NDArray[np.int32], shift: int) -> NDArray[np.int32]:
 def load(state: MachineState, instruction: Load) -> None:
     """Fill the padding of the block, and copy its data from DRAM."""
     config, memory = state.config, instruction.memory
-    size = config.word_bytes(memory)
+    size = dram_word_bytes(instruction, config)
     cells, data = load_cells(instruction, config.depth(memory))
     padding = cells[~data]
     if padding.size:
-        fill = np.full((padding.size, size), instruction.pad_value & 0xFF, np.uint8)
-        state.write_words(memory, padding, fill)
+        shape = padding.size, config.word_bytes(memory)
+        state.write_words(memory, padding, np.full(shape, instruction.pad_value & 0xFF, np.uint8))
     if instruction.words:
         starts = block_bytes(instruction.dram_address - state.dram_base, instruction, size)
         words = state.dram[(starts[:, None] + np.arange(size)) & 0xFFFFFFFF]
@@ -71,6 +73,8 @@ def load(state: MachineState, instruction: Load) -> None:
             place = (x * instruction.step)[:, None] + np.arange(size)
             inside = (place >= instruction.row_first) & (place < instruction.row_end)
             words = np.where(inside, words, np.uint8(instruction.pad_value & 0xFF))
+        if instruction.nibbles:
+            words = from_nibbles(words, config).reshape(len(words), -1).view(np.uint8)
         state.write_words(memory, cells[data], words)
 
 

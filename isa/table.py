@@ -132,7 +132,10 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= (field["count_z"] * rows * columns != 0) & (field["memory"] < len(Memory))
             sizes = np.array([config.word_bytes(memory) for memory in Memory])
             size = sizes[np.minimum(field["memory"], len(Memory) - 1)]
+            size = np.where(field["nibbles"], config.bus_bytes, size)
             legal &= np.where(field["step"], _windows(field, config), _aligned(field, size))
+            to_wgt = config.nibble_weights & (field["memory"] == Memory.WGT.code)
+            legal &= (field["nibbles"] == 0) | to_wgt
         case Unit.STORE:
             legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
             legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))

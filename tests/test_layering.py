@@ -39,7 +39,7 @@ ALLOWED = {
         "llvmlite",
     ),
     "compiler/quantize/data/pictures.py": ("dovetail.isa", "dovetail.runtime", "numpy", "PIL"),
-    "compiler/targets/gpu/ptx": ("dovetail.isa", "dovetail.runtime", "numpy", "llvmlite"),
+    "compiler/targets/gpu/llvm": ("dovetail.isa", "dovetail.runtime", "numpy", "llvmlite"),
     "compiler/cli": ("dovetail", "numpy", "click", "rich"),
     "compiler/cli/profile": ("dovetail", "numpy", "click", "rich", "perfetto"),
     "compiler/benchmark": ("dovetail", "numpy", "onnxruntime"),

@@ -68,12 +68,12 @@ class Legality(wiring.Component):
         return ~_any(fields[name][:bits].any() for name in ALIGNED)
 
     def _load(self, fields: Value) -> Value:
+        bus_bits = (self._config.bus_bytes - 1).bit_length()
         aligned = _any(
             (fields.memory == memory.code) & self._aligned(fields, memory) for memory in Memory
         )
         rows = fields.pad_y_before.any() | fields.count_y.any() | fields.pad_y_after.any()
         columns = fields.pad_x_before.any() | fields.count_x.any() | fields.pad_x_after.any()
-        bus_bits = (self._config.bus_bytes - 1).bit_length()
         strides = ("dram_stride_y", "dram_stride_z")
         windows = (
             (fields.memory == Memory.ACT.code)
@@ -81,6 +81,13 @@ class Legality(wiring.Component):
             & ~(fields.pad_x_before.any() | fields.pad_x_after.any())
             & ~_any(fields[name][:bus_bits].any() for name in strides)
         )
+        if self._config.nibble_weights:
+            to_wgt = fields.memory == Memory.WGT.code
+            beats = ~_any(fields[name][:bus_bits].any() for name in ALIGNED)
+            aligned = Mux(fields.nibbles, to_wgt & beats, aligned)
+            windows = windows & ~fields.nibbles
+        else:
+            rows = rows & ~fields.nibbles
         placed = Mux(fields.step.any(), windows, aligned)
         return placed & rows & columns & fields.count_z.any()
 

@@ -12,6 +12,7 @@ from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
+from .nibbles import NibbleWeights
 from .pipeline import COPIES, copies, delayed, delays
 from .ports import ADDRESS_BITS, UnitControl, WritePort
 from .row_windows import RowWindows
@@ -50,7 +51,8 @@ class Load(wiring.Component):
         for memory in Memory:
             size = config.word_bytes(memory)
             pieces = size // config.bus_bytes if memory in config.by_beats else 1
-            ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces))
+            apart = 2 if memory is Memory.WGT and config.nibble_weights else 1
+            ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces, apart))
         super().__init__(
             {
                 "control": In(UnitControl(layouts.LOAD)),
@@ -92,6 +94,9 @@ class Load(wiring.Component):
         given = current if stages.setup else taken
 
         word_beats = [config.word_bytes(memory) // config.bus_bytes for memory in Memory]
+        # With nibbles: of the multipliers, and of the nibbles.
+        head_beats = config.nibble_head_bytes // config.bus_bytes
+        nibble_beats = config.nibble_bytes // config.bus_bytes - head_beats
         row_beats, last_beat = Signal(24), Signal(8)
         with m.Switch(given.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
@@ -99,6 +104,10 @@ class Load(wiring.Component):
                     m.d.comb += row_beats.eq(given.count_x * beats)
             with m.Default():
                 m.d.comb += row_beats.eq(0)
+        if config.nibble_weights:
+            with m.If(given.nibbles):
+                in_row = given.count_x * head_beats + given.count_x * nibble_beats
+                m.d.comb += row_beats.eq(in_row)
         bus_log2 = (config.bus_bytes - 1).bit_length()
         before = given.dram_address[:bus_log2]
         # Where rows are windows, of the bytes from the first beat to the end of the last window.
@@ -113,6 +122,9 @@ class Load(wiring.Component):
                     m.d.comb += last_beat.eq(beats - 1)
             with m.Default():
                 m.d.comb += last_beat.eq(0)
+        if config.nibble_weights:
+            with m.If(current.nibbles):
+                m.d.comb += last_beat.eq(head_beats + nibble_beats - 1)
         m.d.comb += [
             cutter.start.eq(begins),
             cutter.address.eq(Cat(Const(0, bus_log2), given.dram_address[bus_log2:])),
@@ -199,7 +211,14 @@ class Load(wiring.Component):
         here = [current.memory == memory.code for memory in config.by_beats]
         m.d.comb += by_beats.eq(settled(Cat(*here).any(), "by_beats_now"))
         pieces = max(config.word_bytes(memory) for memory in config.by_beats) // config.bus_bytes
-        arrived = delayed(m, Cat(beat & (index == k) for k in range(pieces)), "arrived", reset=True)
+        arriving = [index == k for k in range(pieces)]
+        if config.nibble_weights:
+            # Each beat makes two pieces.
+            arriving = [
+                Mux(current.nibbles, index == head_beats + k // 2, plain)
+                for k, plain in enumerate(arriving)
+            ]
+        arrived = delayed(m, Cat(beat & each for each in arriving), "arrived", reset=True)
         beat_before = delayed(m, beat, "beat_before", reset=True)
         writes = Mux(by_beats, beat_before, complete)
         m.d.comb += [
@@ -242,7 +261,13 @@ class Load(wiring.Component):
             m.d.comb += getattr(self, f"write_{memory.value}").address.eq(places)
         self._write_words(m, current, windowed, (complete, word), pads, windows)
         pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
-        value = Mux(beat_before, delayed(m, beat_data, "data_before"), pad)
+        data = delayed(m, beat_data, "data_before")
+        if config.nibble_weights:
+            m.submodules.expand = nibbles = NibbleWeights(config)
+            m.d.comb += [nibbles.beat.eq(beat), nibbles.data.eq(beat_data), nibbles.index.eq(index)]
+            data = Mux(current.nibbles, nibbles.weights, data.replicate(2))
+            pad = pad.replicate(2)
+        value = Mux(beat_before, data, pad)
         self._write_beats(m, current, arrived, pads, value)
         return m
 
@@ -303,4 +328,4 @@ class Load(wiring.Component):
             enable &= (current.memory == memory.code).replicate(len(enable))
             if late:
                 enable = delayed(m, enable, f"{memory.value}_pieces", reset=True)
-            m.d.comb += [port.enable.eq(enable), port.data.eq(data)]
+            m.d.comb += [port.enable.eq(enable), port.data.eq(data[: len(port.data)])]

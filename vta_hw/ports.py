@@ -1,5 +1,6 @@
 """Signatures between units, scratchpads and the issue logic."""
 
+from amaranth.hdl import Cat, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -40,12 +41,20 @@ class WritePort(wiring.Signature):
         the next cycle sees it.
     address : Out(ADDRESS_BITS)
         Word to write.
-    data : Out(width)
-        The word, or what all its pieces get.
+    data : Out(width * apart)
+        The word, or what all its pieces get; with ``apart`` 2, what the even ones and the odd ones
+        get.
     """
 
-    def __init__(self, width: int, pieces: int = 1) -> None:
-        super().__init__({"enable": Out(pieces), "address": Out(ADDRESS_BITS), "data": Out(width)})
+    def __init__(self, width: int, pieces: int = 1, apart: int = 1) -> None:
+        ports = {"enable": Out(pieces), "address": Out(ADDRESS_BITS), "data": Out(width * apart)}
+        super().__init__(ports)
+
+    @staticmethod
+    def of_pieces(data: Value, width: int, first: int, count: int) -> Value:
+        """What of ``data`` some pieces of ``width`` bits get, from piece ``first`` on."""
+        apart = len(data) // width
+        return Cat(data.word_select(k % apart, width) for k in range(first, first + count))
 
 
 class RowPort(wiring.Signature):

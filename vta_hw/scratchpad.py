@@ -297,11 +297,13 @@ class SimpleScratchpad(wiring.Component):
         pipelines, two cycles after the address.
     rows : bool
         Whether PAR has a second writer, never at work in the same cycle.
+    apart : int
+        With several pieces, how many of them get data of their own: ``WritePort``.
 
     Members
     -------
     read_<part> : In(ReadPort(width / parts))
-    write : In(WritePort(width / pieces, pieces))
+    write : In(WritePort(width / pieces, pieces, apart))
     row : In(RowPort())
         With ``rows``.
     """
@@ -315,6 +317,7 @@ class SimpleScratchpad(wiring.Component):
         *,
         in_turns: bool = False,
         rows: bool = False,
+        apart: int = 1,
     ) -> None:
         self._name, self._rows, self._lanes = memory.value, rows, config.block
         self._parts, self._pieces = parts, pieces
@@ -327,7 +330,7 @@ class SimpleScratchpad(wiring.Component):
         self._registered = in_turns and config.deep_pipelines
         turns = len(self._turns) if in_turns else 1
         reads = {f"read_{part}": In(ReadPort(self._width // turns, turns)) for part in range(parts)}
-        port = WritePort(self._width * parts // pieces, pieces)
+        port = WritePort(self._width * parts // pieces, pieces, apart)
         more = {"row": In(RowPort())} if rows else {}
         super().__init__({**reads, "write": In(port), **more})
 
@@ -341,7 +344,8 @@ class SimpleScratchpad(wiring.Component):
             pieces = self._pieces // self._parts
             if self._pieces > 1:
                 enable = enable.word_select(part, pieces)
-                data = self.write.data.replicate(pieces)
+                size = self._width // pieces
+                data = WritePort.of_pieces(self.write.data, size, part * pieces, pieces)
             address = self.write.address
             if self._rows:
                 both = self.row.bias, self.row.scale

@@ -188,8 +188,8 @@ Block RAMs are DP16KD (18 kbit) and RAMB36 (36 kbit). Percentages are of an {par
 checks that there are no latches, no nets with several drivers, and that memories of 16 kbit and
 more are in block RAM.
 
-The ECP5 rows of tiny and zynq7020 are without `row_parameters`; tiny's Xilinx 7 row is without
-its roots and its results of 20 bits.
+The ECP5 rows of tiny and zynq7020 are without `row_parameters` and `nibble_weights`; tiny's Xilinx
+7 row is without its roots, its results of 20 bits and `nibble_weights`.
 
 | configuration | family | LUT | FF | multipliers | block RAM |
 |---|---|---|---|---|---|

@@ -21,9 +21,10 @@ def weight_scratchpad(
     config: HardwareConfig, parts: int, pieces: int = 1
 ) -> "SimpleScratchpad | HalvedScratchpad":
     """WGT of a configuration; parts, pieces: see ``SimpleScratchpad``."""
+    apart = 2 if config.nibble_weights and pieces > 1 else 1
     if config.core_clock_ratio == 1:
-        return SimpleScratchpad(config, Memory.WGT, parts, pieces)
-    return HalvedScratchpad(config, parts, pieces)
+        return SimpleScratchpad(config, Memory.WGT, parts, pieces, apart=apart)
+    return HalvedScratchpad(config, parts, pieces, apart)
 
 
 class HalvedScratchpad(wiring.Component):
@@ -37,21 +38,23 @@ class HalvedScratchpad(wiring.Component):
         Equal parts of a word, each read by a port of its own.
     pieces : int
         Equal pieces of a word, each written or not: 1, or a multiple of ``2 * parts``.
+    apart : int
+        With several pieces, how many of them get data of their own: ``WritePort``.
 
     Members
     -------
     read_<part> : In(ReadPort(width / parts / 2))
         The data are in the domain ``CORE``: the lower half of the part in the first half of the
         cycle after the address, the upper in the second.
-    write : In(WritePort(width / pieces, pieces))
+    write : In(WritePort(width / pieces, pieces, apart))
     """
 
-    def __init__(self, config: HardwareConfig, parts: int, pieces: int) -> None:
+    def __init__(self, config: HardwareConfig, parts: int, pieces: int, apart: int) -> None:
         self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(Memory.WGT) // parts // HALVES
         self._depth = config.wgt_depth
         reads = {f"read_{part}": In(ReadPort(self._width)) for part in range(parts)}
-        port = WritePort(8 * config.word_bytes(Memory.WGT) // pieces, pieces)
+        port = WritePort(8 * config.word_bytes(Memory.WGT) // pieces, pieces, apart)
         super().__init__({**reads, "write": In(port)})
 
     def elaborate(self, platform: object) -> Module:
@@ -74,7 +77,11 @@ class HalvedScratchpad(wiring.Component):
                 else:
                     enable = self.write.enable.word_select(place, pieces)
                     m.d.comb += write.en.eq(enable)
-                    m.d.comb += write.data.eq(self.write.data.replicate(pieces))
+                    first = place * pieces
+                    data = WritePort.of_pieces(
+                        self.write.data, self._width // pieces, first, pieces
+                    )
+                    m.d.comb += write.data.eq(data)
             if part:
                 # Each part has a register of its own, near by, that says which half of a cycle it
                 # is: right two cycles after power is there, whatever happens then.

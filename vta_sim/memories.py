@@ -19,13 +19,14 @@ __all__ = ["Memories", "memories_of"]
 class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
-    multiplier: the bits of ``scale``.
+    multiplier: the bits of ``scale``.  nibble_head: bytes before the nibbles of a word of WGT.
 
     lanes: of the core. stored: what the STORE at work has read.  folded: lanes of a word at work.
     roots: ``isa.rows.ROOT_TABLE``.
     """
 
     lanes: int
+    nibble_head: int
     act: Int8s
     act_wrap: int
     wgt: Int8s
@@ -84,4 +85,5 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
     scratch = {"stored": stored, "folded": np.zeros(lanes, np.int32), "roots": ROOT_TABLE}
-    return Memories(lanes=lanes, dram_base=state.dram_base, **scratch, **arrays, **wraps)
+    sizes = {"lanes": lanes, "nibble_head": config.nibble_head_bytes}
+    return Memories(dram_base=state.dram_base, **sizes, **scratch, **arrays, **wraps)

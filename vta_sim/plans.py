@@ -103,7 +103,7 @@ def _transfers(
     size = np.full(len(mine), config.word_bytes(Memory.ACT))
     if layout is Load.format:
         sizes = np.array([config.word_bytes(memory) for memory in Memory])
-        size = sizes[field("memory")]
+        size = np.where(field("nibbles"), config.nibble_bytes, sizes[field("memory")])
         rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
         across = field("pad_x_before") + field("count_x") + field("pad_x_after")
         cells = field("count_z") * rows * across

@@ -33,8 +33,12 @@ def load(row: Load, m: Memories) -> None:
                 _put(row, m, cell, columns, -1, size)
                 continue
             place = row.dram_address + z * row.dram_stride_z + number * row.dram_stride_y
+            source = (place & LAST_ADDRESS) - m.dram_base
             _put(row, m, cell, before, -1, size)
-            _put(row, m, cell + before, count, (place & LAST_ADDRESS) - m.dram_base, size)
+            if row.nibbles > 0:
+                _expand(m, cell + before, count, source)
+            else:
+                _put(row, m, cell + before, count, source, size)
             _put(row, m, cell + before + count, row.pad_x_after, -1, size)
 
 
@@ -55,6 +59,22 @@ def _load_windows(row: Load, m: Memories) -> None:
                 if inside and size > 0:
                     source = ((start + place + first) & LAST_ADDRESS) - m.dram_base
                     copy(m.act, at + first, m.dram, source, size)
+
+
+def _expand(m: Memories, cell: int, count: int, source: int) -> None:
+    """Write ``count`` words of WGT from word ``cell`` on: nibbles in DRAM from byte ``source``."""
+    half = m.lanes // 2
+    for x in range(count):
+        at = ((cell + x) & m.wgt_wrap) * m.lanes * m.lanes
+        for lane in range(m.lanes):
+            factor = 1 + (m.dram[source + lane // 2] >> 4 * (lane % 2) & 15)
+            place = source + m.nibble_head + lane * half
+            for k in range(half):
+                both = m.dram[place + k]
+                m.wgt[at] = ((both & 15 ^ 8) - 8) * factor
+                m.wgt[at + 1] = ((both >> 4 ^ 8) - 8) * factor
+                at += 2
+        source += m.nibble_head + m.lanes * half
 
 
 def _word_bytes(row: Load, m: Memories) -> int:

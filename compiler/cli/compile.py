@@ -24,7 +24,7 @@ GPUS = ("opencl", "cuda", "webgpu")
 @click.option(
     "--target",
     default="vta",
-    help="vta, vta:CONFIG, cpu, opencl, webgpu, cuda or cuda:ARCHITECTURE.",
+    help="vta, vta:CONFIG, cpu, opencl, opencl:spirv, webgpu, cuda or cuda:ARCHITECTURE.",
     show_default=True,
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
@@ -59,6 +59,7 @@ GPUS = ("opencl", "cuda", "webgpu")
     help="Floats of a float32 model in memory, and in products (opencl, cuda, webgpu).",
     show_default=True,
 )
+@click.option("--gpu", default="", help="Part of the name of the GPU whose records hold.")
 @records_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
@@ -77,6 +78,7 @@ def compile_command(
     most_compile_seconds: float | None,
     most_memory: float | None,
     precision: str,
+    gpu: str,
     records: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -99,7 +101,7 @@ def compile_command(
         options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
         options = replace(options, records=record_paths(records), batch=batch)
-        options = replace(options, precision=Precision(precision))
+        options = replace(options, precision=Precision(precision), gpu=gpu)
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
         module = compile_model(model, target, options, read_dimensions(dims))
     module.save(output)

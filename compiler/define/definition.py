@@ -11,6 +11,8 @@ __all__ = ["Definition", "Kind"]
 class Kind(StrEnum):
     """What the loops of a group are like: by it, a target chooses the rule that schedules them."""
 
+    ATTENTION = "attention"
+    """Scores, their softmax and the means that it weighs, some rows and columns at a time."""
     ELEMENTS = "elements"
     """No anchor: a nest over the elements of each result."""
     CONTRACTION = "contraction"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..graph.operators.protocol import TensorOperator
+from .attention import ATTENTION
 from .contractions import CONTRACTIONS
 from .convolutions import CONVOLUTIONS
 from .definition import Kind
@@ -26,6 +27,7 @@ ELEMENTS: Mapping[type[Any], Element] = {**ELEMENTWISE, **INDEXING, **MOVEMENT}
 """Operators whose result elements are expressions."""
 
 FAMILIES: Mapping[Kind, Mapping[type[Any], Anchor]] = {
+    Kind.ATTENTION: ATTENTION,
     Kind.CONTRACTION: {**CONTRACTIONS, **REDUCTIONS},
     Kind.CONVOLUTION: CONVOLUTIONS,
     Kind.INDEXING: INDEXING_ANCHORS,

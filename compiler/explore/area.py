@@ -36,6 +36,8 @@ ROWS_LANE = {"luts": 117.0, "registers": 36.0, "multipliers": 0.0}
 """What ``row_parameters`` adds, and for each lane: ``vta_hw/rows.py`` and wide requantisation,
 counted for Xilinx 7.
 """
+NIBBLES = {"luts": 460.0, "registers": 27.0}
+"""What ``nibble_weights`` adds: counted on zynq7020 for Xilinx 7."""
 VARIED = (
     *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
     *("tile_cycles", "lane_groups", "vector_cycles", "deep_pipelines"),
@@ -174,6 +176,9 @@ class AreaModel:
             for figure, each in ROWS.items():
                 lanes = config.block // config.vector_cycles
                 found[figure] += each + ROWS_LANE[figure] * lanes
+        if config.nibble_weights:
+            for figure, each in NIBBLES.items():
+                found[figure] += each
         return found | {"block_rams": block_rams(config, self.family.name)}
 
 

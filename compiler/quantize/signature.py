@@ -3,17 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..errors import CalibrationError
 from ..graph.ir import Array
 
-__all__ = ["Sample", "Signature"]
+__all__ = ["Sample", "Signature", "require_float"]
 
 Sample = Mapping[str, Array]
-"""float32 array by input, in the shape of the input."""
+"""An array by input, of the input's shape and element type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A float32 input of the model; a batch that is not fixed counts as 1."""
+    """An input of the model; a batch that is not fixed counts as 1.
+
+    dtype: float32, a type of whole numbers, or bool.
+    """
 
     name: str
     shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+def require_float(signature: Signature, what: str) -> None:
+    """Raise CalibrationError for an input that ``what`` cannot be: it takes no real numbers."""
+    if signature.dtype != "float32":
+        raise CalibrationError(
+            f"{what} for input {signature.name!r} of {signature.dtype}; required arrays, as .npz"
+        )

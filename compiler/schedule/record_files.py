@@ -3,6 +3,7 @@
     {"version": 2, "records": [
     {"kind": "kernel", "cpu": "znver5", "threads": 1, "key": ..., "title": ...,
      "steps": [...], "seconds": 1.9e-4, "default_seconds": 2.2e-4},
+    {"kind": "gpu kernel", "target": "cuda", "device": "NVIDIA H200", "key": ..., "steps": [...]},
     {"kind": "convolution", "cpu": "znver5", "threads": 1, "key": ..., "tile": 4},
     {"kind": "plan", "key": ..., "plan": {...}, "cycles": 81234, "default_cycles": 84321}]}
 
@@ -83,9 +84,10 @@ def write_entries(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def merge_files(paths: Sequence[Path]) -> list[Entry]:
-    """The records of all files; of equal keys on one CPU, the last file's."""
+    """The records of all files; of equal keys on one CPU or GPU, the last file's."""
     found: dict[tuple[object, ...], Entry] = {}
     for path in paths:
         for entry in read_entries(path):
-            found[entry["kind"], entry.get("cpu"), entry.get("threads"), entry["key"]] = entry
+            names = ("kind", "cpu", "threads", "target", "device", "key")
+            found[tuple(map(entry.get, names))] = entry
     return list(found.values())

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["NO_RECORDS", "KernelRecord", "Records"]
+__all__ = ["NO_RECORDS", "KernelRecord", "Records", "StaleRecordWarning"]
+
+
+class StaleRecordWarning(UserWarning):
+    """A record does not suit the loops that the compiler makes now."""
 
 
 @dataclass(frozen=True, slots=True)

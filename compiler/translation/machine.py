@@ -7,9 +7,10 @@ checker shows.
 
 import numpy as np
 
-from dovetail.isa.footprint import block_bytes, load_cells, nest
+from dovetail.isa.footprint import block_bytes, dram_word_bytes, load_cells, nest
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
+from dovetail.isa.nibbles import from_nibbles
 
 from ..errors import TranslationError
 from .matrix import gemm
@@ -38,7 +39,7 @@ def execute(state: State, instruction: Instruction) -> None:
 
 def _load(state: State, load: Load) -> None:
     config, memory = state.config, load.memory
-    size = config.word_bytes(memory)
+    size = dram_word_bytes(load, config)
     cells, data = load_cells(load, config.depth(memory))
     starts = block_bytes(load.dram_address, load, size)
     places = starts[:, None] + np.arange(size)
@@ -48,6 +49,13 @@ def _load(state: State, load: Load) -> None:
         outside = (column < load.row_first) | (column >= load.row_end)
     places = _in_dram(state, np.where(outside, 0, places), load)
     padding = cells[~data]
+    if load.nibbles:
+        _constant(state, places, load)
+        weights = from_nibbles(state.bytes[places], config).reshape(len(places), -1)
+        write(state.words[memory], cells[data], constants(weights))
+        padded = np.full((len(padding), weights.shape[1]), load.pad_value, np.int8)
+        write(state.words[memory], padding, constants(padded))
+        return
     if memory in (Memory.ACT, Memory.WGT):
         fill = constants(np.full((len(padding), size), load.pad_value, np.int8))
         write(state.words[memory], padding, fill)
@@ -55,8 +63,7 @@ def _load(state: State, load: Load) -> None:
         found = chosen(outside, pad, state.dram.moved(lambda x: x[places]))
         write(state.words[memory], cells[data], found)
         return
-    if not state.known[places].all():
-        raise TranslationError(f"a LOAD of {memory.name} reads what is not constant: {load}")
+    _constant(state, places, load)
     raw = np.where(outside, np.uint8(load.pad_value & 0xFF), state.bytes[places])
     fill_raw = np.full((len(padding), size), load.pad_value & 0xFF, np.uint8)
     for where, words in ((padding, fill_raw), (cells[data], raw)):
@@ -68,6 +75,12 @@ def _load(state: State, load: Load) -> None:
             held[where] = words.view(np.int8)
         else:
             write(state.words[memory], where, integers(words.view(np.int32)))
+
+
+def _constant(state: State, places: Array, load: Load) -> None:
+    """Refuse ``places`` whose bytes are not known."""
+    if not state.known[places].all():
+        raise TranslationError(f"a LOAD of {load.memory.name} reads what is not constant: {load}")
 
 
 def _store(state: State, store: Store) -> None:

@@ -185,7 +185,7 @@ class PlanProblem:
         return self.planner.built([*choices[:place], *found, *choices[place + taken :]], plan.gone)
 
     def _candidate(self, plan: Plan) -> Candidate:
-        candidate = Candidate.of(to_plan_record(plan, 0))
+        candidate = Candidate.of(to_plan_record(self.planner, plan, 0))
         self._plans[candidate] = plan
         return candidate
 

@@ -19,7 +19,7 @@ from ..targets.cpu.llvm.module import CompiledModule
 from .kernel import Kernel, Setting
 from .problem import Candidate, Measured
 
-__all__ = ["KernelJob", "record_of"]
+__all__ = ["Held", "KernelJob", "record_of"]
 
 Array = NDArray[Any]
 
@@ -50,7 +50,7 @@ class KernelJob:
 
     def run(self) -> Measured:
         """Seconds of one run; the results are compared with the default's first."""
-        bench = _bench(self.kernel.key, self.setting, self.cache, _Held(self.kernel))
+        bench = _bench(self.kernel.key, self.setting, self.cache, Held(self.kernel))
         return bench.measure(self._record)
 
     def compile(self) -> None:
@@ -77,20 +77,20 @@ def _options(setting: Setting, cache: Path | None) -> LlvmOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class Held:
     """A kernel that is not compared: the key beside it says which it is."""
 
     kernel: Kernel
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held)
+        return isinstance(other, Held)
 
     def __hash__(self) -> int:
         return 0
 
 
 @lru_cache(maxsize=2)
-def _bench(key: str, setting: Setting, cache: Path | None, held: _Held) -> "_Bench":
+def _bench(key: str, setting: Setting, cache: Path | None, held: Held) -> "_Bench":
     return _Bench(held.kernel, setting, cache)
 
 

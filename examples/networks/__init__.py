@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import onnx
 
+from .bert import bert, bert_mini, calibration_tokens
 from .builder import Options
 from .detector import shuffle_detector
 from .images import calibration_images
@@ -20,8 +21,19 @@ from .plain import tiny_yolo, vgg11, vgg16
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet
 from .unbalanced import unbalanced
+from .vision import deit_tiny
 
-__all__ = ["NETWORKS", "Options", "build", "calibration_images", "shuffle_detector", "unbalanced"]
+__all__ = [
+    "NETWORKS",
+    "Options",
+    "bert",
+    "bert_mini",
+    "build",
+    "calibration_images",
+    "calibration_tokens",
+    "shuffle_detector",
+    "unbalanced",
+]
 
 NETWORKS: dict[str, Callable[[Options], onnx.ModelProto]] = {
     "resnet18": resnet18,
@@ -33,6 +45,7 @@ NETWORKS: dict[str, Callable[[Options], onnx.ModelProto]] = {
     "vgg11": vgg11,
     "vgg16": vgg16,
     "tiny_yolo": tiny_yolo,
+    "deit_tiny": deit_tiny,
 }
 """By name: a function from options to the model, input ``image``, float32[1, 3, size, size]."""
 

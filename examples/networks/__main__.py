@@ -1,4 +1,4 @@
-"""Write a network, and images to calibrate its quantisation with, as files.
+"""Write a network, and samples to calibrate its quantisation with, as files.
 
 python -m examples.networks resnet18 -o resnet18.onnx --images images.npz
 """
@@ -9,13 +9,15 @@ import click
 import numpy as np
 import onnx
 
-from . import NETWORKS, Options, build, calibration_images
+from . import NETWORKS, Options, bert_mini, build, calibration_images, calibration_tokens
+
+TOKENS = 128
 
 
 @click.command()
-@click.argument("name", type=click.Choice(list(NETWORKS)))
+@click.argument("name", type=click.Choice([*NETWORKS, "bert_mini"]))
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True)
-@click.option("--images", type=click.Path(path_type=Path), help="FILE.npz of 8 random images.")
+@click.option("--images", type=click.Path(path_type=Path), help="FILE.npz of 8 random samples.")
 @click.option("--size", default=224, show_default=True)
 @click.option("--classes", default=1000, show_default=True)
 @click.option("--width", default=1.0, show_default=True, help="Factor of inner channels.")
@@ -31,7 +33,12 @@ def main(
     batch_norm: bool,
     seed: int,
 ) -> None:
-    """Write the float network NAME."""
+    """Write the float network NAME; bert_mini takes 128 tokens, and no option but the seed."""
+    if name == "bert_mini":
+        onnx.save(bert_mini(TOKENS, seed), output)
+        if images:
+            np.savez(images, **calibration_tokens(8, TOKENS, seed))
+        return
     options = Options(size, classes, width, batch_norm, seed)
     onnx.save(build(name, options), output)
     if images:

@@ -10,6 +10,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
     block_bytes,
     distinct,
+    dram_word_bytes,
     load_cells,
     scratchpad_reads,
     scratchpad_writes,
@@ -62,9 +63,10 @@ class Footprints:
 
     def _dram(self, moved: Load | Store) -> Ints:
         lanes = self._config.block
-        memory = moved.memory if isinstance(moved, Load) else Memory.ACT
-        size = self._config.word_bytes(memory)
+        size = dram_word_bytes(moved, self._config)
         starts = block_bytes(moved.dram_address, moved, size) & 0xFFFFFFFF
+        if size % lanes:
+            return np.unique((starts[:, None] + np.arange(size)) // lanes)
         if isinstance(moved, Load) and moved.step:
             return np.unique(np.concatenate([starts, starts + size - 1]) // lanes)
         return np.unique(starts[:, None] // lanes + np.arange(size // lanes))
@@ -171,7 +173,7 @@ class Shadow:
     def _load(self, index: int, load: Load) -> None:
         memory = load.memory
         cells, data = load_cells(load, self._config.depth(memory))
-        size = self._config.word_bytes(memory)
+        size = dram_word_bytes(load, self._config)
         if load.words:
             starts = block_bytes(load.dram_address, load, size) & 0xFFFFFFFF
             self.sources[memory][cells[data]] = starts

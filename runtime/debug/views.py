@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.footprint import dram_word_bytes
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
+from dovetail.isa.nibbles import from_nibbles
 from dovetail.isa.state import MachineState
 
 from ..errors import InputError
@@ -218,9 +220,11 @@ def view_constant(
         load = program[index]
         assert isinstance(load, Load)
         memory = load.memory
-        size = state.config.word_bytes(memory)
+        size = dram_word_bytes(load, state.config)
         starts = load.dram_address + size * np.arange(load.count_x)
         data = state.dram[starts[:, None] + np.arange(size)]
+        if load.nibbles:
+            data = from_nibbles(data, state.config).reshape(len(data), -1).view(np.uint8)
         words = (load.sram_address + np.arange(load.count_x)) % state.config.depth(memory)
         found.append(
             ConstantPart(

@@ -35,6 +35,8 @@ class CudaDevice:
         if which and not which.isdecimal():
             raise DeviceError(f"no device is called {self.name!r}; required a number: cuda:0")
         self._machine = _CudaMachine(int(which or 0))
+        self.hardware = self._machine.name
+        """What the driver calls it."""
 
     def prepare(self, part: Part) -> ReadyPart:
         """The part with its kernels compiled for the GPU.
@@ -67,6 +69,9 @@ class _CudaMachine:
             raise DeviceError(f"no GPU has the number {number}; there are {count.value}")
         device = ctypes.c_int()
         self._call("cuDeviceGet", ctypes.byref(device), number)
+        text = ctypes.create_string_buffer(256)
+        self._call("cuDeviceGetName", text, len(text), device)
+        self.name = text.value.decode()
         self._context = Pointer()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self._modules: list[Pointer] = []
@@ -84,13 +89,13 @@ class _CudaMachine:
         """Contexts belong to threads; whichever calls now gets this one."""
         self._call("cuCtxSetCurrent", self._context)
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Pointer]:
+    def compile(self, part: GpuPart) -> list[Pointer]:
         self._enter()
         module = Pointer()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(source))
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(bytes(part.source)))
         self._modules.append(module)
         found = []
-        for each in kernels:
+        for each in part.kernels:
             function = Pointer()
             name = ctypes.c_char_p(each.name.encode())
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name)

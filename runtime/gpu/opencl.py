@@ -9,7 +9,7 @@ import pyopencl as cl
 from numpy.typing import NDArray
 
 from ..errors import DeviceError
-from ..parts import Part
+from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
 from .run import ReadyPart
 
@@ -30,14 +30,17 @@ class OpenClDevice:
         Raises DeviceError when there is none.
         """
         self.name = f"opencl:{which}" if which else "opencl"
-        self._machine = _OpenClMachine(_choose(which))
+        device = _choose(which)
+        self.hardware = str(device.name)
+        """What the driver calls it."""
+        self._machine = _OpenClMachine(device)
 
     def prepare(self, part: Part) -> ReadyPart:
         """The part with its kernels compiled.
 
         Raises DeviceError for a part of another target, and when the runtime refuses a kernel.
         """
-        if not isinstance(part, GpuPart) or part.target != "opencl":
+        if not isinstance(part, GpuPart) or target_kind(part.target) != "opencl":
             raise DeviceError(f"{self.name!r} cannot run what was compiled for {part.target!r}")
         return ReadyPart(self.name, self._machine, part)
 
@@ -64,6 +67,14 @@ def _choose(which: str | None) -> cl.Device:
     return chosen[0]
 
 
+def _intermediate_languages(device: cl.Device) -> str:
+    """What a device takes beside OpenCL C, with versions; empty before OpenCL 2.1."""
+    try:
+        return str(device.il_version)
+    except cl.Error:
+        return ""
+
+
 class _OpenClMachine:
     """See ``Machine``: one queue, in order."""
 
@@ -72,15 +83,26 @@ class _OpenClMachine:
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[cl.Kernel]:
-        program = cl.Program(self._context, source.decode())
+    def compile(self, part: GpuPart) -> list[cl.Kernel]:
+        binary = self._spirv(part)
+        program = cl.Program(self._context, binary or bytes(part.source).decode())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                program.build(OPTIONS)
+                program.build([] if binary else OPTIONS)
         except cl.RuntimeError as error:
             raise DeviceError(f"{self._device.name!r} refuses a kernel: {error}") from None
-        return [cl.Kernel(program, each.name) for each in kernels]
+        return [cl.Kernel(program, each.name) for each in part.kernels]
+
+    def _spirv(self, part: GpuPart) -> bytes:
+        """The kernels in SPIR-V, where the part has them and the runtime takes them."""
+        if part.binary and "SPIR-V" not in _intermediate_languages(self._device):
+            warnings.warn(
+                f"{self._device.name!r} takes no SPIR-V; it compiles the module's OpenCL C",
+                stacklevel=2,
+            )
+            return b""
+        return bytes(part.binary)
 
     def allocate(self, size: int) -> cl.Buffer:
         try:

@@ -81,8 +81,9 @@ class Repeat:
 class GpuPart:
     """Kernels for a GPU.
 
-    source: of the kernels: OpenCL C for ``opencl``, PTX for ``cuda``.  steps: in order; the steps
-    of a loop follow it.  constants: arrays in ``data``.  memory_bytes: of the memory of a run.
+    source: of the kernels: OpenCL C for ``opencl``, PTX for ``cuda``.  binary: the same kernels in
+    SPIR-V, for runtimes that take it; empty where there is none.  steps: in order; the steps of a
+    loop follow it.  constants: arrays in ``data``.  memory_bytes: of the memory of a run.
     most_work: allowed to loops with a condition.  origins: the model's nodes that each call
     computes.
     """
@@ -100,6 +101,7 @@ class GpuPart:
     memory_bytes: int
     most_work: int
     origins: tuple[tuple[str, ...], ...]
+    binary: Content = b""
 
     def __post_init__(self) -> None:
         """Raises ModuleError for kernels, memories and steps that there are not."""

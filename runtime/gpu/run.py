@@ -22,8 +22,8 @@ Array = NDArray[Any]
 class Machine(Protocol):
     """What a kind of GPU does for all parts; steps run in the order in which they are asked for."""
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> Sequence[Any]:
-        """The kernels of a source, in order.  Raises DeviceError when it cannot be compiled."""
+    def compile(self, part: GpuPart) -> Sequence[Any]:
+        """The kernels of a part, in order.  Raises DeviceError when they cannot be compiled."""
         ...
 
     def allocate(self, size: int) -> Any:
@@ -49,7 +49,7 @@ class ReadyPart:
     def __init__(self, name: str, machine: Machine, part: GpuPart) -> None:
         """name: of the device, for results."""
         self._name, self._machine, self._part = name, machine, part
-        self._kernels = machine.compile(bytes(part.source), part.kernels)
+        self._kernels = machine.compile(part)
         data = np.frombuffer(part.data, np.uint8)
         self._data = machine.allocate(max(data.size, 1))
         if data.size:
@@ -64,6 +64,17 @@ class ReadyPart:
         """One run.  Raises WorkLimitError when a loop does not end."""
         with self._lock:
             return self._run(inputs)
+
+    def time(self, runs: int) -> float:
+        """Seconds of a run on the device, without copies, after one with inputs."""
+        with self._lock:
+            nothing = np.empty(1, np.uint8)
+            begin = time.perf_counter()
+            for _ in range(runs):
+                self._rest = self._part.most_work
+                self._steps(0, len(self._part.steps), ())
+            self._machine.read(self._outputs[0], 0, nothing)
+            return (time.perf_counter() - begin) / runs
 
     def _run(self, inputs: Mapping[str, Array]) -> RunResult:
         begin = time.perf_counter()

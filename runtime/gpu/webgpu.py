@@ -38,6 +38,8 @@ class WebGpuDevice:
         """
         self.name = f"webgpu:{which}" if which else "webgpu"
         adapter = _choose(which)
+        self.hardware = str(adapter.info["device"])
+        """What the driver calls it."""
         limits = {name: adapter.limits[name] for name in LIMITS}
         self._most_bytes = min(limits[name] for name in LIMITS[:2])
         self._gpu = adapter.request_device_sync(required_limits=limits)
@@ -108,14 +110,14 @@ class _WebGpuMachine:
         bound = [{"binding": 0, "resource": words}, {"binding": 1, "resource": places}]
         self._group = gpu.create_bind_group(layout=layout, entries=bound)
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Any]:
+    def compile(self, part: GpuPart) -> list[Any]:
         try:
-            module = self._gpu.create_shader_module(code=source.decode())
+            module = self._gpu.create_shader_module(code=bytes(part.source).decode())
             return [
                 self._gpu.create_compute_pipeline(
                     layout=self._layout, compute={"module": module, "entry_point": each.name}
                 )
-                for each in kernels
+                for each in part.kernels
             ]
         except wgpu.GPUError as error:
             raise DeviceError(f"WebGPU refuses a kernel: {error}") from None

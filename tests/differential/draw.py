@@ -42,11 +42,13 @@ EDGE = 0.04
 """Share of values that are an end of their range, or next to 0."""
 EXCESS = 0.25
 """Share of instructions that may name more banks than they touch, or than there are."""
+NIBBLES = 0.4
+"""Share of LOADs to WGT that read nibbles."""
 ROWS = 0.25
 """Share of VECTORs that write parameters of rows."""
 TRANSFER_BYTES = 4096
 MOST_WORD_BYTES = 1 << 12
-"""No word of a memory is longer, and all are powers of two."""
+"""No word of a memory is longer, and it is a multiple of all that addresses need."""
 LONGEST = 0.01
 """Share of loop nests of one level with as many iterations as there can be."""
 FIELDS = {field.name: field for cls in CLASSES for field in cls.format.fields}
@@ -159,7 +161,8 @@ class Draw:
         """A LOAD to any memory; to PAR from where DRAM holds parameters."""
         config = self.config
         memory = list(Memory)[self.integer(0, len(Memory) - 1)]
-        size = config.word_bytes(memory)
+        nibbles = memory is Memory.WGT and config.nibble_weights and self.rng.random() < NIBBLES
+        size = config.nibble_bytes if nibbles else config.word_bytes(memory)
         base, room = DRAM_BASE, DATA_BYTES
         if memory is Memory.PAR:
             base, room = DRAM_BASE + DATA_BYTES, size * config.par_depth
@@ -188,6 +191,7 @@ class Draw:
                 pad_y_before=pads[2],
                 pad_y_after=pads[3],
                 pad_value=self.integer(0, 127) if memory is Memory.PAR else self.integer(-128, 127),
+                nibbles=nibbles,
             )
             if memory is Memory.ACT and not any(pads[:2]) and x and self.rng.random() < 0.5:
                 load = self.windows(load)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from networks import NETWORKS, Options, build, calibration_images
+from networks import NETWORKS, Options, bert_mini, build, calibration_images, calibration_tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,6 +61,15 @@ def test_work_and_parameters_are_the_published(name: str) -> None:
     assert parameters(model) == count
 
 
+def test_transformers_have_the_published_parameters() -> None:
+    """DeiT-Ti and the four layers of BERT-mini, by the code of their papers."""
+    sizes = [math.prod(each.dims) for each in build("deit_tiny").graph.initializer]
+    assert sum(size for size in sizes if size > 4) == 5_717_416
+    tables = (30522 + 128 + 2) * 256
+    sizes = [math.prod(each.dims) for each in bert_mini().graph.initializer]
+    assert sum(size for size in sizes if size > 4) - tables == 3_159_040
+
+
 def test_tiny_yolo_has_the_operations_that_darknet_prints() -> None:
     model = build("tiny_yolo", Options(size=416))
     assert 2 * macs(model) == pytest.approx(6.97e9, rel=2e-3)
@@ -109,6 +118,18 @@ def test_images_are_smooth_and_normalised() -> None:
     np.testing.assert_allclose(images.std(axis=(2, 3)), 1, atol=1e-4)
     steps = np.diff(images, axis=3)
     assert steps.std() < 1, "neighbours differ less than pixels at random"
+
+
+def test_bert_keeps_its_rows_in_range() -> None:
+    model = bert_mini(tokens=32)
+    onnx.checker.check_model(model, full_check=True)
+    given = {name: each[:1] for name, each in calibration_tokens(2, 32).items()}
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (hidden,) = session.run(None, given)
+    assert hidden.shape == (1, 32, 256)
+    np.testing.assert_allclose(hidden.std(), 1, atol=0.1)
 
 
 def test_the_command_writes_the_files(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ windows = st.builds(
     step=_unsigned(8),
     **dict.fromkeys(("pad_x_before", "pad_x_after"), st.just(0)),
 )
+packed = st.builds(replace, loads, memory=st.just(Memory.WGT), nibbles=st.just(True))
 stores = st.builds(Store, **BLOCK, wait=_units(Unit.STORE), post=_units(Unit.STORE))
 gemms = st.builds(
     Gemm,
@@ -132,4 +133,6 @@ def vectors(draw: st.DrawFn) -> Vector:
     )
 
 
-instructions: st.SearchStrategy[Instruction] = st.one_of(loads, windows, gemms, vectors(), stores)
+instructions: st.SearchStrategy[Instruction] = st.one_of(
+    loads, windows, packed, gemms, vectors(), stores
+)

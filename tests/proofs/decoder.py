@@ -61,8 +61,15 @@ def _load(value: dict[str, Value], config: HardwareConfig) -> Value:
         | (value["step"] < config.bus_bytes)
         | _unaligned(value, PLACES[1:], config.bus_bytes)
     )
+    packed = (
+        (value["memory"] != 1)
+        | (value["step"] != 0)
+        | _unaligned(value, PLACES, config.bus_bytes)
+        | (not config.nibble_weights)
+    )
     empty = (value["count_z"] == 0) | (rows == 0) | (columns == 0)
-    return (value["memory"] > 5) | empty | Mux(value["step"] == 0, plain, windows)
+    placed = Mux(value["step"] == 0, plain, windows)
+    return (value["memory"] > 5) | empty | Mux(value["nibbles"], packed, placed)
 
 
 def _store(value: dict[str, Value], config: HardwareConfig) -> Value:

@@ -9,8 +9,8 @@ from pathlib import Path
 import onnx
 
 from dovetail.compiler.front.table import open_model
+from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
-from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 
 from .assembler import PACKAGE, assemble, find_ptxas
@@ -61,12 +61,10 @@ def main() -> None:
 
 def _model(name: str) -> onnx.ModelProto:
     sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]
+    from networks import Options, bert, build
+
     if name == "bert":
-        from transformer import bert
-
         return bert(LAYERS, TOKENS)
-    from networks import Options, build
-
     return build(name, Options(size=SIZE))
 
 

@@ -35,9 +35,9 @@ class InterpreterDevice:
 class _Machine:
     """See ``runtime/gpu/run.py``: memories are arrays."""
 
-    def compile(self, source: bytes, kernels: Sequence[KernelEntry]) -> list[Kernel]:
-        found = read_kernels(source.decode())
-        return [found[each.name] for each in kernels]
+    def compile(self, part: GpuPart) -> list[Kernel]:
+        found = read_kernels(bytes(part.source).decode())
+        return [found[each.name] for each in part.kernels]
 
     def allocate(self, size: int) -> Array:
         return np.zeros(size, np.uint8)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.program.ir import Call, Operand, Origin, Place, Program
+from dovetail.compiler.targets.gpu.llvm.module import ptx_of
 from dovetail.compiler.targets.gpu.lower import launches_of
-from dovetail.compiler.targets.gpu.ptx.module import ptx_of
 from dovetail.runtime.gpu.part import Launch, Space
 
 from .machine import run_kernel

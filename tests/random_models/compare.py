@@ -32,7 +32,8 @@ TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
 SOFT = frozenset((
     "AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum", "ConvTranspose", "Resize",
     "Softmax", "LogSoftmax", "InstanceNormalization", "LayerNormalization", "LpNormalization",
-    "Sigmoid", "Tanh", "Erf", "Gelu", "Exp", "Softplus", "Mish", "Sin", "Cos", "Elu", "Selu", "Celu",
+    "Gelu", "Sigmoid", "Tanh", "Erf", "Exp", "Softplus", "Mish", "Sin", "Cos", "Elu", "Selu",
+    "Celu",
 ))  # fmt: skip
 """Operators whose quantised results may be a step off: sums of floats, approximations."""
 

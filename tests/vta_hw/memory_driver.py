@@ -102,7 +102,9 @@ def _random_block(rng: np.random.Generator) -> Load:
     stride_y = columns + int(rng.integers(0, 3))
     stride_z = stride_y * rows + int(rng.integers(0, 3))
     sign_y, sign_z = (int(sign) for sign in rng.choice([-1, 1], 2))
-    address, dram_y, dram_z = _dram_place(rng, CONFIG.word_bytes(memory), (x, max(y, 1), z))
+    nibbles = memory is Memory.WGT and bool(rng.integers(0, 2))
+    size = CONFIG.nibble_bytes if nibbles else CONFIG.word_bytes(memory)
+    address, dram_y, dram_z = _dram_place(rng, size, (x, max(y, 1), z))
     load = Load(
         memory=memory,
         sram_address=int(rng.integers(0, 1 << 16)),
@@ -119,6 +121,7 @@ def _random_block(rng: np.random.Generator) -> Load:
         pad_y_before=pads[2],
         pad_y_after=pads[3],
         pad_value=int(rng.integers(-128, 128)),
+        nibbles=nibbles,
     )
     wants = memory is Memory.ACT or rng.integers(0, 3) == 0
     return _windows(rng, load) if wants and x and rng.integers(0, 2) else load
@@ -133,6 +136,7 @@ def _windows(rng: np.random.Generator, load: Load) -> Load:
     return replace(
         load,
         memory=Memory.ACT,
+        nibbles=False,
         pad_x_before=0,
         pad_x_after=0,
         dram_address=DRAM_BYTES // 2 + int(rng.integers(-2000, 2000)),

@@ -16,7 +16,7 @@ from dovetail.vta_hw.ports import UnitControl, WritePort
 from dovetail.vta_hw.scratchpad import SimpleScratchpad
 from dovetail.vta_hw.store import Store
 
-__all__ = ["CONFIG", "PIECES", "MemoryTop", "make_memory_top"]
+__all__ = ["APART", "CONFIG", "PIECES", "MemoryTop", "make_memory_top"]
 
 CONFIG = find_config("tiny")
 PIECES = {
@@ -24,6 +24,8 @@ PIECES = {
     for memory in Memory
 }
 """Pieces of a word that LOAD writes one by one."""
+APART = {memory: 1 + (memory is Memory.WGT and CONFIG.nibble_weights) for memory in Memory}
+"""How many of them get data of their own."""
 FETCH = {"full": In(4), "push": Out(4), "illegal": Out(1), "word": Out(8 * INSTRUCTION_BYTES)}
 PROGRESS = ("requested", "received", "dispatched")
 FLAGS = (
@@ -65,7 +67,8 @@ class MemoryTop(wiring.Component):
                 "load": In(UnitControl(layouts.LOAD)),
                 "store": In(UnitControl(layouts.STORE)),
                 **{
-                    f"write_{m.value}": Out(WritePort(widths[m] // n, n)) for m, n in PIECES.items()
+                    f"write_{m.value}": Out(WritePort(widths[m] // n, n, APART[m]))
+                    for m, n in PIECES.items()
                 },
                 "act": In(WritePort(widths[Memory.ACT])),
                 **{name: Out(1) for name in FLAGS},

@@ -14,7 +14,7 @@ from dovetail.isa.state import MachineState
 
 from .axi_memory import AXI_MEMORIES
 from .memory_driver import DRAM_BYTES, begin, random_load, start_unit
-from .memory_top import CONFIG, PIECES, make_memory_top
+from .memory_top import APART, CONFIG, PIECES, make_memory_top
 from .rtl import simulate
 
 
@@ -39,7 +39,9 @@ async def run_load(
                 if pieces >> piece & 1:
                     place = (address % CONFIG.depth(memory), piece)
                     assert place not in written[memory]
-                    written[memory][place] = data
+                    bits = 8 * CONFIG.word_bytes(memory) // PIECES[memory]
+                    own = data >> bits * (piece % APART[memory])
+                    written[memory][place] = own & ((1 << bits) - 1)
         done = dut.load__done.value == 1
         await FallingEdge(dut.clk)
         if done:

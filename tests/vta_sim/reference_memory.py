@@ -30,14 +30,14 @@ class Burst:
 def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
     """Rows in the order z, y, cut at multiples of the longest burst."""
     load = isinstance(instruction, Load)
-    memory = instruction.memory if load else Memory.ACT
+    size_of_word = word_bytes(instruction, config)
     owner = "load" if load else "store"
     bursts = []
     for z in range(instruction.count_z):
         for y in range(instruction.count_y):
             address = instruction.dram_address
             address += z * instruction.dram_stride_z + y * instruction.dram_stride_y
-            left = instruction.count_x * config.word_bytes(memory)
+            left = instruction.count_x * size_of_word
             if load and instruction.step and instruction.count_x:
                 last = address + (instruction.count_x - 1) * instruction.step + config.block - 1
                 address -= address % config.bus_bytes
@@ -51,9 +51,18 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
     return bursts
 
 
+def word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
+    """Bytes of a word in DRAM; with nibbles half as many, after a multiplier of 4 bits a lane."""
+    if isinstance(instruction, Store):
+        return config.word_bytes(Memory.ACT)
+    if instruction.nibbles:
+        return max(config.bus_bytes, config.block // 2) + config.block**2 // 2
+    return config.word_bytes(instruction.memory)
+
+
 def completing_beats(load: Load, config: HardwareConfig) -> set[int]:
     """Numbers, from 1, of the beats of ``load`` that bring the last byte of a word."""
-    bus, size = config.bus_bytes, config.word_bytes(load.memory)
+    bus, size = config.bus_bytes, word_bytes(load, config)
     found, before = set(), 0
     for _ in range(load.count_z * load.count_y):
         place = load.dram_address % bus if load.step else 0

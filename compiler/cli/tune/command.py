@@ -19,7 +19,12 @@ __all__ = ["tune"]
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--target", default="cpu", show_default=True, help="cpu, vta or vta:CONFIG.")
+@click.option(
+    "--target",
+    default="cpu",
+    show_default=True,
+    help="cpu, vta, vta:CONFIG, opencl, cuda or webgpu.",
+)
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
 )
@@ -36,6 +41,13 @@ __all__ = ["tune"]
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
 )
+@click.option("--device", help="Device that measures (GPUs).  By default the target's kind.")
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16", "bf16"]),
+    default="fp32",
+    help="Floats in memory (GPUs).",
+)
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
 @click.option("--seed", default=0, show_default=True, help="Seed of the search.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -51,6 +63,8 @@ def tune(
     threads: int,
     cpu_level: str,
     dims: tuple[str, ...],
+    device: str | None,
+    precision: str,
     no_winograd: bool,
     seed: int,
     as_json: bool,
@@ -60,7 +74,11 @@ def tune(
     The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
     records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
     """
+    from dovetail.runtime.parts import target_kind
+
     from ...front.table import store_model
+    from ...options import CompileOptions, Precision
+    from ...targets.gpu.target import Gpu
     from ...targets.table import find_target
     from ...targets.vta.target import Vta
     from ...tune.kernel import Setting
@@ -79,7 +97,13 @@ def tune(
     with progress(f"reading {model.name}"):
         loaded = store_model(model)
         subject: Subject
-        if not isinstance(chosen, Vta):
+        if isinstance(chosen, Gpu):
+            from ...tune.gpu_subject import gpu_subject
+
+            compiled = CompileOptions(precision=Precision(precision))
+            where = device or target_kind(chosen.name)
+            subject = gpu_subject(loaded, read_dimensions(dims), chosen, where, compiled)
+        elif not isinstance(chosen, Vta):
             setting = Setting(cpu_level, threads)
             subject = cpu_subject(loaded, read_dimensions(dims), setting, not no_winograd)
         else:

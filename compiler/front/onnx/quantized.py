@@ -14,6 +14,7 @@ from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate, saturated
 from ...graph.operators.quantization import STORED, DequantizeLinear, QuantizeLinear
 from ...graph.products import matmul
+from .blocks import weights_of_blocks
 from .context import Converter, ImportContext
 from .contractions import convert_gemm, convolution_attributes, convolve
 from .element_types import type_name
@@ -72,11 +73,33 @@ def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -
     if x.dtype in (*STORED, DType.INT32) and scale.rank <= 1:
         zero = _zeros(scale, x.dtype) if zero is None else zero
         return (_dequantized(x, scale, zero, _axis(node, x)).cast(scale.dtype).tensor,)
+    block = node.integer("block_size", 0)
+    known = all(each is None or context.known(each.tensor) for each in (x, scale, zero))
+    if block and known and x.rank == scale.rank == 2 and scale.dtype is DType.FLOAT32:
+        return (_blocks(context, node, (x, scale, zero), block).tensor,)
     value = x.cast(DType.INT32) if not x.dtype.is_float else x.cast(DType.FLOAT32)
     if zero is not None:
         value = value - _aligned(context, node, zero, x).cast(value.dtype)
     result = value.cast(DType.FLOAT32) * _aligned(context, node, scale, x).cast(DType.FLOAT32)
     return (result.cast(scale.dtype).tensor,)
+
+
+def _blocks(
+    context: ImportContext, node: OnnxNode, given: tuple[Term, Term, Term | None], block: int
+) -> Term:
+    """Constants of two dimensions with scales of blocks along one of them."""
+    x, scale = (context.value(each.tensor) for each in given[:2])
+    zero = None if given[2] is None else context.value(given[2].tensor)
+    by_rows = node.integer("axis", 1) % 2 == 1
+    if not by_rows:
+        x, scale, zero = x.T, scale.T, None if zero is None else zero.T
+    width = -(-x.shape[1] // block)
+    if scale.shape != (len(x), width) or (zero is not None and zero.shape != scale.shape):
+        raise ModelError(f"{node}: scales {given[1].shape} for {given[0].shape}, blocks of {block}")
+    values = x.astype(np.int64)
+    if zero is not None:
+        values = values - np.repeat(zero.astype(np.int64), block, 1)[:, : x.shape[1]]
+    return weights_of_blocks(context, values, scale.astype(np.float32), block, by_rows)
 
 
 def _axis(node: OnnxNode, x: Term) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from .blocks import BLOCKS
 from .casts import CASTS
 from .context import Converter
 from .contractions import CONTRACTIONS
@@ -25,6 +26,7 @@ from .windows import WINDOWS
 __all__ = ["CONVERTERS"]
 
 CONVERTERS: Mapping[str, Converter] = {
+    **BLOCKS,
     **CASTS,
     **CONTRACTIONS,
     **CONTROL,

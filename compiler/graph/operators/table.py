@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from . import (
     assembly,
+    attention,
     contractions,
     elementwise,
     indexing,
@@ -56,6 +57,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
 _ALL: tuple[type[TensorOperator], ...] = (
     *INTEGER,
     assembly.Assemble,
+    attention.Attention,
     contractions.Contract,
     contractions.Convolution,
     contractions.Determinant,

@@ -19,6 +19,7 @@ from ...dtypes import DType
 from ..emitter import Emitter
 from ..groups import group_nodes
 from ..ir import Graph, Node
+from ..operators.attention import Attention
 from ..operators.contractions import Contract, Convolution
 from ..operators.elementwise import (
     Binary,
@@ -49,17 +50,22 @@ class NarrowFloats:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when it has no products of float32."""
-        if not any(_is_product(graph, node) for node in graph.nodes):
+        if not any(_factors(graph, node) for node in graph.nodes):
             return graph
         return _Narrowing(graph, self.dtype).run()
 
 
-def _is_product(graph: Graph, node: Node) -> bool:
+def _factors(graph: Graph, node: Node) -> tuple[str, ...]:
+    """What a product of float32 multiplies; empty for other nodes."""
     operator = node.operator
-    if not isinstance(operator, Contract | Convolution) or len(node.inputs) != 2:
-        return False
-    kinds = {graph.types[name].dtype for name in node.inputs}
-    return operator.dtype is DType.FLOAT32 and kinds == {DType.FLOAT32}
+    if isinstance(operator, Attention):
+        found = node.inputs[:3]
+    elif isinstance(operator, Contract | Convolution) and len(node.inputs) == 2:
+        found = node.inputs if operator.dtype is DType.FLOAT32 else ()
+    else:
+        found = ()
+    wide = all(graph.types[name].dtype is DType.FLOAT32 for name in found)
+    return found if wide else ()
 
 
 def _moves(node: Node) -> bool:
@@ -92,11 +98,11 @@ class _Narrowing:
         emitter = Emitter(rebuilding.builder)
         for node in self.graph.nodes:
             emitter.origin = node.origin
-            narrow = _is_product(self.graph, node) or self._stays(node)
+            narrow = self._narrow_operands(node)
             inputs = [
                 emitter.tensor(
                     self._narrow(rebuilding, emitter, name)
-                    if narrow and self._is_wide(name)
+                    if name in narrow
                     else self._read(rebuilding, emitter, name, self.group[node.output])
                 )
                 for name in node.inputs
@@ -113,6 +119,12 @@ class _Narrowing:
     def _stays(self, node: Node) -> bool:
         """Whether the node moves elements of 16 bits."""
         return _moves(node) and node.output in self.stored
+
+    def _narrow_operands(self, node: Node) -> tuple[str, ...]:
+        """What the node reads in 16 bits."""
+        if self._stays(node):
+            return tuple(filter(self._is_wide, node.inputs))
+        return _factors(self.graph, node)
 
     def _is_wide(self, name: str) -> bool:
         return self.graph.types[name].dtype is DType.FLOAT32
@@ -140,15 +152,15 @@ class _Narrowing:
             crosses = any(self.group[each.output] != self.group[name] for each in readers)
             if name in self.graph.outputs or not crosses or len(node.outputs) > 1:
                 continue
-            if not self._is_wide(name) or not all(map(self._may_read, readers)):
+            if not self._is_wide(name) or not all(self._may_read(each, name) for each in readers):
                 continue
-            wanted = any(_is_product(self.graph, each) or self._stays(each) for each in readers)
+            wanted = any(name in self._narrow_operands(each) for each in readers)
             if wanted or (name in plain and not all(map(_moves, readers))):
                 self.stored.add(name)
 
-    def _may_read(self, reader: Node) -> bool:
+    def _may_read(self, reader: Node, name: str) -> bool:
         """Whether it takes 16 bits, or loops that convert them as they read."""
-        if _is_product(self.graph, reader) or self._stays(reader):
+        if name in self._narrow_operands(reader):
             return True
         return reader.operator.fusion not in (Fusion.CONTRACTION, Fusion.OPAQUE)
 
@@ -156,7 +168,7 @@ class _Narrowing:
         """Tensors that are activations: results of products, and bounded functions of them."""
         found = {name for name in self.graph.inputs if self._is_wide(name)}
         for node in self.graph.nodes:
-            if _is_product(self.graph, node):
+            if _factors(self.graph, node):
                 found.add(node.output)
             elif _moves(node) or _is_bounded(self.graph, node):
                 given = {each for each in self._variables(node) if self._is_wide(each)}

@@ -26,7 +26,7 @@ def array_source(name: str, file: Path, inputs: Sequence[Signature]) -> Source:
     def read(places: Sequence[int]) -> Iterator[Sample]:
         batches = _batches(file, inputs)
         for place in places:
-            yield {name: _sample(batch[place], name, file) for name, batch in batches.items()}
+            yield {each.name: _sample(batches[each.name][place], each, file) for each in inputs}
 
     return Source(name, count, read)
 
@@ -62,13 +62,13 @@ def _batched(arrays: Mapping[str, Array], signature: Signature, where: str) -> A
             f"{where}: no array {name!r}; found {found}; required one for each input"
         )
     array = arrays[name]
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiub":
         raise CalibrationError(f"{where}: array of {array.dtype}; required numbers")
     if array.shape == shape:
         array = array[None]
     elif array.shape[1:] == shape:
         pass
-    elif shape[0] == 1 and array.shape[1:] == shape[1:]:
+    elif shape[:1] == (1,) and array.shape[1:] == shape[1:]:
         array = array[:, None]
     else:
         raise CalibrationError(
@@ -87,8 +87,15 @@ def _count(batches: Mapping[str, Array], where: str) -> int:
     return next(iter(counts.values()))
 
 
-def _sample(array: Array, name: str, where: Path) -> Array:
-    array = np.ascontiguousarray(array, np.float32)
-    if not np.isfinite(array).all():
-        raise CalibrationError(f"{where}: NaN or infinity for input {name!r}")
-    return array
+def _sample(array: Array, signature: Signature, where: Path) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = np.asarray(array, signature.dtype, order="C")
+    if found.dtype.kind == "f":
+        if not np.isfinite(found).all():
+            raise CalibrationError(f"{where}: NaN or infinity for input {signature.name!r}")
+    elif not np.array_equal(found, array):
+        raise CalibrationError(
+            f"{where}: input {signature.name!r} is {signature.dtype}, and {array.dtype} array has "
+            f"{array[found != array].flat[0]}; required numbers that {signature.dtype} holds"
+        )
+    return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import CalibrationError
 from ...graph.ir import Array
-from ..signature import Sample, Signature
+from ..signature import Sample, Signature, require_float
 from .dataset import Source
 
 __all__ = ["PICTURES", "Preparation", "picture_source"]
@@ -83,6 +83,7 @@ def picture_source(
 def _layout(inputs: Sequence[Signature]) -> _Layout:
     if len(inputs) > 1:
         raise CalibrationError(f"pictures for {len(inputs)} inputs; required arrays, as .npz")
+    require_float(inputs[0], "pictures")
     name, shape = inputs[0].name, inputs[0].shape
     if len(shape) in (3, 4) and (len(shape) == 3 or shape[0] == 1):
         image = shape[-3:]

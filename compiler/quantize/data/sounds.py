@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ...graph.ir import Array
-from ..signature import Sample, Signature
+from ..signature import Sample, Signature, require_float
 from .dataset import Source
 
 __all__ = ["SOUNDS", "sound_source"]
@@ -24,6 +24,7 @@ def sound_source(name: str, file: Path, inputs: Sequence[Signature], crop: bool)
     """
     if len(inputs) > 1:
         raise CalibrationError(f"sounds for {len(inputs)} inputs; required arrays, as .npz")
+    require_float(inputs[0], "sounds")
     shape = inputs[0].shape
     count = int(np.prod(shape))
 

@@ -11,7 +11,7 @@ from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
 from ...loops.ir import Function
 from ...loops.text import to_text
-from ...schedule.records import KernelRecord, Records
+from ...schedule.records import KernelRecord, Records, StaleRecordWarning
 from ...schedule.rules.cpu.group import schedule_group
 from ...schedule.rules.cpu.machine import Machine
 from ...schedule.steps.schedule import Schedule, Step
@@ -20,15 +20,10 @@ from .llvm.intrinsics import INTRINSICS
 
 __all__ = [
     "Kernel",
-    "StaleRecordWarning",
     "recorded_kernel",
     "schedule_kernel",
     "tuned_kernel",
 ]
-
-
-class StaleRecordWarning(UserWarning):
-    """A record does not suit the loops that the compiler makes now."""
 
 
 @dataclass(frozen=True, slots=True)

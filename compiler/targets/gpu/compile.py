@@ -16,12 +16,18 @@ from ...loops.ir import Function
 from ...options import CompileOptions
 from ...pipeline.passes import Pipeline
 from ...pipeline.trace import Trace
-from ...program.ir import Program, all_calls
+from ...program.ir import Call, Operand, Origin, Place, Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
 from .lower import Launches, launches_of, lower_graph, passes_of
+from .records import read_records
 
-__all__ = ["Backend", "compile_graph"]
+__all__ = ["Backend", "compile_function", "compile_graph", "prepare_graph"]
+
+
+def _empty(launches: Launches) -> bytes:
+    """There is source alone."""
+    return b""
 
 
 def _nothing(function: Function) -> None:
@@ -32,35 +38,60 @@ def _nothing(function: Function) -> None:
 class Backend:
     """The language of one kind of device.
 
-    source: of kernels.  refused: what a loop program needs and the language has not.  intrinsics:
-    products on tensor cores, which schedules may then use.
+    source: of kernels.  binary: the same as a file for its runtime, or nothing.  refused: what a
+    loop program needs and the language has not.  intrinsics: products on tensor cores, which
+    schedules may then use.
     """
 
     source: Callable[[Launches], str]
+    binary: Callable[[Launches], bytes] = _empty
     refused: Callable[[Function], str | None] = _nothing
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
+
+
+def prepare_graph(graph: Graph, backend: Backend, options: CompileOptions, trace: Trace) -> Graph:
+    """The graph as it becomes groups."""
+    passes = passes_of(bool(backend.intrinsics), options.precision)
+    graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
+    verify(graph)
+    trace.step("prepare", lambda: to_text(graph))
+    return graph
 
 
 def compile_graph(
     graph: Graph, target: str, backend: Backend, options: CompileOptions, trace: Trace
 ) -> GpuPart:
-    """The kernels of a graph, and their launches.
+    """The kernels of a prepared graph, and their launches.
 
     Raises UnsupportedOperatorError for an operator that there are no loops for, or whose loops the
     language cannot say.
     """
-    passes = passes_of(bool(backend.intrinsics), options.precision)
-    graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
-    verify(graph)
-    trace.step("prepare", lambda: to_text(graph))
-    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics)
+    records = read_records(options.records, target, options.gpu)
+    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics, records)
     _require(program, graph, target, backend)
     if options.verify:
         verify_program(program, backend.intrinsics)
     trace.step("program", lambda: program_text(program))
+    part = _part(program, target, backend)
+    trace.step(target, lambda: bytes(part.source).decode())
+    return part
+
+
+def compile_function(function: Function, target: str, backend: Backend) -> GpuPart:
+    """One loop program by itself."""
+    arguments = [
+        Operand(buffer.name, Place(origin, number))
+        for origin, buffers in ((Origin.INPUT, function.inputs), (Origin.OUTPUT, function.outputs))
+        for number, buffer in enumerate(buffers)
+    ]
+    call = Call(function.name, tuple(arguments))
+    program = Program((function,), (call,), function.inputs, function.outputs, {}, 0)
+    return _part(program, target, backend)
+
+
+def _part(program: Program, target: str, backend: Backend) -> GpuPart:
     launches = launches_of(program)
     source = backend.source(launches)
-    trace.step(target, lambda: source)
     constants, data = pack_constants(list(program.constants.values()))
     inputs, outputs = (
         tuple(TensorSignature(b.name, b.shape, str(b.dtype)) for b in buffers)
@@ -78,6 +109,7 @@ def compile_graph(
         launches.memory_bytes,
         program.most_work,
         program.origins,
+        backend.binary(launches),
     )
 
 

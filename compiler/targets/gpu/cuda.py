@@ -1,7 +1,7 @@
 """The target ``cuda``: kernels in PTX, for NVIDIA's GPUs."""
 
 from .compile import Backend
-from .ptx.module import check_architecture, ptx_of
+from .llvm.module import check_architecture, ptx_of
 from .target import Gpu
 from .tensor_cores import INTRINSICS
 

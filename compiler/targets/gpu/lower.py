@@ -1,5 +1,6 @@
 """A graph as launches of kernels: groups of nodes → loop programs → calls → kernels."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -8,7 +9,9 @@ from dovetail.runtime.gpu.part import Place as DevicePlace
 
 from ...define.definition import Definition
 from ...define.group import define_group
+from ...errors import ScheduleError
 from ...graph.ir import Graph, Node
+from ...graph.keys import group_key
 from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
@@ -16,6 +19,7 @@ from ...graph.passes.expand_integers.expand import ExpandIntegers
 from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
+from ...graph.passes.fuse_attention import FuseAttention
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...graph.passes.narrow_floats import NarrowFloats
@@ -29,7 +33,9 @@ from ...program.build import build_program
 from ...program.functions import Lowering
 from ...program.ir import Call, Item, Loop, Operand, Origin, Program
 from ...program.memory import aligned
+from ...schedule.records import NO_RECORDS, KernelRecord, Records, StaleRecordWarning
 from ...schedule.rules.gpu.group import schedule_group
+from ...schedule.steps.trace import replay
 from .kernels import Kernel, kernels_of, workspace_bytes
 
 __all__ = [
@@ -48,6 +54,7 @@ GENERAL: tuple[Pass[Graph], ...] = (
     EliminateDead(),
     MergeCommon(),
     FoldScales(),
+    FuseAttention(),
 )
 
 
@@ -101,10 +108,12 @@ def lower_graph(
     most_work: int,
     check: Callable[[str], None],
     intrinsics: Mapping[str, Intrinsic] | None = None,
+    records: Records = NO_RECORDS,
 ) -> Program:
     """The program that computes a graph, its loops bound to blocks and threads.
 
     check: called before each group, by what it is.  intrinsics: of tensor cores, if there are any.
+    records: of schedules that a search found.
     Raises UnsupportedOperatorError for an operator that has no definition, WorkLimitError for loops
     that come to more than ``most_work``.
     """
@@ -114,6 +123,10 @@ def lower_graph(
         check(f"lower, node {nodes[-1].origin!r}")
         definition = define_group(graph, nodes)
         text = to_text(definition.function)
+        record = records.kernels.get(group_key(graph, nodes)) if records else None
+        function = record and _recorded(definition, record, intrinsics, nodes[-1].origin)
+        if function:
+            return _Group(function, definition.inputs, definition.outputs)
         if text not in known:
             known[text] = _scheduled(definition, intrinsics)
         return _Group(known[text], definition.inputs, definition.outputs)
@@ -125,6 +138,25 @@ def _scheduled(definition: Definition, intrinsics: Mapping[str, Intrinsic] | Non
     function = schedule_group(definition, intrinsics).function
     large = workspace_bytes(kernels_of(function)) > MOST_WORKSPACE
     return definition.function if large else function
+
+
+def _recorded(
+    definition: Definition,
+    record: KernelRecord,
+    intrinsics: Mapping[str, Intrinsic] | None,
+    origin: str,
+) -> Function | None:
+    """The function by a record; None, with a warning, for a record that does not suit."""
+    try:
+        return replay(definition.function, record.steps, intrinsics or {}).function
+    except ScheduleError as problem:
+        warnings.warn(
+            f"the schedule record of {origin!r} is of another version and is not used: {problem}; "
+            "tune anew",
+            StaleRecordWarning,
+            stacklevel=2,
+        )
+        return None
 
 
 def launches_of(program: Program) -> Launches:

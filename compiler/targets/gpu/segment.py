@@ -12,7 +12,7 @@ from dovetail.runtime.device import Device, PreparedPart
 from ...graph.ir import Graph
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
-from .compile import compile_graph
+from .compile import compile_graph, prepare_graph
 from .target import Gpu
 
 __all__ = ["GpuSegment", "compile_segment"]
@@ -40,5 +40,7 @@ def compile_segment(graph: Graph, target: Gpu, device: Device) -> GpuSegment:
     Raises UnsupportedOperatorError for an operator that has no loops.
     """
     options = CompileOptions.from_environment()
-    part = compile_graph(graph, target.name, target.backend, options, Trace(options))
+    trace = Trace(options)
+    prepared = prepare_graph(graph, target.backend, options, trace)
+    part = compile_graph(prepared, target.name, target.backend, options, trace)
     return GpuSegment(graph, len(part.origins), device.prepare(part))

@@ -7,13 +7,14 @@ from dovetail.runtime.parts import Part
 
 from ...errors import ModelError, TargetError
 from ...front.source import Imported, NeedsValueError, Source
+from ...graph.ir import Graph
 from ...graph.partition import Piece, Plan
 from ...graph.passes.integer_layers.prepare import with_integer_layers
 from ...graph.replicate import replicate
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from ..table import HOST, find_target
-from .compile import Backend, compile_graph
+from .compile import Backend, compile_graph, prepare_graph
 from .lower import Launches
 from .source.module import source_of
 from .source.opencl import OpenCl
@@ -53,10 +54,16 @@ class Gpu:
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
         """As ``Target``."""
-        graph = replicate(piece.graph, options.batch)
+        graph = self.prepared(replicate(piece.graph, options.batch), kinds, options, trace)
+        return compile_graph(graph, self.name, self.backend, options, trace)
+
+    def prepared(
+        self, graph: Graph, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
+    ) -> Graph:
+        """The graph after all passes, as it becomes groups; kinds: as of ``compile``."""
         if not self.backend.intrinsics:
             graph = with_integer_layers(graph, kinds, trace) or graph
-        return compile_graph(graph, self.name, self.backend, options, trace)
+        return prepare_graph(graph, self.backend, options, trace)
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """As ``Target``."""
@@ -69,10 +76,31 @@ def opencl_source(launches: Launches) -> str:
 
 
 def find_opencl(rest: str) -> Gpu:
-    """The target.  Raises TargetError when something follows its name."""
-    if rest:
-        raise TargetError(f"no target is called 'opencl:{rest}'; required opencl")
-    return Gpu("opencl", Backend(opencl_source))
+    """The target ``opencl``, or ``opencl:spirv`` with SPIR-V beside OpenCL C.
+
+    Raises TargetError when something else follows its name.
+    """
+    if rest not in ("", "spirv"):
+        raise TargetError(
+            f"no target is called 'opencl:{rest}'; required opencl, or opencl:spirv for SPIR-V too"
+        )
+    return (
+        Gpu("opencl:spirv", Backend(opencl_source, _spirv))
+        if rest
+        else Gpu("opencl", Backend(opencl_source))
+    )
+
+
+def _spirv(launches: Launches) -> bytes:
+    """Raises TargetError when llvmlite is missing, which writes it."""
+    try:
+        from .llvm.module import spirv_of
+    except ModuleNotFoundError:
+        raise TargetError(
+            "SPIR-V is written by llvmlite, which is not installed; install the extra: pip install "
+            "'dovetail[cpu]', or compile for opencl"
+        ) from None
+    return spirv_of(launches.kernels)
 
 
 def wgsl_source(launches: Launches) -> str:
@@ -84,4 +112,4 @@ def find_webgpu(rest: str) -> Gpu:
     """The target.  Raises TargetError when something follows its name."""
     if rest:
         raise TargetError(f"no target is called 'webgpu:{rest}'; required webgpu")
-    return Gpu("webgpu", Backend(wgsl_source, refused))
+    return Gpu("webgpu", Backend(wgsl_source, refused=refused))

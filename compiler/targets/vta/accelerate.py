@@ -60,12 +60,13 @@ def compile_accelerated(
     options: CompileOptions,
     trace: Trace,
     timing: Timing,
+    plans: PlanRecords | None = None,
 ) -> AcceleratorPart:
     """Compile a graph of integer operators all of which the accelerator runs, but for chains of
     host steps from its inputs to what layers read, and from what they make to its outputs.
 
     Several chains may begin with one input, or with what one layer makes.
-    timing: tells when instructions start and end.
+    timing: tells when instructions start and end.  plans: as of ``accelerate_graph``.
     Raises ModelError, UnsupportedOperatorError, DoesNotFitError.
     """
     trace.step("integer_layers", lambda: to_text(layers))
@@ -74,7 +75,7 @@ def compile_accelerated(
     if options.batch > 1:
         graph = Pipeline(_shapes(config.block)).run(batch_graph(graph, options.batch))
         trace.step("batch", lambda: to_text(graph))
-    return accelerate_graph(graph, config, options, trace, timing)
+    return accelerate_graph(graph, config, options, trace, timing, plans)
 
 
 def shaped_graph(graph: Graph, lanes: int) -> Graph:
@@ -124,14 +125,13 @@ def accelerate_graph(
     """The part of a module for a graph that ``prepare_graph`` made.
 
     timing: tells when instructions start and end.  plans: that are used where they suit, before
-    those of the options' files.
+    those of the options' files; this one is added.
     """
     trace.start()
     partition = fuse(graph)
     trace.step("fuse", lambda: _partition_text(partition))
     kept = read_plans(options.plans) if options.plans else {}
     known = {**read_plan_entries(options.records), **kept, **(plans or {})}
-    used = known if known or options.plans else None
     program = compile_partition(
         graph,
         partition,
@@ -140,11 +140,13 @@ def accelerate_graph(
         trace.step,
         options.overlap,
         options.verify,
-        used,
+        known,
         trace.check,
     )
     if options.plans:
         write_plans(options.plans, known)
+    if plans is not None:
+        plans.update(known)
     return _part(graph, partition, program, config)
 
 

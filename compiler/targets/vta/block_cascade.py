@@ -15,6 +15,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...loops.affine import Linear
 from ...loops.expressions import Variable
+from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -105,7 +106,7 @@ def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[
     between = make.extents["c"]
     busy = [unit_cycles(kernel, config) for kernel in (make, go, add)]
     total = [sum(each[unit] for each in busy) for unit in (Unit.GEMM, Unit.VECTOR)]
-    moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
+    moved = sum(constant_bytes(layer, config) for layer in layers)
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
     found = []
     for size in reversed(range(1, between)):

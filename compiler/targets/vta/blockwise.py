@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
+from .constants import constant_bytes
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .nest import Kernel
@@ -96,8 +97,7 @@ def blockwise(
 
 def _dram_cycles(layer: LoweredLayer, config: HardwareConfig) -> int:
     """For its constants."""
-    size = sum(array.nbytes for array in layer.constants.values())
-    return size // config.bus_bytes * config.dram.beat_interval_cycles
+    return constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
 
 
 def _is_pool(kernel: Kernel) -> bool:

@@ -33,7 +33,7 @@ class Choice:
             case Blocks(size=size):
                 way = "blocks", size
             case Tile() as tile:
-                way = tuple(tile.sizes.items()), tile.outer, tile.depth
+                way = tuple(tile.sizes.items()), tile.outer, tile.depth, tile.held
             case None:
                 way = None
         return self.first, self.count, way, self.grain

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from .block_cascade import Blocks
 from .choice import Change, Choice
-from .place import NoRoomError
+from .place import Item, NoRoomError
 from .stream import Tile
 from .ways import GRAINS, MOST_LAYERS, LayerWays, Room
 
@@ -29,6 +29,7 @@ class Chooser:
         self.ways = ways
         self._count, self._items, self._config = len(ways.layers), ways.items, ways.config
         self._sums: dict[tuple[frozenset[str], float], tuple[list[float], list[float]]] = {}
+        self._base_rooms: dict[frozenset[str], Room] = {}
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
         """All layers, in their order.  gone: activations that are not wholly on chip.
@@ -65,11 +66,12 @@ class Chooser:
 
         Raises NoRoomError when there is no way to run a layer.
         """
-        moved = [item for item in self._items if item.activation.name in gone ^ base]
+        changed = gone ^ base
+        moved = [item for item in self._items if item.activation.name in changed]
         start = min(max(item.first, 0) for item in moved)
         last = max(item.last for item in moved)
         before, after = self._both_ways(base, price)
-        count, room = self._count, self._rooms(gone)
+        count, room = self._count, self._room_beside(moved, gone, base)
         costs = [*before[: start + 1], *[NEVER] * (count - start)]
         for first in range(max(0, start - MOST_LAYERS + 1), last + 1):
             if costs[first] < NEVER:
@@ -111,6 +113,27 @@ class Chooser:
                 ended[item.last + 1] += item.words
         begun, ended = list(accumulate(begun)), list(accumulate(ended))
         return lambda first, last: self._config.act_depth - (begun[last] - ended[first])
+
+    def _room_beside(
+        self, moved: Sequence[Item], gone: frozenset[str], base: frozenset[str]
+    ) -> Room:
+        """``_rooms(gone)``, from that of ``base``: they differ by the items ``moved``."""
+        if base not in self._base_rooms:
+            self._base_rooms = {base: self._rooms(base)}
+        before = self._base_rooms[base]
+        changes = [
+            (item.first, item.last, item.words if item.activation.name in gone else -item.words)
+            for item in moved
+        ]
+
+        def room(first: int, last: int) -> int:
+            left = before(first, last)
+            for begin, end, words in changes:
+                if begin <= last and end >= first:
+                    left += words
+            return left
+
+        return room
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
         """All of ``choices`` as fine as may be; layers that are all on chip one by one."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
+from dovetail.isa.nibbles import as_nibbles
 
 from .constants import DramMap
 from .layers.activation import Activation
@@ -68,6 +69,11 @@ class ConstantLoader:
         memory = CONSTANTS[name][0]
         size = self._config.word_bytes(memory)
         words = array.nbytes // size
+        nibbles = name == "weights" and layer.nibbles and self._config.nibble_weights
+        if nibbles:
+            tiles = array.reshape(words, *array.shape[-2:]).astype(np.int8)
+            array = as_nibbles(tiles, self._config)
+            size = self._config.nibble_bytes
         grant = self._rings[memory].take(words, layer.name)
         address = self._dram.add(array)
         loads = [
@@ -76,6 +82,7 @@ class ConstantLoader:
                 sram_address=(grant.start + start) % self._config.depth(memory),
                 dram_address=address + start * size,
                 count_x=min(MOST_WORDS, words - start),
+                nibbles=nibbles,
             )
             for start in range(0, words, MOST_WORDS)
         ]
@@ -126,10 +133,14 @@ def constant_piece(
 ) -> ConstantPiece:
     """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
     places: list[int] = []
+    extents = nest.extents
     for axis, loop in enumerate(CONSTANTS[name][1]):
         place = at.get(f"{loop}.outer", 0)
-        array = np.split(array, nest.extents.get(f"{loop}.outer", 1), axis)[place]
         places.append(place)
+        parts = extents.get(f"{loop}.outer", 1)
+        if parts > 1:
+            size = array.shape[axis] // parts
+            array = array[(slice(None),) * axis + (slice(place * size, (place + 1) * size),)]
     return ConstantPiece((name, *places), array, tuple(places))
 
 

@@ -6,7 +6,18 @@ from numpy.typing import NDArray
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.memories import Memory
 
-__all__ = ["DramMap"]
+from .layers.definition import LoweredLayer
+
+__all__ = ["DramMap", "constant_bytes"]
+
+
+def constant_bytes(layer: LoweredLayer, config: HardwareConfig) -> int:
+    """Bytes of a layer's constants in DRAM."""
+    whole = sum(array.nbytes for array in layer.constants.values())
+    if not (layer.nibbles and config.nibble_weights):
+        return whole
+    word = config.word_bytes(Memory.WGT)
+    return whole - layer.constants["weights"].nbytes // word * (word - config.nibble_bytes)
 
 
 class DramMap:

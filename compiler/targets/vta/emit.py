@@ -24,7 +24,8 @@ from .layers.definition import LoweredLayer
 from .layers.lower import lower
 from .passes.fuse import Partition
 from .plan import Ends, Planner
-from .plan_record import PlanRecords, plan_key, recorded_plan, to_plan_record
+from .plan_key import plan_key
+from .plan_record import PlanRecords, recorded_plan, to_plan_record
 from .record import record
 from .roof import Roof
 from .search import fastest
@@ -102,7 +103,7 @@ def compile_partition(
     else:
         draft = fastest(planner, activations, overlap, timing)
     if plans is not None and key not in plans:
-        plans[key] = to_plan_record(draft.plan, draft.cycles)
+        plans[key] = to_plan_record(planner, draft.plan, draft.cycles)
     plan, operations, program = draft.plan, draft.builder.operations, draft.program
     schedules = tuple(each.schedule for each in draft.builder.scheduled)
     if checked:

@@ -12,6 +12,7 @@ from .layers.definition import LoweredLayer
 from .nest import Loop, Nest
 from .place import Grant
 from .tensorize import Match, tensorize
+from .windows import Slots
 
 __all__ = ["LayerRun", "TileNest", "iterations"]
 
@@ -21,7 +22,7 @@ class LayerRun:
     """A layer while it runs.
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
-    by their key.
+    by their key.  windows: of inputs that each part of a tile's sums has anew.
     """
 
     number: int
@@ -31,26 +32,28 @@ class LayerRun:
     constants: Mapping[str, NDArray[np.generic]]
     bases: dict[str, int]
     loaded: dict[tuple[object, ...], Grant]
+    windows: dict[str, Slots]
 
 
 @dataclass(frozen=True, slots=True)
 class TileNest:
     """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
 
-    parts: constants of which each iteration loads its part.
+    parts: constants of which each iteration loads its part.  reads: all buffers.
     """
 
     match: Match
     serial: tuple[Loop, ...]
     parts: tuple[str, ...]
+    reads: frozenset[str]
 
     @staticmethod
     def of(nest: Nest, tiles: Sequence[Loop], parts: set[str], lanes: int) -> "TileNest":
         """Match ``nest``, whose first loops are ``tiles``; ``parts`` are those of the layer."""
         inside = nest.loops[len(tiles) :]
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
-        names = {ref.buffer.name for ref in nest.refs}
-        return TileNest(tensorize(nest, lanes), serial, tuple(sorted(parts & names)))
+        names = frozenset(ref.buffer.name for ref in nest.refs)
+        return TileNest(tensorize(nest, lanes), serial, tuple(sorted(parts & names)), names)
 
 
 def iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:

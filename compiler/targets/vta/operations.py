@@ -113,6 +113,8 @@ class Builder:
             for name, window in planned.windows.items()
         }
         output = buffers.pop(layer.output.name, None)
+        for name in [name for name in buffers if planned.windows[name].of_parts]:
+            run.windows[name] = buffers.pop(name)
         columns = layer.output.columns
         frame = Frame(0, columns, layer.output.rows * columns)
         for tile in iterations(run.loops):
@@ -231,7 +233,7 @@ class Builder:
                 bases[nest.name] = self._loader.room(rows, layer).start
         loops = kernel.tiles
         nests = [TileNest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
-        return LayerRun(number, layer, loops, tuple(nests), constants, bases, {})
+        return LayerRun(number, layer, loops, tuple(nests), constants, bases, {}, {})
 
     def _tile(
         self,
@@ -256,6 +258,10 @@ class Builder:
                 at = {**tile, **inner}
                 for name in nest.parts:
                     bases[name] = self._need(run, name, nest, at)
+                for name, slots in run.windows.items():
+                    if name in nest.reads:
+                        bases[name], missing = slots.fetch(at)
+                        self._add_all(((load, None) for load in missing), run.number)
                 for name in SCALES.keys() & bases.keys():
                     bases[SCALES[name]] = bases[name]
                 target = nest.match.nest.name

@@ -1,8 +1,8 @@
 """Placing activations in ACT by liveness, and rings for what is loaded once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +47,39 @@ class Item:
         """Whether both are there at one time."""
         return self.first <= other.last and other.first <= self.last
 
-    def rivals(self, other: "Item") -> bool:
-        """Whether two units may want to read both, or to write both, at one time."""
-        return _meet(self.readers, other.readers) or _meet(self.writers, other.writers)
 
+@dataclass(frozen=True, slots=True)
+class _Users:
+    """Which layers' units read an item, and which write it: a bit for each layer, by unit.
 
-def _meet(some: frozenset[tuple[int, Unit]], others: frozenset[tuple[int, Unit]]) -> bool:
-    """Whether different units of layers near each other are among both."""
-    return any(
-        unit is not other_unit and abs(layer - other_layer) <= NEAR
-        for (layer, unit), (other_layer, other_unit) in product(some, others)
-    )
+    Layer -1, which loads inputs, has bit 0.  near: also of the layers that may run at the same
+    time.
+    """
+
+    users: tuple[Mapping[Unit, int], ...]
+    near: tuple[Mapping[Unit, int], ...]
+
+    @staticmethod
+    def of(item: Item) -> "_Users":
+        users: list[dict[Unit, int]] = []
+        near: list[dict[Unit, int]] = []
+        for each in (item.readers, item.writers):
+            users.append({})
+            near.append({})
+            for layer, unit in each:
+                users[-1][unit] = users[-1].get(unit, 0) | 1 << layer + 1
+                around = (1 << 2 * NEAR + 1) - 1 << layer + 1 >> NEAR
+                near[-1][unit] = near[-1].get(unit, 0) | around
+        return _Users(tuple(users), tuple(near))
+
+    def rivals(self, other: "_Users") -> bool:
+        """Whether two units may want to read both items, or to write both, at one time."""
+        return any(
+            unit is not other_unit and layers & others
+            for users, near in zip(self.users, other.near, strict=True)
+            for unit, layers in users.items()
+            for other_unit, others in near.items()
+        )
 
 
 def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activation]) -> list[Item]:
@@ -107,12 +129,23 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
     layer, when there is no room even so.
     """
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)
-    for both_ends, order in product((False, True), (range(len(items)), largest)):
+    orders = (range(len(items)), largest) if _most_words(items) <= config.act_depth else ()
+    for both_ends, order in product((False, True), orders):
         placed = _spread([items[n] for n in order], config, both_ends=both_ends)
         if placed is not None:
             found = dict(zip(order, placed, strict=True))
             return [found[n] for n in range(len(items))]
     return _pack(items, layers, config)
+
+
+def _most_words(items: Sequence[Item]) -> int:
+    """Words that live at once, at most."""
+    changes = sorted(
+        change
+        for item in items
+        for change in ((item.first, item.words), (item.last + 1, -item.words))
+    )
+    return max(accumulate(words for _, words in changes), default=0)
 
 
 def _spread(items: Sequence[Item], config: HardwareConfig, *, both_ends: bool) -> list[int] | None:
@@ -145,7 +178,7 @@ class _Space:
     """Where the first ``count`` of some items lie."""
 
     def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
-        self._items, self._depth = items, config.act_depth
+        self._users, self._depth = [_Users.of(item) for item in items], config.act_depth
         self._bank = config.bank_words(Memory.ACT)
         self._banks = np.arange(0, self._depth, self._bank)
         self._words = np.array([item.words for item in items])
@@ -175,8 +208,8 @@ class _Space:
         return starts[free.all(axis=1)]
 
     def best(self, item: Item, starts: NDArray[np.int64]) -> int:
-        """The one of ``starts`` with the fewest banks shared with rivals; then where what lay there
-        was read least lately; then the lowest.
+        """The one of ``starts``, of ``item``, which comes next, with the fewest banks shared with
+        rivals; then where what lay there was read least lately; then the lowest.
         """
         begin = self.starts[: self.count]
         end = begin + self._words[: self.count]
@@ -184,8 +217,9 @@ class _Space:
         near = (self._first[: self.count] <= item.last + NEAR) & (
             self._last[: self.count] >= item.first - NEAR
         )
+        users = self._users[self.count]
         for number in np.flatnonzero(near).tolist():
-            if self._items[number].rivals(item):
+            if users.rivals(self._users[number]):
                 first, last = begin[number] // self._bank, (end[number] - 1) // self._bank
                 rivals[first + 1 : last + 2] += 1
         total = np.cumsum(rivals)

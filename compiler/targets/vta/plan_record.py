@@ -1,57 +1,52 @@
 """What was chosen for a network's layers, as JSON values: kept, read, changed, and used again.
 
-    {"streamed": ["conv7"], "cycles": 81234, "layers": [
+    {"streamed": {"7": "conv7"}, "cycles": 81234, "layers": [
         {"first": 0, "count": 3, "rows": [2, 2, 2]},
         {"first": 3, "count": 1},
         {"first": 4, "count": 1, "tile": {"c": 2, "y": 7, "x": 14}, "outer": ["y", "x", "c"],
          "depth": 2}]}
 
-``streamed``: activations that are not wholly on chip.  ``layers``: cascades, by the rows of their
-strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.
-``cycles``: that the program was expected to take.
+``streamed``: activations that are not wholly on chip, by the number of the layer that makes them
+first, and inputs by -1, -2, ...; their names are for who reads it.  ``layers``: cascades, by the
+rows of their strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in
+tiles.  ``cycles``: that the program was expected to take.
 """
 
-import hashlib
-from collections.abc import Mapping, MutableMapping, Sequence
-
-from dovetail.isa.config import HardwareConfig
+from collections.abc import Mapping, MutableMapping
 
 from ...errors import ScheduleError
-from ...loops.text import to_text
-from ...options import Overlap
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Choice
-from .layers.definition import LoweredLayer
 from .place import NoRoomError
-from .plan import Ends, Plan, Planner
+from .plan import Plan, Planner
 from .schedules import COARSE
 from .stream import Tile
 
-__all__ = ["PlanRecord", "PlanRecords", "plan_key", "recorded_plan", "to_plan_record"]
+__all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 
 PlanRecord = Mapping[str, object]
 PlanRecords = MutableMapping[str, PlanRecord]
 """By ``plan_key``."""
 
 
-def plan_key(
-    layers: Sequence[LoweredLayer], ends: Ends, config: HardwareConfig, overlap: Overlap
-) -> str:
-    """The same for the same layers and results on the same configuration."""
-    results = ",".join(sorted(ends.results))
-    digest = hashlib.sha256(f"{config!r} {overlap.value} {results}".encode())
-    for layer in layers:
-        digest.update(to_text(layer.function).encode())
-    return digest.hexdigest()[:32]
-
-
-def to_plan_record(plan: Plan, cycles: int) -> PlanRecord:
+def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
     """What ``plan`` chose."""
+    numbers = _numbers(planner)
+    gone = sorted(plan.gone, key=numbers.__getitem__)
     return {
-        "streamed": sorted(plan.gone),
+        "streamed": {str(numbers[name]): name for name in gone},
         "cycles": cycles,
         "layers": [_entry(choice) for choice in plan.choices],
+    }
+
+
+def _numbers(planner: Planner) -> dict[str, int]:
+    """The number of each activation in records."""
+    sources = {x.name: -1 - number for number, x in enumerate(planner.ends.sources)}
+    return {
+        item.activation.name: sources.get(item.activation.name, item.first)
+        for item in planner.items
     }
 
 
@@ -64,6 +59,8 @@ def _entry(choice: Choice) -> dict[str, object]:
             entry["blocks"] = size
         case Tile() as tile:
             entry |= {"tile": dict(tile.sizes), "outer": list(tile.outer), "depth": tile.depth}
+            if tile.held:
+                entry["held"] = tile.held
         case None:
             pass
     if choice.grain != COARSE:
@@ -80,9 +77,10 @@ def recorded_plan(planner: Planner, record: PlanRecord) -> Plan:
     """
     try:
         streamed, entries = record["streamed"], record["layers"]
-        assert isinstance(streamed, list)
+        assert isinstance(streamed, dict)
         assert isinstance(entries, list)
-        gone = frozenset(streamed)
+        names = {str(number): name for name, number in _numbers(planner).items()}
+        gone = frozenset(names[number] for number in streamed)
         choices = [_found(planner, entry, gone) for entry in entries]
         end = 0
         for choice in choices:

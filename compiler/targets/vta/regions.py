@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.footprint import distinct, scratchpad_reads, scratchpad_writes
+from dovetail.isa.footprint import (
+    distinct,
+    dram_word_bytes,
+    scratchpad_reads,
+    scratchpad_writes,
+)
 from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
@@ -58,8 +63,7 @@ def touched(instruction: Instruction, config: HardwareConfig) -> Iterator[Touche
 def _dram_words(moved: Load | Store, config: HardwareConfig) -> NDArray[np.int64]:
     """Words of the bus that are moved, ascending."""
     bus = config.bus_bytes
-    memory = moved.memory if isinstance(moved, Load) else Memory.ACT
-    row = moved.count_x * config.word_bytes(memory) // bus
+    row = moved.count_x * dram_word_bytes(moved, config) // bus
     if not row * moved.count_y:
         return np.empty(0, np.int64)
     extent = (row, moved.count_y, moved.count_z)

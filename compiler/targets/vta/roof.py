@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
+from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -47,7 +48,7 @@ def roof_of(
 ) -> Roof:
     """results: names of activations that are in DRAM in the end."""
     chain = _Chain(layers, config)
-    moved = sum(array.nbytes for layer in layers for array in layer.constants.values())
+    moved = sum(constant_bytes(layer, config) for layer in layers)
     made = (layer.output for layer in layers if layer.output.name in results)
     moved += sum(_size(x, config) for x in (*sources, *made))
     gemm, vector = (int(total) for total in chain.busy.sum(1))
@@ -68,7 +69,8 @@ def _size(x: Activation, config: HardwareConfig) -> int:
 class _Chain:
     """The earliest begin and end of each layer, when each waits only for what it comes from.
 
-    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.
+    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word: cycles in
+    which DRAM moves one, at least.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
@@ -78,7 +80,9 @@ class _Chain:
         sizes = [layer.constants.get("weights", none).nbytes for layer in layers]
         self.weights = np.array(sizes, np.int64) // config.word_bytes(Memory.WGT)
         self.depth = config.wgt_depth
-        self.word = _beats(config.word_bytes(Memory.WGT), config)
+        nibbles = config.nibble_weights and any(layer.nibbles for layer in layers)
+        least = config.nibble_bytes if nibbles else config.word_bytes(Memory.WGT)
+        self.word = _beats(least, config)
         self.first, self.whole = needs(layers)
         self.some, self.all_weights = follows(layers)
         self.begins, self.ends = np.zeros(len(layers)), np.zeros(len(layers))

@@ -44,7 +44,7 @@ ROW_PARTS = 4
 """Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
 
 TILE_CYCLES = 32
-"""Estimate: what one more tile costs, beside what it moves."""
+"""Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""
 
 
 class TileError(DoesNotFitError):
@@ -76,6 +76,7 @@ class Tile:
 
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
     dram: of ``cycles``, those in which DRAM works.
+    held: iterations of k whose inputs lie in a buffer at a time, some parts; 0 where all do.
     """
 
     sizes: Mapping[str, int]
@@ -84,6 +85,7 @@ class Tile:
     cycles: int
     depth: int
     dram: int
+    held: int = 0
 
 
 def stream_schedule(
@@ -128,9 +130,10 @@ def stream_tiles(
         )
     ]
     tiles = [
-        _estimate(kernel, refs, activations, each, outer, config, depth, late)
+        _estimate(kernel, refs, activations, each, outer, config, depth, late, held)
         for each in sizes
         for outer in OUTER
+        for held in (0, *_parts_held(kernel, activations, each))
     ]
     found: list[Tile] = []
     for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
@@ -165,7 +168,7 @@ def streamed_layer(
     """The layer with ``tile``, and its windows."""
     kernel = layer.kernel
     apart = kernel.apart or _uneven(kernel, activations)
-    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(kernel.refs), apart)
+    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(kernel.refs), apart, tile.held)
     return StreamedLayer(layer, tiling, windows_of(layer.kernel, activations, tiling))
 
 
@@ -220,6 +223,21 @@ def _sizes(
         yield dict(zip(AXES, sizes, strict=True)) | parts
 
 
+def _parts_held(
+    kernel: Kernel, activations: Mapping[str, Activation], sizes: Mapping[str, int]
+) -> list[int]:
+    """Iterations of k whose inputs may lie in a buffer at a time, if not all need to.
+
+    None where a tile's sums have one part, or no streamed input has other blocks for each.
+    """
+    count, part = kernel.extents.get("k", 1), sizes.get("k", 1)
+    read = [ref for name, ref in kernel.refs.items() if name in activations]
+    moved = (each for each in read if each.indices[0].coefficient("k"))
+    if part == count or all(activations[each.buffer.name].image for each in moved):
+        return []
+    return [part * parts for parts in _divisors(count // part)[:-1]]
+
+
 def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> int:
     """Words of ``memory`` that a tile may use, which must hold the ``taps`` words of a window."""
     depth = config.depth(memory)
@@ -244,13 +262,16 @@ def _estimate(
     config: HardwareConfig,
     depth: int,
     late: frozenset[str],
+    held: int,
 ) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
-    tile, and for each tile.
+    tile, and for each tile.  held: as of ``Tile``.
     """
     extents = kernel.extents
-    tiles = {axis: extents[axis] // sizes[axis] for axis in AXES}
-    inside = extents | {axis: sizes[axis] for axis in AXES}
+    cut = {axis: sizes[axis] for axis in AXES} | ({"k": held} if held else {})
+    tiles = {axis: extents[axis] // size for axis, size in cut.items()}
+    parts = extents.get("k", 1) // sizes.get("k", 1)
+    inside, order = extents | cut, (*outer, "k") if held else outer
     written = kernel.nests[-1].name
     traffic, alone, words = Traffic(config), Traffic(config), 0
     for name, activation in activations.items():
@@ -260,8 +281,8 @@ def _estimate(
         row = shape[2] * config.word_bytes(Memory.ACT)
         if tiles["x"] == 1:
             shape[2] = ref.buffer.shape[2]
-        moving = {axis for axis in AXES if any(index.coefficient(axis) for index in ref.indices)}
-        again = _changes(outer, tiles, moving)
+        moving = {axis for axis in cut if any(index.coefficient(axis) for index in ref.indices)}
+        again = _changes(order, tiles, moving)
         words += (depth if again > 1 else 1) * prod(shape)
         if name in late and not activation.image:
             move = alone.write if name == written else alone.read
@@ -279,15 +300,17 @@ def _estimate(
     for name, memory in CONSTANTS.items():
         if name in refs:
             axes = refs[name].buffer.shape
-            held = prod(axes[: -2 if memory is Memory.WGT else -1])
-            at_once = held if outer[0] != "c" else held // axes[0] * sizes["c"]
+            size = prod(axes[: -2 if memory is Memory.WGT else -1])
+            at_once = size if outer[0] != "c" else size // axes[0] * sizes["c"]
             fits = at_once <= config.depth(memory)
-            traffic.read(1 if fits else tiles["y"] * tiles["x"], held * config.word_bytes(memory))
+            traffic.read(1 if fits else tiles["y"] * tiles["x"], size * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
     computing = max(unit_cycles(kernel, config).values())
     busiest = max(traffic.cycles, computing + alone.dram_cycles)
-    cycles = busiest + finish + TILE_CYCLES * prod(tiles.values())
-    return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles)
+    pieces = prod(tiles[axis] for axis in AXES) * parts
+    pieces += prod(tiles.values()) if held else 0
+    cycles = busiest + finish + TILE_CYCLES * pieces
+    return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles, held)
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:

@@ -1,7 +1,7 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -22,6 +22,7 @@ from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse, shaped_graph
 from .capabilities import ON_HOST, RUNS_ON_HOST, node_refusals
 from .estimates import costs_of
+from .plan_record import PlanRecords
 
 __all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
 
@@ -30,9 +31,13 @@ DEFAULT_CONFIG = "zynq7020"
 
 @dataclass(frozen=True, slots=True)
 class Vta:
-    """See ``Target``."""
+    """See ``Target``.
+
+    plans: of the parts compiled so far; others of the same structure are not planned again.
+    """
 
     config: HardwareConfig
+    plans: PlanRecords = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -90,7 +95,9 @@ class Vta:
     ) -> Part:
         """As ``Target``."""
         options.require_fp32(self.name)
-        return compile_accelerated(piece.graph, self.config, options, trace, time_program)
+        return compile_accelerated(
+            piece.graph, self.config, options, trace, time_program, self.plans
+        )
 
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """Never asked for: ``load`` always gives a graph."""

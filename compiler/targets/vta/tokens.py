@@ -58,6 +58,8 @@ def insert_tokens(
         waits[token.taker].add(program[token.giver].unit)
     return [
         replace(instruction, wait=frozenset(wait), post=frozenset(post))
+        if (wait, post) != (instruction.wait, instruction.post)
+        else instruction
         for instruction, wait, post in zip(program, waits, posts, strict=True)
     ]
 

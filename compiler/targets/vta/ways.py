@@ -13,6 +13,7 @@ from .blockwise import blockwise
 from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
+from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
@@ -98,6 +99,7 @@ class LayerWays:
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes = sizes
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
+        self._found: dict[tuple[object, ...], tuple[list[Choice], TileError | None]] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
@@ -107,6 +109,17 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
         """The best way of each number of layers from ``first`` on; why it cannot run alone."""
+        last = min(first + max(self._most, MEMBERS), len(self.layers)) - 1
+        rooms = tuple(room(first, end) for end in range(first, last + 1))
+        key = first, self._names_of(first, last) & gone, rooms, price
+        if key not in self._found:
+            self._found[key] = self._at(first, room, gone, price)
+        return self._found[key]
+
+    def _at(
+        self, first: int, room: Room, gone: frozenset[str], price: float
+    ) -> tuple[list[Choice], TileError | None]:
+        """As ``at``, for the first time."""
         self._look(f"plan, layer {self.layers[first].name!r}")
         problem: TileError | None = None
         try:
@@ -287,6 +300,5 @@ def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int
     """
     if not _constants_fit(layer, config):
         return None
-    moved = sum(array.nbytes for array in layer.constants.values())
-    beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
+    beats = constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
     return max(beats, *unit_cycles(layer.kernel, config).values()), beats

@@ -19,6 +19,9 @@ __all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", 
 SLOTS = 2
 """Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
 
+PARTS = "k.outer"
+"""The loop over the parts of a tile's sums."""
+
 COLUMNS = 2
 """The axis of columns; where a tile has all of them, a buffer has the halo's too.
 
@@ -33,18 +36,25 @@ class Window:
     shape: blocks, rows and columns of the buffer.
     origin: block, row and column of the activation, the halo included, at which the buffer begins;
     an index of the loops over tiles.
-    depth: tiles under way at once.
+    depth: tiles, or parts of one, under way at once.
+    turns: parts of a tile's sums that find their blocks in one buffer, if not all do.
     """
 
     activation: Activation
     shape: tuple[int, int, int]
     origin: tuple[Linear, Linear, Linear]
     depth: int = SLOTS
+    turns: int = 1
 
     @property
     def slots(self) -> int:
         """Buffers: ``depth``, or one when all tiles touch the same part."""
         return self.depth if any(index.terms for index in self.origin) else 1
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether it holds what one part of a tile's sums touches."""
+        return self.origin[0].coefficient(PARTS) != 0
 
     @property
     def words(self) -> int:
@@ -53,8 +63,17 @@ class Window:
         return blocks * rows * columns
 
     def place(self, tile: Mapping[str, int]) -> tuple[int, ...]:
-        """``origin`` for one tile."""
+        """``origin`` for one tile, or for the first of the parts that a buffer serves."""
+        if self.turns > 1:
+            tile = {**tile, PARTS: tile[PARTS] // self.turns * self.turns}
         return tuple(index.at(tile) for index in self.origin)
+
+    def first_word(self, tile: Mapping[str, int]) -> int:
+        """The word of the buffer at which the blocks of one part of a tile's sums begin."""
+        if self.turns == 1:
+            return 0
+        _, rows, columns = self.shape
+        return tile[PARTS] % self.turns * self.origin[0].coefficient(PARTS) * rows * columns
 
     def loads(
         self, tile: Mapping[str, int], sram: int, dram: int, bus_bytes: int
@@ -204,12 +223,12 @@ class Slots:
 
     def fetch(self, tile: Mapping[str, int]) -> tuple[int, tuple[Load, ...]]:
         """First word of a buffer with the part of ``tile``; what loads it, if it is not there."""
-        place = self._window.place(tile)
+        place, first = self._window.place(tile), self._window.first_word(tile)
         if place in self._held:
-            return self._word(self._held.index(place)), ()
+            return self._word(self._held.index(place)) + first, ()
         word = self.next()
         self._held[self._last] = place
-        return word, self._window.loads(tile, word, self._dram, self._bus_bytes)
+        return word + first, self._window.loads(tile, word, self._dram, self._bus_bytes)
 
     def next(self) -> int:
         """First word of the buffer whose turn it is."""
@@ -244,9 +263,13 @@ def windows_of(
 
 def _window(extents: Mapping[str, int], ref: Ref, activation: Activation, tiling: Tiling) -> Window:
     sizes = {axis: tiling.sizes[axis] for axis in AXES}
+    inside, turns = {**extents, **sizes}, 1
+    if tiling.held and ref.indices[0].coefficient("k"):
+        sizes["k"], inside["k"] = tiling.sizes["k"], tiling.held
+        turns = tiling.held // tiling.sizes["k"]
     shape, origin = [], []
     for axis, index in enumerate(ref.indices[:3]):
-        low, high = index.limits({**extents, **sizes})
+        low, high = index.limits(inside)
         moves: dict[Expr, int] = {
             Variable(f"{name}.outer"): index.coefficient(name) * size
             for name, size in sizes.items()
@@ -261,6 +284,7 @@ def _window(extents: Mapping[str, int], ref: Ref, activation: Activation, tiling
         (shape[0], shape[1], shape[2]),
         (origin[0], origin[1], origin[2]),
         tiling.depth,
+        turns,
     )
 
 

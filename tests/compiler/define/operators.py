@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.compiler.dtypes import DType
+from dovetail.compiler.graph.operators.attention import Attention
 from dovetail.compiler.graph.operators.contractions import Convolution, Determinant, contract
 from dovetail.compiler.graph.operators.elementwise import (
     Binary,
@@ -93,6 +94,13 @@ def _recurrence(cell: Cell, gates: int, *activations: Any) -> Case:
 
 
 CASES: tuple[Case, ...] = (
+    (
+        Attention((0, 1, 3), (0, 2, 3), (0, 2, 4), (0, 1, 2), (1, 0, 4), 0.5, True, True, -9.0),
+        [
+            *(_floats(1, 33, 2), _floats(1, 35, 2), _floats(1, 35, 2), _floats(33, 35)),
+            _whole("bool", 2, 1, 1, 35),
+        ],
+    ),
     (Unary(UnaryFunction.EXP), [_floats(3, 4)]),
     (Binary(BinaryFunction.DIV), [_whole("int32", 9, 3, 4), _whole("int32", 3, 4)]),
     (Where(), [_whole("bool", 2, 3, 4), _floats(3, 4), _floats(4)]),

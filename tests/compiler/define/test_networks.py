@@ -1,13 +1,12 @@
 """Every fused group of light networks: a plain definition, and a kernel that is it plus a trace."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
+from networks import bert
 
 from dovetail.compiler.define.group import define_group
 from dovetail.compiler.front.onnx.source import SourceModel
@@ -95,13 +94,6 @@ def test_groups_of_digits() -> None:
     assert check(SourceModel.load(ROOT / "examples" / "digits" / "digits_int8.onnx"))
 
 
-def test_groups_of_bert(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import transformer
-
-    monkeypatch.setattr(transformer, "WIDTH", 24)
-    monkeypatch.setattr(transformer, "INNER", 48)
-    monkeypatch.setattr(transformer, "VOCABULARY", 50)
-    model: onnx.ModelProto = transformer.bert(layers=1, tokens=5)
+def test_groups_of_bert() -> None:
+    model = bert(layers=1, tokens=5, width=24, heads=12, vocabulary=50)
     assert check(SourceModel.of(model)) > 5
-    sys.modules.pop("transformer")

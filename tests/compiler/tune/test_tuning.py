@@ -19,9 +19,8 @@ from dovetail.compiler.schedule.record_files import (
     read_entries,
     write_entries,
 )
-from dovetail.compiler.schedule.records import Records
+from dovetail.compiler.schedule.records import Records, StaleRecordWarning
 from dovetail.compiler.schedule.steps.trace import from_record
-from dovetail.compiler.targets.cpu.recorded import StaleRecordWarning
 from dovetail.compiler.targets.cpu.records import read_records
 from dovetail.compiler.tune.kernel import Setting
 from dovetail.compiler.tune.problem import Measured

@@ -23,10 +23,11 @@ def load(it: Instruction, memories: Memories) -> None:
     block = memories.config["block"]
     size = word_bytes(it["memory"], block)
     target = memories.raw[it["memory"]]
+    head = max(memories.config["bus_bytes"], block // 2)
     stepped = it["step"] > 0
     rows = it["pad_y_before"] + it["count_y"] + it["pad_y_after"]
     columns = it["pad_x_before"] + it["count_x"] + it["pad_x_after"]
-    advance = it["step"] if stepped else size
+    advance = it["step"] if stepped else head + size // 2 if it["nibbles"] else size
     for z, row, column in product(range(it["count_z"]), range(rows), range(columns)):
         y, x = row - it["pad_y_before"], column - it["pad_x_before"]
         cell = it["sram_address"] + z * it["sram_stride_z"] + row * it["sram_stride_y"]
@@ -34,11 +35,22 @@ def load(it: Instruction, memories: Memories) -> None:
         word = np.full(size, it["pad_value"], np.int8).view(np.uint8)
         if 0 <= y < it["count_y"] and 0 <= x < it["count_x"]:
             start = it["dram_address"] + z * it["dram_stride_z"] + y * it["dram_stride_y"]
-            read = memories.read_dram(start + x * advance, size)
+            read = memories.read_dram(start + x * advance, advance if it["nibbles"] else size)
+            read = _weights(read, head, block) if it["nibbles"] else read
             place = x * advance + np.arange(size)
             inside = (it["row_first"] <= place) & (place < it["row_end"])
             word = np.where(inside, read, word) if stepped else read
         target[cell % len(target)] = word
+
+
+def _weights(read: NDArray[np.uint8], head: int, block: int) -> NDArray[np.uint8]:
+    """A word of WGT from its multipliers and nibbles."""
+    word = np.zeros(block * block, np.int8)
+    for n in range(block * block):
+        lane = n // block
+        multiplier = int(read[lane // 2]) >> 4 * (lane % 2) & 15
+        word[n] = int(signed(np.int64(read[head + n // 2] >> 4 * (n % 2)), 4)) * (1 + multiplier)
+    return word.view(np.uint8)
 
 
 def store(it: Instruction, memories: Memories) -> None:

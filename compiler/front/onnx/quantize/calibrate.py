@@ -11,6 +11,7 @@ from ....quantize.data import Dataset
 from ....quantize.signature import Sample
 from .equalize import equalize
 from .evaluate import Evaluator
+from .masks import Scores
 from .model import FloatModel
 from .observe import Observer, Range
 from .options import QuantizeOptions
@@ -37,14 +38,14 @@ class Decision:
 class Calibrated:
     """A simplified float model, and what was seen of it.
 
-    shapes: of every tensor.  floats: the tensors of float32.  ranges: of the tensors that decide
+    shapes, dtypes: of every tensor.  ranges: of the tensors that decide
     them.  whole: with nothing kept float.  samples: how many were seen.
     held: some of them, if there is something to correct by them.
     """
 
     model: FloatModel
     shapes: Mapping[str, tuple[int, ...]]
-    floats: frozenset[str]
+    dtypes: Mapping[str, str]
     ranges: Mapping[str, Range]
     whole: Plan
     samples: int
@@ -57,10 +58,10 @@ class Calibrated:
         """
         decided = self.whole if not keep else self._without(keep)
         _require_contraction(decided)
+        seen = {name: self._range(name) for name in decided.calibrated(self.model)}
         ranges: dict[str, Range] = {}
-        for name in decided.calibrated(self.model):
+        for name, (low, high) in decided.scores.limited(seen).items():
             group = decided.group[name]
-            low, high = self._range(name)
             before = ranges.get(group, (0.0, 0.0))
             ranges[group] = (min(before[0], low), max(before[1], high))
         chosen = {group: activation_scale(limits) for group, limits in ranges.items()}
@@ -72,7 +73,7 @@ class Calibrated:
             known = ", ".join(n.name for n in self.model.nodes if n.outputs[0] in self.whole.roles)
             raise ModelError(f"no node {unknown[0]!r} to keep float; there are {known}")
         outputs = {node.outputs[0] for node in self.model.nodes if node.name in keep}
-        return plan(self.model, dict(self.shapes), self.floats, outputs)
+        return plan(self.model, dict(self.shapes), _floats(self.dtypes), outputs)
 
     def _range(self, name: str) -> Range:
         """The range that was seen, by one of its group for what was only passed on."""
@@ -101,17 +102,19 @@ def calibrate(
         raise CalibrationError("no calibration data; required at least one sample")
     shapes, _ = tensors_of(read, first)
     simple = simplify(read, shapes)
-    more, floats = tensors_of(simple, first)
+    more, dtypes = tensors_of(simple, first)
     shapes |= more
     if options.equalize:
         simple = equalize(simple, shapes, held)
         shapes |= {name: array.shape for name, array in simple.constants.items()}
-    whole = plan(simple, shapes, floats)
+    whole = plan(simple, shapes, _floats(dtypes))
     _require_contraction(whole)
     observers = {name: Observer() for name in whole.calibrated(simple)}
+    for name in observers.keys() & simple.constants.keys():
+        observers[name].see(whole.scores.seen(name, simple.constants[name]))
     evaluator, count = Evaluator(simple), 0
     for sample in _chained(first, chosen):
-        _observe(evaluator, sample, count, observers)
+        _observe(evaluator, sample, count, observers, whole.scores)
         count += 1
         if progress:
             progress(count)
@@ -120,19 +123,21 @@ def calibrate(
         producer = simple.producers.get(name)
         fixed = FIXED_RANGES.get(producer.kind) if producer else None
         ranges[name] = fixed or observer.range(options)
-    return Calibrated(simple, shapes, floats, ranges, whole, count, held)
+    return Calibrated(simple, shapes, dtypes, ranges, whole, count, held)
 
 
 def tensors_of(
     model: FloatModel, sample: Sample
-) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
-    """The shape of every tensor, and the names of those of float32."""
-    shapes, floats = {}, set()
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """The shape and the element type of every tensor."""
+    shapes, dtypes = {}, {}
     for name, array in (*model.constants.items(), *Evaluator(model).run(sample)):
-        shapes[name] = np.shape(array)
-        if np.asarray(array).dtype == np.float32:
-            floats.add(name)
-    return shapes, frozenset(floats)
+        shapes[name], dtypes[name] = np.shape(array), str(np.asarray(array).dtype)
+    return shapes, dtypes
+
+
+def _floats(dtypes: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(name for name, dtype in dtypes.items() if dtype == "float32")
 
 
 def _require_contraction(decided: Plan) -> None:
@@ -160,11 +165,16 @@ def _chained(first: Sample, others: Iterator[Sample]) -> Iterator[Sample]:
 
 
 def _observe(
-    evaluator: Evaluator, sample: Sample, number: int, observers: dict[str, Observer]
+    evaluator: Evaluator,
+    sample: Sample,
+    number: int,
+    observers: dict[str, Observer],
+    scores: Scores,
 ) -> None:
     for name, array in evaluator.run(sample):
         if name not in observers:
             continue
+        array = scores.seen(name, array)
         if not np.isfinite(array).all():
             raise CalibrationError(
                 f"tensor {name!r} has a NaN or infinity for sample {number}; required finite values"

@@ -57,7 +57,8 @@ def compare(
             if stand not in names:
                 continue
             name = names[stand]
-            errors[name] = errors.get(name, 0.0) + _square(array - wanted[name])
+            difference = array.astype(np.float64) - wanted[name]
+            errors[name] = errors.get(name, 0.0) + _square(difference)
             sizes[name] = sizes.get(name, 0.0) + _square(wanted[name])
             if name == model.outputs[0]:
                 agreed += int(array.argmax() == wanted[name].argmax())

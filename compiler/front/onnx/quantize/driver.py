@@ -59,6 +59,7 @@ def quantize_calibrated(calibrated: Calibrated, options: QuantizeOptions) -> Qua
         decision.scales,
         weights,
         calibrated.shapes,
+        calibrated.dtypes,
         unsigned=options.unsigned,
         per_channel=options.per_channel,
     )

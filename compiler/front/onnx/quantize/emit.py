@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -31,14 +31,15 @@ def emit(
     scales: Mapping[str, Quantization],
     weights: Mapping[str, Weights],
     shapes: Mapping[str, tuple[int, ...]],
+    dtypes: Mapping[str, str],
     *,
     unsigned: bool,
     per_channel: bool,
 ) -> onnx.ModelProto:
     """The model in QDQ form.
 
-    scales: of every quantised tensor.  weights: of every contraction, by output.  shapes: of every
-    tensor.
+    scales: of every quantised tensor.  weights: of every contraction, by output.
+    shapes, dtypes: of every tensor.
     """
     writer = _Writer(model, decided, scales, weights, unsigned, per_channel)
     for signature in model.inputs:
@@ -49,11 +50,11 @@ def emit(
         writer.nodes,
         model.name,
         [
-            helper.make_tensor_value_info(each.name, TensorProto.FLOAT, each.shape)
+            helper.make_tensor_value_info(each.name, _element(each.dtype), each.shape)
             for each in model.inputs
         ],
         [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, shapes[name])
+            helper.make_tensor_value_info(name, _element(dtypes[name]), shapes[name])
             for name in model.outputs
         ],
         [numpy_helper.from_array(array, name) for name, array in writer.constants.items()],
@@ -64,6 +65,10 @@ def emit(
     )
     onnx.checker.check_model(result)
     return result
+
+
+def _element(dtype: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 @dataclass
@@ -87,9 +92,10 @@ class _Writer:
         if out in self.done:
             return
         role, clip = self.plan.roles.get(out), self.plan.clips.get(out)
-        inputs = [self._input(name) for name in node.inputs]
         if role is Role.CONTRACTION:
-            inputs = [inputs[0], *self._weights(node)]
+            inputs = [self._input(node.inputs[0]), *self._weights(node)]
+        else:
+            inputs = [self._input(name) for name in node.inputs]
         name, source = out, self._float(out)
         if clip is not None:
             name = clip.outputs[0]
@@ -111,15 +117,23 @@ class _Writer:
         """QuantizeLinear and DequantizeLinear of tensor ``name``, which ``source`` holds."""
         if name not in self.scales:
             return
-        chosen = self.scales[name]
-        parameters = [f"{name}/scale", f"{name}/zero_point"]
-        self.constants[parameters[0]] = np.asarray(chosen.scale, np.float32)
-        zero = chosen.zero_point + 128 * self.unsigned
-        self.constants[parameters[1]] = np.asarray(zero, np.uint8 if self.unsigned else np.int8)
+        parameters = self._parameters(name)
         result = name if name in self.model.outputs else name + DEQUANTIZED
         self._write("QuantizeLinear", [source, *parameters], f"{name}/quantized")
         self._write("DequantizeLinear", [f"{name}/quantized", *parameters], result)
         self.real[name] = result
+
+    def _parameters(self, name: str) -> list[str]:
+        """The names of the scale and the zero point of a quantised tensor."""
+        chosen, found = self.scales[name], [f"{name}/scale", f"{name}/zero_point"]
+        self.constants[found[0]] = np.asarray(chosen.scale, np.float32)
+        zero = chosen.zero_point + 128 * self.unsigned
+        self.constants[found[1]] = np.asarray(zero, self._integers)
+        return found
+
+    @property
+    def _integers(self) -> type:
+        return np.uint8 if self.unsigned else np.int8
 
     def _float(self, name: str) -> str:
         """The name of what a node computes, before it is quantised."""
@@ -127,9 +141,22 @@ class _Writer:
         return f"{name}/float" if shown else name
 
     def _input(self, name: str) -> str:
-        if name in self.model.constants:
-            self.constants[name] = self.model.constants[name]
+        if name in self.model.constants and name not in self.real:
+            if name in self.scales:
+                self._tensor(name)
+            else:
+                self.constants[name] = self.model.constants[name]
         return self.real.get(name, name)
+
+    def _tensor(self, name: str) -> None:
+        """A constant that is quantised as what is computed is."""
+        chosen, zero = self.scales[name], 128 * self.unsigned
+        inside = np.clip(self.model.constants[name], *chosen.limits)
+        integers = np.clip(np.rint(inside / chosen.scale) + chosen.zero_point, -128, 127)
+        stored = (integers + zero).astype(self._integers)
+        self.constants[f"{name}/quantized"] = stored
+        names = [f"{name}/quantized", *self._parameters(name)]
+        self.real[name] = self._write("DequantizeLinear", names, name + DEQUANTIZED)
 
     def _implies(self, name: str, clip: OnnxNode) -> bool:
         """Whether no int8 value of ``name`` lies outside the limits of ``clip``."""
@@ -150,8 +177,6 @@ class _Writer:
         results = [self._constant(f"{stem}/w", integers, scales, channel_axis(node))]
         if added is not None:
             results.append(self._constant(f"{stem}/b", added, scales * x_scale, 0))
-        for name in node.inputs[1:]:
-            self.constants.pop(name, None)
         return results
 
     def _constant(self, stem: str, integers: Array, scales: Array, axis: int) -> str:

@@ -232,7 +232,15 @@ def _dequantize(node: OnnxNode, x: Array, scale: Array, zero: Array) -> Array:
     shape = [1] * x.ndim
     if scale.size > 1:
         shape[node.integer("axis", 1)] = -1
-    return (x.astype(np.int32) - zero.astype(np.int32).reshape(shape)) * scale.reshape(shape)
+    difference = x.astype(np.int32) - zero.astype(np.int32).reshape(shape)
+    return difference.astype(F32) * scale.reshape(shape)
+
+
+def _gather_elements(node: OnnxNode, x: Array, indices: Array) -> Array:
+    """GatherElements; ONNX's reference implementation takes at most 64 along its dimension."""
+    axis = node.integer("axis", 0) % x.ndim
+    kept = (slice(None) if d == axis else slice(size) for d, size in enumerate(indices.shape))
+    return np.take_along_axis(x[tuple(kept)], indices.astype(np.int64), axis)
 
 
 WINDOWS = ("AveragePool", "Conv", "MaxPool")
@@ -241,6 +249,7 @@ KERNELS: dict[str, Callable[..., Array]] = {
     "BatchNormalization": _batch_norm,
     "Conv": _conv,
     "DequantizeLinear": _dequantize,
+    "GatherElements": _gather_elements,
     "HardSigmoid": _hard_sigmoid,
     "MaxPool": _max_pool,
     "QuantizeLinear": _quantize,

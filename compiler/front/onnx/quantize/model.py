@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper, version_converter
+from onnx import helper, numpy_helper, version_converter
 
+from ....dtypes import DType
 from ....errors import ModelError
 from ....graph.ir import Array
 from ....quantize.signature import Signature
 from ...source import Source
-from ..element_types import type_name
+from ..element_types import ELEMENT_TYPES, type_name
 from ..node import OnnxNode, is_quantized_kind
 from ..source import SourceModel
 from ..write import onnx_model
@@ -30,6 +31,8 @@ __all__ = [
 OLDEST_OPSET = 13
 """The first with a scale for each channel in DequantizeLinear."""
 IR_VERSION = 8
+NO_MASKS = ("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "LayerNormalization", "MatMul")
+"""Operators whose constants must be finite."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,9 @@ def float_model(source: Source) -> onnx.ModelProto:
 def read_model(proto: onnx.ModelProto) -> FloatModel:
     """The nodes and constants of a float model, of opset 13 or later.
 
-    Raises ModelError for a model that is quantised already, is not valid, has inputs that are not
-    float32 or of no fixed shape, or a constant with NaN or infinity.
+    Raises ModelError for a model that is quantised already, is not valid, has inputs of other real
+    numbers than float32 or of no fixed shape, or a constant with NaN or infinity; -infinity may
+    mask elements.
     """
     for node in proto.graph.node:
         if is_quantized_kind(node.op_type):
@@ -108,8 +112,10 @@ def read_any_model(proto: onnx.ModelProto) -> FloatModel:
             constants[each.output[0]] = value
         else:
             nodes.append(_node(each, position))
+    products = {name for node in nodes if node.kind in NO_MASKS for name in node.inputs}
     for name, array in constants.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        allowed = array if name in products else np.where(np.isneginf(array), 0, array)
+        if array.dtype.kind == "f" and not np.isfinite(allowed).all():
             raise ModelError(f"constant {name!r} has a NaN or infinity; required finite values")
     if not graph.output:
         raise ModelError("the model has no output")
@@ -122,7 +128,8 @@ def read_any_model(proto: onnx.ModelProto) -> FloatModel:
 def signatures(proto: onnx.ModelProto) -> tuple[Signature, ...]:
     """The inputs of a model.
 
-    Raises ModelError when there is none, or one is not float32 or of no fixed shape.
+    Raises ModelError when there is none, or one has other real numbers than float32, or no fixed
+    shape.
     """
     constants = {each.name for each in proto.graph.initializer}
     inputs = tuple(_signature(each) for each in proto.graph.input if each.name not in constants)
@@ -174,15 +181,18 @@ def _constant(proto: onnx.NodeProto) -> Array | None:
 
 def _signature(value: onnx.ValueInfoProto) -> Signature:
     kind = value.type.tensor_type.elem_type
-    if kind != TensorProto.FLOAT:
-        raise ModelError(f"input {value.name!r} is {type_name(kind)}; required float32")
+    dtype = ELEMENT_TYPES.get(kind)
+    if dtype is None or (dtype.is_float and dtype is not DType.FLOAT32):
+        raise ModelError(
+            f"input {value.name!r} is {type_name(kind)}; required float32, whole numbers or bool"
+        )
     dims = value.type.tensor_type.shape.dim
     shape = [dim.dim_value for dim in dims]
     if shape and not shape[0]:
         shape[0] = 1
-    if not shape or min(shape) < 1:
+    if min(shape, default=1) < 1:
         found = [dim.dim_value or dim.dim_param or "?" for dim in dims]
         raise ModelError(
             f"input {value.name!r} has shape {found}; required fixed sizes after the batch"
         )
-    return Signature(value.name, tuple(shape))
+    return Signature(value.name, tuple(shape), dtype.value)

@@ -10,7 +10,9 @@ from enum import Enum, auto
 
 from ..node import OnnxNode
 from .functions import PAIRS, functions_of_one, is_elementwise, operands
+from .masks import Scores, find_scores
 from .model import FloatModel
+from .norms import Norm, find_norms
 
 __all__ = ["CONTRACTIONS", "Plan", "Role", "activations", "plan"]
 
@@ -32,6 +34,8 @@ class Role(Enum):
     """A function of each element."""
     SOFTMAX = auto()
     """Softmax over one dimension."""
+    NORM = auto()
+    """Normalisation of rows, or one of the nodes that together are one."""
     PASS = auto()
     """Moves, chooses or joins elements; inputs and outputs have one scale."""
 
@@ -40,6 +44,8 @@ MATRIX_RANK = 2
 CONTRACTIONS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum")
 CLIPS = ("Relu", "Clip")
+BY_CONSTANTS = ("Add", "Max", "Min", "Mul", "Sub")
+"""Pairs of which one may be a constant tensor."""
 JOINED = ("Concat",)
 PASSES = (
     *JOINED,
@@ -55,13 +61,15 @@ class Plan:
     """roles: by a node's first output.  kept: nodes that stay float, and why.
 
     clips: Relu or Clip, by the output of the contraction or sum before it: one operator with it.
-    group: the name that stands for the group of each quantised tensor.
+    group: the name that stands for the group of each quantised tensor, constants among them.
+    scores: those of which ranges leave out what a Softmax does not show.
     """
 
     roles: dict[str, Role]
     kept: tuple[tuple[OnnxNode, str], ...]
     clips: dict[str, OnnxNode]
     group: dict[str, str]
+    scores: Scores
 
     def calibrated(self, model: FloatModel) -> tuple[str, ...]:
         """The quantised tensors whose values decide ranges: those that are not passed on only."""
@@ -82,15 +90,18 @@ def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = f
     """
     roles: dict[str, Role] = {}
     reasons: dict[str, str] = {}
+    scores = find_scores(model, shapes)
+    norms = {each.outputs[0]: norm for norm in find_norms(model, shapes) for each in norm.nodes}
     for node in model.nodes:
-        role, reason = _role(model, shapes, node)
-        if role is not None and not {node.inputs[0], node.outputs[0]} <= floats:
+        norm = norms.get(node.outputs[0])
+        role, reason = (Role.NORM, "") if norm else _role(model, shapes, node)
+        if role is not None and not {*node.inputs[:1], node.outputs[0]} <= floats:
             role, reason = None, "it computes with other elements than float32"
-        if role is not None and node.outputs[0] in keep:
+        if role is not None and not keep.isdisjoint(_together(node, norm)):
             role, reason = None, "it is kept float"
         if role in (Role.FUNCTION, Role.PAIR):
             for name in operands(model, node):
-                before = model.producers.get(name)
+                before = None if name in scores.masks else model.producers.get(name)
                 if before is not None and before.outputs[0] in reasons:
                     role, reason = None, f"it reads the result of {before}, which stays float"
         if role is None:
@@ -104,14 +115,33 @@ def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = f
         del roles[node.outputs[0]]
         reasons[node.outputs[0]] = "neither its input nor its output is quantised"
     kept = tuple((n, reasons[n.outputs[0]]) for n in model.nodes if n.outputs[0] in reasons)
-    group = _groups(model, roles, internal | frozenset(clips))
-    return Plan(roles, kept, clips, group)
+    between = {name for norm in norms.values() for name in norm.between}
+    group = _groups(model, roles, internal | between | frozenset(clips))
+    return Plan(roles, kept, clips, group, scores)
 
 
 def activations(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
-    """The tensors that ``node`` computes with."""
-    count = len(node.inputs) if node.kind in (*JOINED, *PAIRS, "MatMul") else 1
+    """The tensors that ``node`` computes with, constants that stand for one among them."""
+    if node.kind in JOINED or _is_table(model, node):
+        return tuple(dict.fromkeys(node.inputs[: None if node.kind in JOINED else 1]))
+    if node.kind in BY_CONSTANTS and len(node.inputs) == 2:
+        return operands(model, node)
+    count = len(node.inputs) if node.kind in (*PAIRS, "MatMul") else 1
     return tuple(name for name in node.inputs[:count] if name not in model.constants)
+
+
+def _is_table(model: FloatModel, node: OnnxNode) -> bool:
+    """Whether it takes rows of a constant, as an embedding does."""
+    return (
+        node.kind == "Gather"
+        and node.inputs[0] in model.constants
+        and node.inputs[1] not in model.constants
+    )
+
+
+def _together(node: OnnxNode, norm: Norm | None) -> tuple[str, ...]:
+    """First outputs of the nodes that are quantised with ``node`` or not at all."""
+    return tuple(each.outputs[0] for each in norm.nodes) if norm else node.outputs[:1]
 
 
 def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | None, str]:
@@ -119,11 +149,15 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
     constant = [name in model.constants for name in node.inputs if name]
     rank = len(shapes.get(node.inputs[0], ())) if node.inputs else 0
     if is_elementwise(node):
-        # With more constants than numbers: none of these.
-        computed = all(name not in model.constants for name in operands(model, node))
-        if not computed or (node.kind == "Clip" and not all(constant[1:])):
+        given = [name for name in operands(model, node) if name in model.constants]
+        most = int(node.kind in BY_CONSTANTS)
+        if len(given) > most or (node.kind == "Clip" and not all(constant[1:])):
             return None, "required two tensors, or one and numbers"
         return (Role.FUNCTION if len(operands(model, node)) == 1 else Role.PAIR), ""
+    if _is_table(model, node):
+        return Role.PASS, ""
+    if node.kind in JOINED and not all(constant):
+        return Role.PASS, ""
     if not node.inputs or constant[0]:
         return None, "its first input is a constant"
     if node.kind in PASSES and node.kind not in JOINED and not all(constant[1:]):
@@ -238,7 +272,10 @@ def _groups(
         role = roles.get(node.outputs[0])
         if role is None:
             continue
-        touched = [*activations(model, node), *filter(None, node.outputs)]
+        read = activations(model, node)
+        if role is Role.NORM:
+            read = tuple(name for name in read if name not in model.constants)
+        touched = [*read, *filter(None, node.outputs)]
         names = [root(name) for name in touched if name not in unquantised]
         if role is Role.PASS:
             for name in names[1:]:

@@ -17,6 +17,7 @@ from .find_hard_sigmoid import FindHardSigmoid
 from .fold_affine import FoldAffine
 from .functions import PAIRS
 from .groups import FlattenGroups, LastSoftmax, MergeReshapes, RowsToImages
+from .masks import DropNanGuards, MaskByAdd
 from .model import FloatModel
 
 __all__ = ["simplify"]
@@ -198,6 +199,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
         FoldConstants(shapes),
         FindHardSigmoid(),
         DropExpands(shapes),
+        DropNanGuards(),
         DropIdentities(),
         ShortcutToConv(shapes),
         FlattenGroups(shapes),
@@ -210,6 +212,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
         MergeTransposes(),
         DropIdentities(),
         FoldAffine(shapes),
+        MaskByAdd(),
         DropIdentities(),
     )
     result = Pipeline(passes).run(model)

@@ -15,6 +15,7 @@ from .winograd import schedule_winograd
 __all__ = ["RULES"]
 
 RULES: Mapping[Kind, Rule] = {
+    Kind.ATTENTION: as_it_is,
     Kind.CONTRACTION: schedule_contraction,
     Kind.CONVOLUTION: as_it_is,
     Kind.ELEMENTS: schedule_elements,

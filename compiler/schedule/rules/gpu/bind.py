@@ -15,12 +15,9 @@ from ....loops.ir import Allocate, Block, For, If, Let, LoopKind, Stmt
 from ....loops.legality import carried
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
+from .choice import DEFAULT
 
 __all__ = ["bind_nests"]
-
-THREADS = 256
-"""Threads of a block, at most; enough to hide the latency of arithmetic, few enough to have many
-registers each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +26,14 @@ class _Loop:
     extent: int
 
 
-def bind_nests(schedule: Schedule) -> Schedule:
-    """Every nest at the top of the function in blocks and threads."""
+def bind_nests(schedule: Schedule, threads: int = DEFAULT.threads) -> Schedule:
+    """Every nest at the top of the function in blocks, and threads of at most so many: enough to
+    hide the latency of arithmetic, few enough to have many registers each.
+    """
     for name in _nests(schedule.function.body):
         free = _independent(schedule, name)
         if free:
-            schedule = _bound(schedule, free)
+            schedule = _bound(schedule, free, threads)
     return schedule
 
 
@@ -68,17 +67,17 @@ def _independent(schedule: Schedule, name: str) -> list[_Loop]:
     return found
 
 
-def _bound(schedule: Schedule, loops: list[_Loop]) -> Schedule:
+def _bound(schedule: Schedule, loops: list[_Loop], most: int) -> Schedule:
     """The last loops as threads, the others as blocks; as before if a step does not apply."""
     before, threads = schedule, 1
     try:
-        while loops and threads * loops[-1].extent <= THREADS:
+        while loops and threads * loops[-1].extent <= most:
             last = loops.pop()
             threads *= last.extent
             schedule = schedule.bind(last.name, LoopKind.THREAD)
-        if loops and THREADS // threads > 1:
+        if loops and most // threads > 1:
             last = loops.pop()
-            factor = _factor(last.extent, THREADS // threads)
+            factor = _factor(last.extent, most // threads)
             outer, inner = f"{last.name}.blocks", f"{last.name}.threads"
             schedule = schedule.split(last.name, factor, outer=outer, inner=inner)
             schedule = schedule.bind(inner, LoopKind.THREAD).bind(outer, LoopKind.BLOCK)

@@ -21,24 +21,22 @@ from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
+from .choice import DEFAULT, Choice
 from .tensor_cores import on_tensor_cores
 
 __all__ = ["schedule_convolution"]
 
-ITEMS = (4, 2)
-"""Channels of a thread, the first number that divides all."""
 
-
-def schedule_convolution(schedule: Schedule) -> Schedule:
+def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """On tensor cores if the schedule's intrinsics are of its types; else in tiles of channels,
     where only the weights depend on them, and then blocks and threads.
     """
     if schedule.intrinsics:
         with suppress(ScheduleError):
-            return on_tensor_cores(_multiplied(schedule))
+            return on_tensor_cores(_multiplied(schedule), choice)
     with suppress(ScheduleError):
-        schedule = _tiled(schedule)
-    return bind_nests(schedule)
+        schedule = _tiled(schedule, choice.channels)
+    return bind_nests(schedule, choice.threads)
 
 
 def _multiplied(schedule: Schedule) -> Schedule:
@@ -74,7 +72,8 @@ def _reads(schedule: Schedule, allocation: Allocate) -> list[set[str]]:
     return [_used(tuple(map(simplifier.expr, load.indices))) for load in loads(update.value)]
 
 
-def _tiled(schedule: Schedule) -> Schedule:
+def _tiled(schedule: Schedule, most: int) -> Schedule:
+    """A thread has so many channels, or half as many, and so on, if they divide all."""
     loops, allocation = _nest(schedule.function.body)
     if allocation is None or not isinstance(allocation.body, Block):
         raise ScheduleError("convolution: required a nest around a sum")
@@ -86,7 +85,9 @@ def _tiled(schedule: Schedule) -> Schedule:
     if channel is None:
         raise ScheduleError("convolution: no channels that the image does not depend on")
     name, extent = channel
-    size = next((each for each in ITEMS if extent % each == 0), 1)
+    size = most
+    while extent % size:
+        size //= 2
     item, names = f"{name}.item", [loop for loop, _ in loops]
     schedule = schedule.split(name, size, "exact", f"{name}.block", item)
     order = [f"{name}.block" if each == name else each for each in names]

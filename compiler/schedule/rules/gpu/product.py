@@ -16,7 +16,7 @@ from ....loops.expressions import (
 from ....loops.ir import Allocate, Block, For, Stmt, Update
 from ....loops.traverse import expressions, loads, variables
 
-__all__ = ["Product", "product_of"]
+__all__ = ["Product", "factor", "product_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def product_of(body: Stmt) -> Product | None:
     value = update.value
     if update.function is not BinaryFunction.ADD or not isinstance(value, Binary):
         return None
-    factors = _load(value.left), _load(value.right)
+    factors = factor(value.left), factor(value.right)
     if value.function is not BinaryFunction.MUL or factors[0] is None or factors[1] is None:
         return None
     *outer, p, q = loops
@@ -85,7 +85,7 @@ def product_of(body: Stmt) -> Product | None:
     return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart, whole)
 
 
-def _load(expr: Expr) -> Load | None:
+def factor(expr: Expr) -> Load | None:
     """The element that a factor is, maybe cast, or 0 outside of an image."""
     while isinstance(expr, Cast | Select):
         if isinstance(expr, Select) and not isinstance(expr.other, Constant):

@@ -21,6 +21,7 @@ from ....loops.ir import For, LoopKind
 from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 from .bind import bind_nests
+from .choice import DEFAULT, Choice
 from .product import Product, product_of
 from .reductions import schedule_reduction
 from .tensor_cores import on_tensor_cores
@@ -31,25 +32,23 @@ TILES = (64, 32, 16)
 """Rows and columns of a block's tile, the first that divides the matrix; ..."""
 DEPTHS = (16, 8)
 """... and summed elements at a time."""
-ITEMS = 4
-"""Rows and columns of a thread's tile."""
 
 
-def schedule_products(schedule: Schedule) -> Schedule:
+def schedule_products(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """In tiles, where the function is one product: on tensor cores if the schedule's intrinsics are
     of its types, else where tiles divide its sizes; long sums of few results by the threads of a
     block together; else as other nests.
     """
     with suppress(ScheduleError):
-        return on_tensor_cores(schedule)
+        return on_tensor_cores(schedule, choice)
     product = product_of(schedule.function.body)
     if product is not None:
         with suppress(ScheduleError):
-            return _tiled(schedule, product)
+            return _tiled(schedule, product, choice)
     try:
-        return schedule_reduction(schedule)
+        return schedule_reduction(schedule, choice.lanes)
     except ScheduleError:
-        return bind_nests(schedule)
+        return bind_nests(schedule, choice.threads)
 
 
 def _divisor(extent: int, sizes: tuple[int, ...], what: str) -> int:
@@ -59,13 +58,15 @@ def _divisor(extent: int, sizes: tuple[int, ...], what: str) -> int:
     raise ScheduleError(f"{what} of {extent}: required a multiple of {sizes[-1]}")
 
 
-def _tiled(schedule: Schedule, product: Product) -> Schedule:
+def _tiled(schedule: Schedule, product: Product, choice: Choice) -> Schedule:
     threads = 1
     for name, extent in (product.p, product.q):
-        size = _divisor(extent, TILES, "a side")
-        threads *= size // ITEMS
+        size = _divisor(extent, (choice.side,) if choice.side else TILES, "a side")
+        threads *= size // choice.items
         schedule = schedule.split(name, size, "exact", f"{name}.block", f"{name}.tile")
-        schedule = schedule.split(f"{name}.tile", ITEMS, "exact", f"{name}.thread", f"{name}.item")
+        schedule = schedule.split(
+            f"{name}.tile", choice.items, "exact", f"{name}.thread", f"{name}.item"
+        )
     (p, _), (q, _), (k, depth) = product.p, product.q, product.k
     inside = (f"{p}.thread", f"{q}.thread", f"{p}.item", f"{q}.item")
     schedule = schedule.reorder(f"{p}.block", f"{q}.block", *inside)
@@ -75,7 +76,7 @@ def _tiled(schedule: Schedule, product: Product) -> Schedule:
         schedule = schedule.fission(name, 1, f"{name}.sum")
     for name in reversed(inside):
         schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
-    step = _divisor(depth, DEPTHS, "a sum")
+    step = _divisor(depth, (choice.depth,) if choice.depth else DEPTHS, "a sum")
     schedule = schedule.split(k, step, "exact", f"{k}.steps", f"{k}.in")
     rows, columns, row, column = (f"{name}.sum" for name in inside)
     schedule = schedule.reorder(f"{k}.steps", rows, columns, f"{k}.in", row, column)

@@ -17,18 +17,21 @@ from ....loops.expressions import Constant, Scope
 from ....loops.ir import Allocate, Block, For, LoopKind, Stmt, Update
 from ....loops.traverse import walk
 from ...steps.schedule import Schedule
+from .choice import DEFAULT
 
 __all__ = ["schedule_reduction"]
 
-LANES = (64, 32)
-"""Threads that share a sum, the first number that divides it."""
+LEAST_LANES = 32
 MOST_RESULTS = 1 << 11
 """With more of them, there is a thread for each."""
 LEAST_SUM = 1 << 8
 
 
-def schedule_reduction(schedule: Schedule) -> Schedule:
-    """As above.  Raises ScheduleError where the nest is not one such sum."""
+def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedule:
+    """As above, by at most so many threads, or 32, if they divide the sum.
+
+    Raises ScheduleError where the nest is not one such sum.
+    """
     stmt: Stmt = schedule.function.body
     outer: list[tuple[str, int]] = []
     while isinstance(stmt, For) and isinstance(stmt.extent, Constant):
@@ -40,7 +43,7 @@ def schedule_reduction(schedule: Schedule) -> Schedule:
         raise ScheduleError("a sum: required one nest with a start, a sum and a result")
     summed = _sum(parts[1])
     name, extent = summed[-1]
-    lanes = next((each for each in LANES if extent % each == 0), 0)
+    lanes = next((each for each in (most, LEAST_LANES) if extent % each == 0), 0)
     few = prod(each for _, each in outer) <= MOST_RESULTS
     if not few or not lanes or prod(each for _, each in summed) < LEAST_SUM:
         raise ScheduleError("a sum: required few results, and many elements for each")

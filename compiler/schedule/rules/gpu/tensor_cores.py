@@ -15,43 +15,33 @@ shared memory have 16 bytes more than they need, so that eight rows which ``ldma
 once lie in different banks.
 """
 
-from dataclasses import dataclass
-
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
-from ....loops.ir import For, LoopKind
-from ....loops.traverse import walk
+from ....loops.ir import LoopKind
 from ...steps.schedule import Schedule
+from .choice import DEFAULT, Choice
 from .product import Product, product_of
+from .warps import PADDING_BYTES, SIDE, Nest, TileShape, copied, in_registers, in_warps
 
 __all__ = ["on_tensor_cores"]
 
-PADDING_BYTES = 16
-GROUP = 32
-"""Threads of a warp."""
 LEAST = 16
 """Rows and columns of the smallest product that is worth the tiles' overhang."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """Rows and columns of a block's tile, warps in each direction, instructions' depths of it."""
-
-    rows: int
-    columns: int
-    row_warps: int
-    column_warps: int
-    parts: int = 2
-
-
-TILES = (_Tile(128, 128, 2, 4), _Tile(64, 64, 2, 2), _Tile(32, 32, 1, 2), _Tile(16, 32, 1, 1))
+TILES = (
+    TileShape(128, 128, 2, 4),
+    TileShape(64, 64, 2, 2),
+    TileShape(32, 32, 1, 2),
+    TileShape(16, 32, 1, 1),
+)
 """From the one that reads least to the one that fits the smallest matrices."""
 BLOCKS = 132
 """A large GPU runs so many at a time: a smaller tile is taken where a larger one gives fewer."""
 
 
-def on_tensor_cores(schedule: Schedule) -> Schedule:
+def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """The function's product, by that of the schedule's intrinsics which is of its types.
 
     Raises ScheduleError where there is none, or the product is too small.
@@ -61,18 +51,20 @@ def on_tensor_cores(schedule: Schedule) -> Schedule:
         raise ScheduleError("on tensor cores: the function is not a product of matrices")
     for intrinsic in schedule.intrinsics.values():
         if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
-            return _scheduled(schedule, product, intrinsic)
+            return _scheduled(schedule, product, intrinsic, choice)
     raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
 
 
-def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Schedule:
-    left, right, _ = intrinsic.parameters
-    (rows, depth), (columns, _) = left.shape, right.shape
+def _scheduled(
+    schedule: Schedule, product: Product, intrinsic: Intrinsic, choice: Choice
+) -> Schedule:
+    left = intrinsic.parameters[0]
+    depth = left.shape[-1]
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
     if min(height, width, length) < LEAST:
         raise ScheduleError(f"product of {height}, {width} and {length}: too small for tiles")
-    tile = _tile(height, width)
-    whole = depth * (tile.parts if length > depth else 1)
+    tile = _chosen(choice) or _tile(height, width)
+    whole = depth * (choice.parts if length > depth else 1)
     schedule = schedule.widen(q, tile.columns).widen(p, tile.rows).widen(k, whole)
     schedule = schedule.split(p, tile.rows, "exact", f"{p}.block", f"{p}.in")
     schedule = schedule.split(q, tile.columns, "exact", f"{q}.block", f"{q}.in")
@@ -95,11 +87,14 @@ def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Sc
         used = (f"{axis}.in.sum", f"{k}.in")
         schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
     schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
-    schedule = _in_warps(schedule, product, tile, (rows, columns))
+    for end in ("", ".sum", ".end"):
+        nest = Nest((f"{p}.in{end}", f"{q}.in{end}"), (p, q), end)
+        summed = (f"{k}.part", f"{k}.item") if end == ".sum" else None
+        schedule = in_warps(schedule, nest, tile, summed)
+    schedule = in_registers(schedule, product.acc, tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
-    threads = GROUP * tile.row_warps * tile.column_warps
     for (name, _), apart in zip(copies, product.apart, strict=True):
-        schedule = _copied(schedule, f"{name}.tile", padding, threads, apart)
+        schedule = copied(schedule, f"{name}.tile", padding, tile.threads, apart)
     # Threads part at the guards of other copies, and must be together for a product after them.
     ahead = length > whole and all(row and row % whole == 0 for row in product.whole)
     if ahead:
@@ -116,71 +111,29 @@ def _scheduled(schedule: Schedule, product: Product, intrinsic: Intrinsic) -> Sc
     return schedule.set_scope(product.acc, Scope.REGISTER)
 
 
-def _tile(height: int, width: int) -> _Tile:
+def _chosen(choice: Choice) -> TileShape | None:
+    """The tile that a search asks for; None for the rule's own.
+
+    Raises ScheduleError where warps do not divide it.
+    """
+    if not choice.rows or not choice.columns:
+        return None
+    tile = TileShape(choice.rows, choice.columns, choice.warps, choice.warps)
+    if tile.rows % (SIDE * tile.row_warps) or tile.columns % (SIDE * tile.column_warps):
+        raise ScheduleError(f"tile of {tile.rows} x {tile.columns}: required multiples of a warp's")
+    return tile
+
+
+def _tile(height: int, width: int) -> TileShape:
     """The largest that gives enough blocks and adds at most a quarter; else that adds least."""
 
-    def blocks(tile: _Tile) -> int:
+    def blocks(tile: TileShape) -> int:
         return -(-height // tile.rows) * -(-width // tile.columns)
 
-    def area(tile: _Tile) -> int:
+    def area(tile: TileShape) -> int:
         return blocks(tile) * tile.rows * tile.columns
 
     for tile in TILES:
         if 4 * area(tile) <= 5 * height * width and blocks(tile) >= BLOCKS:
             return tile
     return min(TILES, key=lambda tile: (area(tile), -tile.rows))
-
-
-def _in_warps(
-    schedule: Schedule, product: Product, tile: _Tile, sizes: tuple[int, int]
-) -> Schedule:
-    """Loops over warps, instructions, and the parts of an instruction's result."""
-    (p, _), (q, _), (k, _) = product.p, product.q, product.k
-    rows, columns = tile.rows // tile.row_warps, tile.columns // tile.column_warps
-    for end in ("", ".sum", ".end"):
-        for whole, factor, outer, inner in (
-            (f"{p}.in{end}", rows, f"{p}.warp{end}", f"{p}.rows{end}"),
-            (f"{p}.rows{end}", sizes[0], f"{p}.tile{end}", f"{p}.row{end}"),
-            (f"{p}.row{end}", 8, f"{p}.half{end}", f"{p}.group{end}"),
-            (f"{q}.in{end}", columns, f"{q}.warp{end}", f"{q}.columns{end}"),
-            (f"{q}.columns{end}", sizes[1], f"{q}.tile{end}", f"{q}.column{end}"),
-            (f"{q}.column{end}", 8, f"{q}.half{end}", f"{q}.eight{end}"),
-            (f"{q}.eight{end}", 2, f"{q}.thread{end}", f"{q}.item{end}"),
-        ):
-            schedule = schedule.split(whole, factor, "exact", outer, inner)
-        warps = [f"{p}.warp{end}", f"{q}.warp{end}"]
-        tiles = [f"{p}.tile{end}", f"{q}.tile{end}"]
-        if end == ".sum":
-            parts = [f"{p}.half", f"{p}.group", f"{q}.half", f"{q}.thread", f"{q}.item"]
-            order = [*warps, f"{k}.part", *tiles, *(f"{each}{end}" for each in parts), f"{k}.item"]
-        else:
-            threads = [f"{p}.group{end}", f"{q}.thread{end}"]
-            own = [f"{q}.half{end}", f"{p}.half{end}", f"{q}.item{end}"]
-            order = [*warps, *threads, *tiles, *own]
-            tiles = [*tiles, *own]
-        schedule = schedule.reorder(*order)
-        for each in tiles:
-            schedule = schedule.unroll(each)
-    layout = ((0, rows), (1, sizes[0]), (2, 8), (4, columns), (5, sizes[1]), (6, 8), (7, 2))
-    return schedule.set_layout(product.acc, layout, (0, 4, 3, 7, 1, 5, 6, 2, 8))
-
-
-def _copied(schedule: Schedule, tile: str, vector: int, threads: int, apart: bool) -> Schedule:
-    """All threads of the block fill a buffer, each in pieces of 16 bytes of a row.
-
-    Neighbouring threads read neighbours in memory: parts of a row, or where those lie ``apart``,
-    as many rows.
-    """
-    row, column = (
-        each.variable
-        for each in walk(schedule.function.body)
-        if isinstance(each, For) and each.variable.startswith(f"{tile}.")
-    )
-    chunk, item, whole = f"{tile}.chunk", f"{tile}.item", f"{tile}.all"
-    schedule = schedule.split(column, vector, "exact", chunk, item)
-    if apart:
-        schedule = schedule.reorder(chunk, row, item)
-    schedule = schedule.fuse(*((chunk, row) if apart else (row, chunk)), whole)
-    schedule = schedule.split(whole, threads, "guard", f"{tile}.round", f"{tile}.thread")
-    schedule = schedule.reorder(f"{tile}.thread", f"{tile}.round")
-    return schedule.bind(f"{tile}.thread", LoopKind.THREAD)

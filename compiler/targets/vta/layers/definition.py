@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.nibbles import fits_nibbles
+
 from ....dtypes import DType
 from ....loops.expressions import (
     BinaryFunction,
@@ -121,6 +123,7 @@ class LoweredLayer:
     stored: the activation whose rows in DRAM its weights are; then the constant ``weights`` has
     their shape only.
     kernel: the nests of the program.
+    nibbles: whether its weights have a form of nibbles (``isa.nibbles``).
     """
 
     function: Function
@@ -131,9 +134,15 @@ class LoweredLayer:
     inexact_pairs: int = 0
     stored: Activation | None = None
     kernel: Kernel = field(init=False, compare=False, repr=False)
+    nibbles: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", read_nests(self.function))
+        weights = None if self.stored else self.constants.get("weights")
+        nibbles = weights is not None and fits_nibbles(
+            weights.reshape(-1, *weights.shape[-2:]).astype(np.int8, copy=False)
+        )
+        object.__setattr__(self, "nibbles", nibbles)
 
     @property
     def name(self) -> str:

@@ -5,13 +5,14 @@
 That is what the vector unit makes of a depthwise convolution of one tap.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Affine", "find_affine"]
+__all__ = ["Affine", "find_affine", "find_blocks", "joined"]
 
 X = np.arange(-128, 128)
 NEAR = 3
@@ -22,8 +23,10 @@ STEEPEST = 1024.0
 STEPS = 80
 """Steps of the search for a slope: each leaves 0.62 of the range."""
 GOLDEN = (5**0.5 - 1) / 2
+CLOSE = 1e-6
+"""Offsets that may be this far apart and still be one."""
 AT_ONCE = 16
-"""Channels whose slopes are found together."""
+"""Channels whose slopes are found together, or those of a block."""
 
 Form = tuple[int, int, np.float32]
 """Tap, bias and scale of a channel."""
@@ -42,36 +45,64 @@ class Affine:
 
 def find_affine(table: NDArray[np.int8]) -> Affine | None:
     """The form of ``table``, int8[C, 256]; None when a channel has none that is exact."""
+    (found,) = find_blocks(table, len(table))
+    return found
+
+
+def find_blocks(table: NDArray[np.int8], lanes: int) -> list[Affine | None]:
+    """The form of each block of ``lanes`` channels, with the limits of all; None where a channel
+    of the block has none that is exact.
+    """
     low, high = int(table.min()), int(table.max())
-    found = []
-    for first in range(0, len(table), AT_ONCE):
-        forms = _known(table[first : first + AT_ONCE].tobytes(), low, high)
-        if forms is None:
+    step = max(1, AT_ONCE // lanes) * lanes
+    found: list[Affine | None] = []
+    for first in range(0, len(table), step):
+        found += _known(table[first : first + step].tobytes(), low, high, lanes)
+    return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _known(rows: bytes, low: int, high: int, lanes: int) -> list[Affine | None]:
+    """As ``find_blocks``, of some channels; a graph is prepared more than once."""
+    wanted = np.frombuffer(rows, np.int8).reshape(-1, len(X)).astype(np.int64)
+    slopes = _slopes(wanted, low, high)
+    return [
+        _block(wanted[first : first + lanes], slopes[first : first + lanes], low, high)
+        for first in range(0, len(wanted), lanes)
+    ]
+
+
+def _block(
+    wanted: NDArray[np.int64], slopes: NDArray[np.float64], low: int, high: int
+) -> Affine | None:
+    found: list[Form] = []
+    for row, slope in zip(wanted, slopes.tolist(), strict=True):
+        form = _find(row, slope, low, high)
+        if form is None:
             return None
-        found += forms
+        found.append(form)
     taps, biases, scales = zip(*found, strict=True)
     return Affine(
         np.array(taps, np.int8), np.array(biases, np.int32), np.array(scales, np.float32), low, high
     )
 
 
-@lru_cache(maxsize=1 << 12)
-def _known(rows: bytes, low: int, high: int) -> list[Form] | None:
-    """The forms of some channels; a graph is prepared more than once."""
-    wanted = np.frombuffer(rows, np.int8).reshape(-1, len(X)).astype(np.int64)
-    found = []
-    for row, slope in zip(wanted, _slopes(wanted, low, high).tolist(), strict=True):
-        form = _find(row, slope, low, high)
-        if form is None:
-            return None
-        found.append(form)
-    return found
+def joined(forms: Sequence[Affine]) -> Affine:
+    """The channels of all ``forms``, which have the same limits."""
+    taps, biases, scales = (
+        np.concatenate([getattr(each, name) for each in forms])
+        for name in ("taps", "biases", "scales")
+    )
+    return Affine(taps, biases, scales, forms[0].low, forms[0].high)
 
 
 def _find(wanted: NDArray[np.int64], best: float, low: int, high: int) -> Form | None:
     """``best``: the slope that leaves most room."""
     if wanted.min() == wanted.max():
         return 0, int(wanted[0]), np.float32(1)
+    least, largest = _offset(wanted, best, low, high)
+    if least > largest + CLOSE:
+        return None
     form = _with_slope(wanted, best, low, high)
     if form is not None:
         return form
@@ -94,7 +125,7 @@ def _end(wanted: NDArray[np.int64], fits: float, far: float, low: int, high: int
 
 def _with_slope(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> Form | None:
     first, last = _offset(wanted, slope, low, high)
-    if first > last + 1e-6 or slope == 0:
+    if first > last + CLOSE or slope == 0:
         return None
     middle = (first + last) / 2
     for tap in range(127, 0, -1):
@@ -113,24 +144,32 @@ def _with_slope(wanted: NDArray[np.int64], slope: float, low: int, high: int) ->
 
 def _offset(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> tuple[float, float]:
     """The least and the largest offset with which ``slope`` gives ``wanted``."""
-    least, largest = _offsets(wanted[None], np.array([slope]), low, high)
+    least, largest = _offsets(*_bounds(wanted[None], low, high), np.array([slope]))
     return float(least[0]), float(largest[0])
 
 
-def _offsets(
-    wanted: NDArray[np.int64], slopes: NDArray[np.float64], low: int, high: int
+def _bounds(
+    wanted: NDArray[np.int64], low: int, high: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same for each row."""
-    rest = wanted - slopes[:, None] * X
-    least = np.where(wanted > low, rest - 0.5, -np.inf).max(axis=1)
-    return least, np.where(wanted < high, rest + 0.5, np.inf).min(axis=1)
+    """What each result is at least, and at most, before it is rounded and clipped."""
+    least = np.where(wanted > low, wanted - 0.5, -np.inf)
+    return least, np.where(wanted < high, wanted + 0.5, np.inf)
+
+
+def _offsets(
+    least: NDArray[np.float64], most: NDArray[np.float64], slopes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest offset of each row with its slope; ``_bounds`` of its results."""
+    product = slopes[:, None] * X
+    return (least - product).max(axis=1), (most - product).min(axis=1)
 
 
 def _slopes(wanted: NDArray[np.int64], low: int, high: int) -> NDArray[np.float64]:
     """Each row's slope that leaves most room for offsets, which is a concave function of it."""
+    bounds = _bounds(wanted, low, high)
 
     def room(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        least, largest = _offsets(wanted, slopes, low, high)
+        least, largest = _offsets(*bounds, slopes)
         return largest - least
 
     left, right = np.full(len(wanted), -STEEPEST), np.full(len(wanted), STEEPEST)

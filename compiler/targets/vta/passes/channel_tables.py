@@ -1,23 +1,26 @@
 """Tables of channels as the vector unit has them.
 
     Lookup(x, table[C, 256])  ->  Requantize(Conv2d(x)), depthwise, of one tap, where that is exact
-    Lookup(x, table[C, 256])  ->  Concatenate(Lookup(Slice(x)), ...), one for a block of channels,
-                                  each of which may be such a convolution
+    Lookup(x, table[C, 256])  ->  Concatenate(Requantize(Conv2d(Slice(x))), Lookup(Slice(x)), ...),
+                                  convolutions of all blocks of channels between two that have none
 
 TAB holds a table for each lane, so a block of channels may have as many.  What is made has no table
 for more channels than a block, so the pass ends.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ....graph.ir import Array, Graph, Node
+from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ....graph.rewrite import Rewriter, rewrite
-from .affine import find_affine
+from .affine import Affine, find_affine, find_blocks, joined
 
 __all__ = ["ChannelTables"]
 
@@ -44,20 +47,56 @@ class ChannelTables:
             return _as_image(rewriter, node) if set(shape[:-1]) <= {1} else None
         if shape[0] != 1:
             return None
-        return _affine(rewriter, node, table) or self._split(rewriter, node, table)
-
-    def _split(self, rewriter: Rewriter, node: Node, table: Array) -> str | None:
-        if len(table) <= self.lanes:
+        rows = np.asarray(table, np.int8)
+        pieces = list(_pieces(rows, self.lanes))
+        if len(pieces) > 1:
+            return _joined(rewriter, node, rows, pieces)
+        form = pieces[0].form
+        if form is None:
             return None
-        builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
-        parts = []
-        for first in range(0, len(table), self.lanes):
-            rows, stem = table[first : first + self.lanes], f"{node.output}/{first}"
-            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (*shape[:3], len(rows)))
-            x = builder.node(part, node.inputs[:1], f"{stem}/x", node.origin)
-            constant = builder.constant(f"{stem}/table", rows.copy())
-            parts.append(builder.node(Lookup(), (x, constant), stem, node.origin))
-        return builder.node(Concatenate(3), tuple(parts), node.output, node.origin)
+        return _product(rewriter.builder, node, node.inputs[0], node.output, form)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Channels from ``first`` to before ``end``, and their form, if they have one."""
+
+    first: int
+    end: int
+    form: Affine | None
+
+
+def _pieces(table: NDArray[np.int8], lanes: int) -> Iterator[_Piece]:
+    """Runs of blocks that have a form with the limits of all, and the others one by one."""
+    forms = find_blocks(table, lanes)
+    for formed, run in groupby(range(len(forms)), key=lambda block: forms[block] is not None):
+        blocks = list(run)
+        if formed:
+            found = [form for block in blocks if (form := forms[block])]
+            end = min(len(table), (blocks[-1] + 1) * lanes)
+            yield _Piece(blocks[0] * lanes, end, joined(found))
+            continue
+        for first in (block * lanes for block in blocks):
+            end = min(len(table), first + lanes)
+            yield _Piece(first, end, find_affine(table[first:end]))
+
+
+def _joined(
+    rewriter: Rewriter, node: Node, table: NDArray[np.int8], pieces: Sequence[_Piece]
+) -> str:
+    """Each piece by itself, side by side."""
+    builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
+    parts = []
+    for piece in pieces:
+        stem, size = f"{node.output}/{piece.first}", (*shape[:3], piece.end - piece.first)
+        part = Slice((0, 0, 0, piece.first), (1, 1, 1, 1), size)
+        x = builder.node(part, node.inputs[:1], f"{stem}/x", node.origin)
+        if piece.form:
+            parts.append(_product(builder, node, x, stem, piece.form))
+        else:
+            rows = builder.constant(f"{stem}/table", table[piece.first : piece.end].copy())
+            parts.append(builder.node(Lookup(), (x, rows), stem, node.origin))
+    return builder.node(Concatenate(3), tuple(parts), node.output, node.origin)
 
 
 def _as_image(rewriter: Rewriter, node: Node) -> str:
@@ -69,13 +108,11 @@ def _as_image(rewriter: Rewriter, node: Node) -> str:
     return builder.node(Reshape(shape), (y,), node.output, node.origin)
 
 
-def _affine(rewriter: Rewriter, node: Node, table: Array) -> str | None:
-    form = find_affine(np.asarray(table, np.int8))
-    if form is None:
-        return None
-    builder, stem, channels = rewriter.builder, node.output, len(table)
+def _product(builder: GraphBuilder, node: Node, x: str, stem: str, form: Affine) -> str:
+    """The convolution of ``x``, called ``stem``, in place of some channels of ``node``."""
+    channels = len(form.taps)
     inputs = (
-        node.inputs[0],
+        x,
         builder.constant(f"{stem}/weights", form.taps.reshape(channels, 1, 1, 1)),
         builder.constant(f"{stem}/bias", form.biases),
     )

@@ -34,6 +34,26 @@ def test_samples_lie_along_the_first_dimension(tmp_path: Path, array: Array) -> 
     assert all(each["image"].dtype == np.float32 for each in found)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+def test_inputs_of_whole_numbers_keep_their_type(tmp_path: Path, dtype: str) -> None:
+    inputs = (Signature("ids", (1, 4), dtype), Signature("at", (), dtype))
+    ids = np.array([[0, 1, 1, 0], [1, 1, 0, 0]])
+    np.savez(tmp_path / "data.npz", ids=ids, at=np.array([1.0, 0.0]))
+    found = samples(tmp_path / "data.npz", inputs)
+    assert [each["ids"].tolist() for each in found] == [[row] for row in ids.tolist()]
+    assert {array.dtype for each in found for array in each.values()} == {np.dtype(dtype)}
+    np.savez(tmp_path / "data.npz", ids=ids, at=np.array([1.0, 0.5]))
+    with pytest.raises(CalibrationError, match=f"'at' is {dtype}, and float64 array has 0.5"):
+        samples(tmp_path / "data.npz", inputs)
+
+
+@pytest.mark.parametrize(("ending", "what"), [(".png", "pictures"), (".wav", "sounds")])
+def test_whole_numbers_come_from_arrays_only(tmp_path: Path, ending: str, what: str) -> None:
+    (tmp_path / f"file{ending}").write_bytes(b"")
+    with pytest.raises(CalibrationError, match=f"{what} for input 'ids' of int64; required arrays"):
+        read_data(tmp_path, (Signature("ids", (1, 3, 4, 4), "int64"),))
+
+
 def test_a_folder_gives_its_files_in_order(tmp_path: Path) -> None:
     for number in (2, 0, 1):
         np.save(tmp_path / f"{number}.npy", IMAGES[number : number + 1])

@@ -16,8 +16,8 @@ from dovetail.compiler.front.table import open_model
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.targets.gpu.kernels import Kernel
+from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
-from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.part import GpuPart

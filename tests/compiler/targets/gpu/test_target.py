@@ -34,7 +34,7 @@ def test_an_open_batch_is_1_and_other_sizes_are_bound() -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("opencl:intel", "no target is called 'opencl:intel'; required opencl"),
+        ("opencl:intel", "no target is called 'opencl:intel'; required opencl, or"),
         ("webgpu:intel", "no target is called 'webgpu:intel'; required webgpu"),
         ("cuda:sm_20", "no architecture is called 'sm_20'; there are: sm_80, sm_90a, sm_120a"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.graph.interpreter import run
-from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.ir import Graph, GraphBuilder, Node
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Lookup
 from dovetail.compiler.graph.types import TensorType
@@ -64,6 +64,23 @@ def test_the_graph_computes_the_same(bent: bool, shape: tuple[int, ...]) -> None
     assert [len(each) for each in tables] == ([4] if bent else [])
     x = {"x": RNG.integers(-128, 128, shape).astype(np.int8)}
     np.testing.assert_array_equal(run(found, x)["y"], run(graph, x)["y"])
+
+
+def test_blocks_between_two_without_a_form_are_one_product() -> None:
+    table = np.rint(X / 2 + np.arange(40)[:, None] - 60).astype(np.int8)
+    for channel in (14, 17, 33):
+        table[channel, :100] = 7
+    graph = _graph(table, (1, 1, 2, 40))
+    found = ChannelTables(4).run(graph)
+    products = [len(found.constants[n.inputs[1]]) for n in found.nodes if _is(n, Conv2d)]
+    assert products == [12, 12, 4]
+    assert [len(found.constants[n.inputs[1]]) for n in found.nodes if _is(n, Lookup)] == [4] * 3
+    x = {"x": RNG.integers(-128, 128, (1, 1, 2, 40)).astype(np.int8)}
+    np.testing.assert_array_equal(run(found, x)["y"], run(graph, x)["y"])
+
+
+def _is(node: Node, kind: type[object]) -> bool:
+    return isinstance(node.operator, kind)
 
 
 def test_several_images_stay_a_table() -> None:

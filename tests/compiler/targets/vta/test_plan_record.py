@@ -11,13 +11,20 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.options import CompileOptions
-from dovetail.runtime.accelerator.part import accelerator_part
+from dovetail.compiler.targets.vta.draft import Draft
+from dovetail.compiler.targets.vta.plan import Planner
+from dovetail.compiler.targets.vta.search import fastest
+from dovetail.runtime.accelerator.part import accelerator_part, accelerator_parts
+from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
 from tests.end_to_end.models import Network
 
 
-def model(channels: int = 24, *, more: bool = False) -> object:
-    """Layers that run in tiles, wholly on chip, and strip by strip; ``more``: a second output."""
-    net = Network(np.random.default_rng(1))
+def model(channels: int = 24, *, more: bool = False, first: int = 0) -> object:
+    """Layers that run in tiles, wholly on chip, and strip by strip; ``more``: a second output.
+
+    first: names of nodes are numbered from there.
+    """
+    net = Network(np.random.default_rng(1), count=first)
     x = net.conv(net.input(3, 40, 40), channels, pads=(1, 1, 1, 1))
     second = [x] if more else []
     x = net.conv(x, channels, pads=(1, 1, 1, 1), depthwise=True)
@@ -25,8 +32,9 @@ def model(channels: int = 24, *, more: bool = False) -> object:
     return net.model(net.dense(net.global_average(x), 9), *second)
 
 
-def compiled(path: Path, channels: int = 24, *, more: bool = False) -> bytes:
-    module = compile(model(channels, more=more), "vta:tiny", CompileOptions(plans=path))
+def compiled(path: Path, channels: int = 24, *, more: bool = False, first: int = 0) -> bytes:
+    options = CompileOptions(plans=path)
+    module = compile(model(channels, more=more, first=first), "vta:tiny", options)
     return bytes(accelerator_part(module).dram)
 
 
@@ -66,6 +74,40 @@ def test_a_network_of_more_outputs_has_a_plan_of_its_own(
     first = compiled(path, more=True)
     assert len(json.loads(path.read_text())) == 2
     assert compiled(path, more=True) == first
+
+
+def test_names_do_not_count(
+    kept: tuple[bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plans.json"
+    path.write_text(kept[1])
+    (plan,) = json.loads(kept[1]).values()
+    assert plan["streamed"]
+    monkeypatch.setattr("dovetail.compiler.targets.vta.plan.Planner.best", None)
+    assert compiled(path, first=100) == kept[0]
+
+
+def test_equal_parts_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, rng, x = ModelBuilder(), np.random.default_rng(2), "x"
+    for _ in range(2):
+        weights = b.constant(rng.integers(-60, 60, (6, 6, 3, 3)).astype(np.int8))
+        w = b.dequantize(weights, F32(0.013), np.int8(0))
+        y = b.node("Conv", [b.dequantize(x, F32(0.06), np.uint8(120)), w], pads=[1, 1, 1, 1])
+        shown = b.dequantize(b.quantize(y, F32(0.06), np.uint8(120)), F32(0.06), np.uint8(120))
+        norm = b.node("Mul", [b.node("ReduceMax", [shown], axes=[1], keepdims=1), shown])
+        x = b.quantize(norm, F32(0.06), np.uint8(120))
+    searches = []
+
+    def counted(planner: Planner, *others: Any) -> Draft:
+        searches.append([layer.name for layer in planner.layers])
+        return fastest(planner, *others)
+
+    monkeypatch.setattr("dovetail.compiler.targets.vta.emit.fastest", counted)
+    module = compile(b.build({"x": ("uint8", (1, 6, 9, 7))}, x, "uint8"), "vta:tiny")
+    first, second = accelerator_parts(module)
+    assert len(searches) == 1
+    assert [each.schedule for each in first.layers] == [each.schedule for each in second.layers]
+    assert first.layers[0].name != second.layers[0].name
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,18 @@ def test_sums_in_the_layer_of_a_convolution_stay_exact(act_depth: int) -> None:
     assert_exact(net.model(net.add(x, y)), replace(TINY, act_depth=act_depth), 1)
 
 
+@pytest.mark.parametrize(("size", "held"), [((5, 6), 4), ((1, 3), 8)])
+def test_windows_of_some_channels_at_a_time_stay_exact(size: tuple[int, int], held: int) -> None:
+    """A pixel of all channels reads 288 words of ACT, more than there are; weights come by 4."""
+    net, config = Network(np.random.default_rng(2)), replace(TINY, act_depth=256)
+    x = net.conv(net.input(3, *size), 128, (1, 1))
+    y = net.conv(x, 8, pads=(1, 1, 1, 1), activation="Relu")
+    model = net.model(net.add(net.conv(x, 8, pads=(1, 1, 1, 1)), y))
+    parts = [layer.tiling for layer in plan_of(model, config).layers if layer.tiling.held]
+    assert [(tiling.sizes["k"], tiling.held) for tiling in parts] == [(4, held)] * 2
+    assert_exact(model, config, 3)
+
+
 def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
     layers, ends = lowered(
         (net := Network(np.random.default_rng(1))).model(net.conv(net.input(20, 9, 9), 4))

@@ -124,6 +124,8 @@ INTEGER = {
     "average of all": node("GlobalAveragePool"),
     "mean of all": node("ReduceMean", axes=[2, 3]),
     "border": node("Pad", "sides"),
+    "sum with a constant tensor": node("Add", "rows"),
+    "product with a constant tensor": node("Mul", "rows"),
 }
 
 
@@ -164,8 +166,7 @@ def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
         (node("Exp"), "Exp", "no integer operator"),
         (node("Pad", "sides", "half"), "Pad", "border of zeros"),
         (node("ReduceMean", axes=[3]), "ReduceMean", "height and width"),
-        (node("Mul", "rows"), "Mul", "or one and numbers"),
-        (node("Add", "rows"), "Add", "or one and numbers"),
+        (node("Div", "rows"), "Div", "or one and numbers"),
     ],
 )
 def test_others_stay_float_and_are_reported(

@@ -21,8 +21,8 @@ from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.schedule.steps.trace import replay, to_record
 from dovetail.compiler.targets.gpu.kernels import kernels_of
+from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import launches_of
-from dovetail.compiler.targets.gpu.ptx.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS, PRODUCTS
 from tests.ptx.assembler import PACKAGE, assemble, find_ptxas
 from tests.ptx.machine import run_kernel

@@ -27,20 +27,16 @@ from ..scope import bound
 from ..tensor_cores import COPIES, PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
+from .machine import Machine
 from .tensor_cores import emit_copy, emit_product
 
 __all__ = ["KernelWriter"]
 
 GLOBAL, SHARED = 1, 3
-"""Address spaces of NVPTX."""
-TOGETHER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+"""Address spaces, of all machines."""
 ENDED = "llvm.nvvm.cp.async.wait.all"
 MOST = 64
 """Iterations that are written out."""
-NUMBERS = {
-    LoopKind.BLOCK: "llvm.nvvm.read.ptx.sreg.ctaid.x",
-    LoopKind.THREAD: "llvm.nvvm.read.ptx.sreg.tid.x",
-}
 
 
 @dataclass(slots=True)
@@ -49,6 +45,7 @@ class KernelWriter:
 
     name: str
     kernel: Kernel
+    machine: Machine
     e: Emitter = field(default_factory=Emitter)
     shared: list[str] = field(default_factory=list)
     x: Expressions = field(init=False)
@@ -63,18 +60,22 @@ class KernelWriter:
         for kind, count in ((LoopKind.BLOCK, shape.blocks), (LoopKind.THREAD, shape.threads)):
             self._numbers[kind] = "0"
             if count > 1:
-                self._numbers[kind] = e.op(f"zext i32 {e.call(NUMBERS[kind], 'i32')} to i64")
+                self._numbers[kind] = self.machine.number(e, kind)
         given = []
         for number, parameter in enumerate(self.kernel.parameters):
             given.append(f"ptr addrspace({GLOBAL}) noalias %p{number}")
+            given += [f"i64 %offset{number}"] * self.machine.offsets
             self.x.addresses[parameter.buffer.name] = self._parameter(number, parameter)
         self.statement(with_plain_functions(self.kernel.body))
         e.line("ret void")
-        head = f"define ptx_kernel void @{self.name}({', '.join(given)}) {{\nentry:"
+        head = f"define {self.machine.convention} void @{self.name}({', '.join(given)}) {{\nentry:"
         return "\n".join((*self.shared, head, *e.allocas, *e.lines, "}"))
 
     def _parameter(self, number: int, parameter: Parameter) -> Address:
         pointer = f"%p{number}"
+        if self.machine.offsets:
+            where = f"ptr addrspace({GLOBAL}) {pointer}, i64 %offset{number}"
+            pointer = self.e.op(f"getelementptr i8, {where}")
         if parameter.private:
             e, buffer = self.e, parameter.buffer
             block, thread = self._numbers[LoopKind.BLOCK], self._numbers[LoopKind.THREAD]
@@ -124,7 +125,7 @@ class KernelWriter:
                 self._update(stmt)
             case Invoke(intrinsic=name):
                 if name == BARRIER:
-                    self.e.call(TOGETHER, "void", ("i32", "0"))
+                    self.machine.wait(self.e)
                 elif name == WAIT:
                     self.e.call(ENDED, "void")
                 elif name in COPIES:
@@ -193,7 +194,8 @@ class KernelWriter:
     def _allocated(self, buffer: Buffer) -> Address:
         kind = f"[{buffer.elements or 1} x {element_type(buffer.dtype)}]"
         if buffer.scope is not Scope.SHARED:
-            return Address(self.e.alloca(kind), 0)
+            private = self.machine.private
+            return Address(self.e.alloca(kind, private), private)
         name = f"@{self.name}.shared{len(self.shared)}"
         space = f"addrspace({SHARED})"
         self.shared.append(f"{name} = internal {space} global {kind} undef, align 16")

@@ -71,18 +71,21 @@ class Emitter:
         self.line(f"{name} = {text}")
         return name
 
-    def alloca(self, kind: str) -> str:
-        """Memory of the thread, at the function's entry."""
-        name = self.name("a")
-        self.allocas.append(f"  {name} = alloca {kind}, align 8")
+    def alloca(self, kind: str, space: int = 0) -> str:
+        """Memory of the thread, at the function's entry; space: where the machine has it."""
+        name, where = self.name("a"), f", addrspace({space})" if space else ""
+        self.allocas.append(f"  {name} = alloca {kind}, align 8{where}")
         return name
 
-    def call(self, function: str, result: str, *arguments: tuple[str, str]) -> str:
-        """An intrinsic's result; arguments: types and values."""
+    def call(
+        self, function: str, result: str, *arguments: tuple[str, str], convergent: bool = False
+    ) -> str:
+        """A function's result; arguments: types and values; convergent: threads are together."""
         kinds = ", ".join(kind for kind, _ in arguments)
-        self.declared[function] = f"declare {result} @{function}({kinds})"
+        together = " convergent" if convergent else ""
+        self.declared[function] = f"declare {result} @{function}({kinds}){together}"
         given = ", ".join(f"{kind} {value}" for kind, value in arguments)
-        text = f"call {result} @{function}({given})"
+        text = f"call {result} @{function}({given}){together}"
         if result != "void":
             return self.op(text)
         self.line(text)

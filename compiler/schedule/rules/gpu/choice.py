@@ -1,0 +1,62 @@
+"""What a search may choose otherwise than the rules for GPUs do."""
+
+from dataclasses import dataclass
+
+from ....define.definition import Kind
+
+__all__ = ["DEFAULT", "SPACE", "Choice", "choices_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """threads: of a block, at most.  channels: of a thread in a convolution.  lanes: threads that
+    share a long sum.
+
+    Products in shared memory: side, depth: rows and columns of a block's tile, and summed elements
+    at a time; 0 for the largest that divides.  items: rows and columns of a thread.
+
+    Products on tensor cores: rows, columns: of a block's tile, 0 for what the rule finds best;
+    warps: in the direction of rows, and as many of columns; parts: instructions' depths at a time.
+    """
+
+    threads: int = 256
+    channels: int = 4
+    lanes: int = 64
+    side: int = 0
+    depth: int = 0
+    items: int = 4
+    rows: int = 0
+    columns: int = 0
+    warps: int = 2
+    parts: int = 2
+
+
+DEFAULT = Choice()
+
+SPACE = {
+    "threads": (64, 128, 256, 512),
+    "channels": (1, 2, 4, 8),
+    "lanes": (32, 64, 128),
+    "side": (0, 16, 32, 64),
+    "depth": (0, 8, 16, 32),
+    "items": (2, 4, 8),
+    "rows": (0, 16, 32, 64, 128),
+    "columns": (0, 16, 32, 64, 128, 256),
+    "warps": (1, 2, 4),
+    "parts": (1, 2, 4),
+}
+"""The values of each field."""
+
+WARPS = ("rows", "columns", "warps", "parts")
+OWN = {
+    Kind.CONTRACTION: ("threads", "lanes", "side", "depth", "items"),
+    Kind.CONVOLUTION: ("threads", "channels"),
+    Kind.ATTENTION: (),
+}
+
+
+def choices_for(kind: Kind, tensor_cores: bool) -> tuple[str, ...]:
+    """The fields that matter for loops of a kind."""
+    own = OWN.get(kind, ("threads",))
+    products = tensor_cores and kind in (Kind.CONTRACTION, Kind.CONVOLUTION)
+    return (*own, *WARPS) if products else own

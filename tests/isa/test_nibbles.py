@@ -1,0 +1,85 @@
+"""Weights as nibbles: the form in DRAM, by hand and there and back, and the LOAD that reads it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dovetail.isa import semantics
+from dovetail.isa.configs import find_config
+from dovetail.isa.instructions import Load
+from dovetail.isa.legality import legality_problem
+from dovetail.isa.memories import Memory
+from dovetail.isa.nibbles import as_nibbles, fits_nibbles, from_nibbles
+
+from .loops import random_state
+
+TINY = find_config("tiny")
+HEAD = bytes([0x10, 0xF2, 0xAA, 0x55])
+"""Multipliers 0, 1, 2 and 15, and what fills the beat."""
+ROWS = bytes([0x21, 0x87, 0xF0, 0x9F, 0x11, 0x77, 0x78, 0x08])
+WEIGHTS = [[1, 2, 7, -8], [0, -2, -2, -14], [3, 3, 21, 21], [-128, 112, -128, 0]]
+"""What HEAD and ROWS make, by hand."""
+
+
+def test_a_word_has_the_weights_worked_out_by_hand() -> None:
+    word = np.frombuffer(HEAD + ROWS, np.uint8)[None]
+    assert word.size == TINY.nibble_bytes
+    assert from_nibbles(word, TINY).tolist() == [WEIGHTS]
+
+
+@pytest.mark.parametrize(
+    "sizes", [(4, 4, 12), (8, 8, 40), (16, 8, 136), (16, 4, 136), (16, 16, 144), (32, 16, 528)]
+)
+def test_what_fits_comes_back(sizes: tuple[int, int, int]) -> None:
+    block, bus, size = sizes
+    config = replace(TINY, block=block, bus_bytes=bus)
+    rng = np.random.default_rng(block + bus)
+    factors = rng.integers(1, 17, (9, block, 1))
+    words = (rng.integers(-8, 8, (9, block, block)) * factors).astype(np.int8)
+    words[3, 1] = 0
+    assert fits_nibbles(words)
+    packed = as_nibbles(words, config)
+    assert packed.shape == (9, size) == (9, config.nibble_bytes)
+    np.testing.assert_array_equal(from_nibbles(packed, config), words)
+
+
+@pytest.mark.parametrize("lane", [[1, 8, 0, 0], [113, 0, 0, 0], [-9, 2, 0, 0], [-127, 0, 0, 0]])
+def test_other_weights_do_not_fit(lane: list[int]) -> None:
+    words = np.zeros((2, 4, 4), np.int8)
+    words[1, 2] = lane
+    assert not fits_nibbles(words)
+    assert not fits_nibbles(words[::-1])
+
+
+def test_a_load_makes_weights_and_pads_whole_words() -> None:
+    state = random_state(5)
+    for at in (40, 52):
+        state.dram[at : at + 12] = np.frombuffer(HEAD + ROWS, np.uint8)
+    load = Load(
+        memory=Memory.WGT,
+        sram_address=3,
+        dram_address=40,
+        count_x=2,
+        pad_x_after=1,
+        pad_value=-3,
+        nibbles=True,
+    )
+    expected = state.wgt.copy()
+    expected[3:5], expected[5] = WEIGHTS, -3
+    assert legality_problem(load, TINY) is None
+    semantics.load(state, load)
+    np.testing.assert_array_equal(state.wgt, expected)
+
+
+def test_nibbles_are_legal_in_wgt_where_the_configuration_has_them() -> None:
+    load = Load(memory=Memory.WGT, sram_address=0, dram_address=4, nibbles=True)
+    assert legality_problem(load, TINY) is None
+    to_act = replace(load, memory=Memory.ACT)
+    assert legality_problem(to_act, TINY) == "nibbles needs memory wgt"
+    odd = legality_problem(replace(load, dram_address=2), TINY)
+    assert odd == "dram_address = 2; required a multiple of 4, the bytes of a beat, with nibbles"
+    without = replace(TINY, nibble_weights=False)
+    assert legality_problem(load, without) == "nibbles = 1; tiny has no nibble_weights"
+    assert without.fingerprint != TINY.fingerprint
+    assert "nibble_weights" not in without.identity
