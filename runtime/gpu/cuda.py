@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from ..errors import DeviceError
 from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
-from .run import ReadyPart
+from .run import Prepared, ReadyPart
 
 __all__ = ["CudaDevice"]
 
 LIBRARY = "libcuda.so.1"
+INSTANTIATE = "cuGraphInstantiateWithFlags"
+CAPTURE_THREAD_LOCAL = 1
 Pointer = ctypes.c_void_p
 Address = ctypes.c_uint64
 
@@ -75,6 +77,7 @@ class _CudaMachine:
         self._context = Pointer()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self._modules: list[Pointer] = []
+        self._stream = Pointer()
 
     def _call(self, function: str, *arguments: Any) -> None:
         """Call the driver.  Raises DeviceError, with its words, for anything but success."""
@@ -127,11 +130,52 @@ class _CudaMachine:
         self, kernel: Pointer, entry: KernelEntry, places: Sequence[tuple["_Memory", int]]
     ) -> None:
         self._enter()
+        self._launch(kernel, entry, places, None)
+
+    def gather(self, launches: Sequence[Prepared]) -> "_Graph | None":
+        """The launches as a graph of CUDA's; None for a driver that has none, before 11.4.
+
+        They are captured from a stream that waits for the default one, and that for it, so copies
+        there are in order with a run.
+        """
+        if not hasattr(self._library, INSTANTIATE):
+            return None
+        self._enter()
+        if not self._stream:
+            self._call("cuStreamCreate", ctypes.byref(self._stream), 0)
+        graph, ready = Pointer(), Pointer()
+        self._call("cuStreamBeginCapture_v2", self._stream, CAPTURE_THREAD_LOCAL)
+        try:
+            for kernel, entry, places in launches:
+                self._launch(kernel, entry, places, self._stream)
+        finally:
+            self._call("cuStreamEndCapture", self._stream, ctypes.byref(graph))
+        self._call(INSTANTIATE, ctypes.byref(ready), graph, ctypes.c_ulonglong(0))
+        self._call("cuGraphDestroy", graph)
+        return _Graph(self, ready)
+
+    def run_graph(self, graph: Pointer) -> None:
+        """Launch what was gathered."""
+        self._enter()
+        self._call("cuGraphLaunch", graph, self._stream)
+
+    def free_graph(self, graph: Pointer) -> None:
+        """Give it back."""
+        self._enter()
+        self._call("cuGraphExecDestroy", graph)
+
+    def _launch(
+        self,
+        kernel: Pointer,
+        entry: KernelEntry,
+        places: Sequence[tuple["_Memory", int]],
+        stream: Pointer | None,
+    ) -> None:
         addresses = [Address(memory.address + offset) for memory, offset in places]
         pointers = [ctypes.cast(ctypes.byref(each), Pointer) for each in addresses]
         given = (Pointer * max(len(pointers), 1))(*pointers)
         shape = (entry.blocks, 1, 1, entry.threads, 1, 1)
-        self._call("cuLaunchKernel", kernel, *shape, 0, None, given, None)
+        self._call("cuLaunchKernel", kernel, *shape, 0, stream, given, None)
 
 
 class _Memory:
@@ -142,3 +186,16 @@ class _Memory:
 
     def __del__(self) -> None:
         self._machine.free(self.address)
+
+
+class _Graph:
+    """Launches that are one, given back when nothing refers to it."""
+
+    def __init__(self, machine: _CudaMachine, graph: Pointer) -> None:
+        self._machine, self._graph = machine, graph
+
+    def __call__(self) -> None:
+        self._machine.run_graph(self._graph)
+
+    def __del__(self) -> None:
+        self._machine.free_graph(self._graph)

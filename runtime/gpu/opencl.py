@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import DeviceError
 from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
-from .run import ReadyPart
+from .run import Prepared, ReadyPart
 
 __all__ = ["OpenClDevice"]
 
@@ -128,3 +128,6 @@ class _OpenClMachine:
         cl.enqueue_nd_range_kernel(
             self._queue, kernel, (entry.blocks * entry.threads,), (entry.threads,)
         )
+
+    def gather(self, launches: Sequence[Prepared]) -> None:
+        """OpenCL queues launches one by one, and does not wait for them."""

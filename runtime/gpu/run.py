@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,9 +14,11 @@ from ..result import RunResult
 from .arena import size_of
 from .part import GpuPart, KernelEntry, Launch, Place, Repeat, Space
 
-__all__ = ["Machine", "ReadyPart"]
+__all__ = ["Machine", "Prepared", "ReadyPart"]
 
 Array = NDArray[Any]
+Prepared = tuple[Any, KernelEntry, Sequence[tuple[Any, int]]]
+"""What ``Machine.launch`` is given."""
 
 
 class Machine(Protocol):
@@ -42,6 +44,12 @@ class Machine(Protocol):
         """Run a kernel; places: memories and offsets in bytes, one for each parameter."""
         ...
 
+    def gather(self, launches: Sequence[Prepared]) -> Callable[[], None] | None:
+        """What runs all launches, in order, at the cost of about one; None where there is nothing
+        of the kind.
+        """
+        ...
+
 
 class ReadyPart:
     """A part whose kernels are compiled and whose constants are on the device."""
@@ -57,6 +65,7 @@ class ReadyPart:
         self._memory = machine.allocate(max(part.memory_bytes, 1))
         self._inputs = [machine.allocate(max(size_of(each), 1)) for each in part.inputs]
         self._outputs = [machine.allocate(max(size_of(each), 1)) for each in part.outputs]
+        self._whole = self._gathered()
         self._rest = 0
         self._lock = threading.Lock()
 
@@ -65,14 +74,24 @@ class ReadyPart:
         with self._lock:
             return self._run(inputs)
 
+    def _gathered(self) -> Callable[[], None] | None:
+        """All launches as one, where there are no loops around any: their places never change."""
+        steps = [each for each in self._part.steps if isinstance(each, Launch)]
+        if len(steps) < max(len(self._part.steps), 2):
+            return None
+        return self._machine.gather([self._prepared(each, ()) for each in steps])
+
+    def _prepared(self, step: Launch, indices: tuple[int, ...]) -> Prepared:
+        places = [self._where(place, indices) for place in step.places]
+        return self._kernels[step.kernel], self._part.kernels[step.kernel], places
+
     def time(self, runs: int) -> float:
         """Seconds of a run on the device, without copies, after one with inputs."""
         with self._lock:
             nothing = np.empty(1, np.uint8)
             begin = time.perf_counter()
             for _ in range(runs):
-                self._rest = self._part.most_work
-                self._steps(0, len(self._part.steps), ())
+                self._all()
             self._machine.read(self._outputs[0], 0, nothing)
             return (time.perf_counter() - begin) / runs
 
@@ -83,8 +102,7 @@ class ReadyPart:
             given = np.ascontiguousarray(inputs[signature.name])
             if given.nbytes:
                 machine.write(memory, 0, given.reshape(-1).view(np.uint8))
-        self._rest = part.most_work
-        self._steps(0, len(part.steps), ())
+        self._all()
         results = {}
         for signature, memory in zip(part.outputs, self._outputs, strict=True):
             found = np.empty(signature.shape, array_type(signature.dtype))
@@ -94,17 +112,21 @@ class ReadyPart:
         seconds = time.perf_counter() - begin
         return RunResult(results, self._name, seconds, 0.0, seconds)
 
+    def _all(self) -> None:
+        """All launches."""
+        if self._whole is not None:
+            self._whole()
+            return
+        self._rest = self._part.most_work
+        self._steps(0, len(self._part.steps), ())
+
     def _steps(self, start: int, end: int, indices: tuple[int, ...]) -> None:
         """The steps from ``start`` to before ``end``; indices: the iterations of loops around."""
         while start < end:
             step = self._part.steps[start]
             start += 1
             if isinstance(step, Launch):
-                self._machine.launch(
-                    self._kernels[step.kernel],
-                    self._part.kernels[step.kernel],
-                    [self._where(place, indices) for place in step.places],
-                )
+                self._machine.launch(*self._prepared(step, indices))
             else:
                 self._loop(step, start, indices)
                 start += step.body + step.last

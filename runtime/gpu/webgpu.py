@@ -11,7 +11,7 @@ from ..errors import DeviceError
 from ..parts import Part
 from .arena import Arena, grid_of
 from .part import GpuPart, KernelEntry
-from .run import ReadyPart
+from .run import Prepared, ReadyPart
 
 __all__ = ["WebGpuDevice"]
 
@@ -121,6 +121,9 @@ class _WebGpuMachine:
             ]
         except wgpu.GPUError as error:
             raise DeviceError(f"WebGPU refuses a kernel: {error}") from None
+
+    def gather(self, launches: Sequence[Prepared]) -> None:
+        """Launches are submitted together anyway."""
 
     def allocate(self, size: int) -> int:
         start = self._used

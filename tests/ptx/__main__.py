@@ -9,8 +9,9 @@ from pathlib import Path
 import onnx
 
 from dovetail.compiler.front.table import open_model
+from dovetail.compiler.options import Precision
 from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
-from dovetail.compiler.targets.gpu.lower import TENSOR_CORE_PASSES, launches_of, lower_graph
+from dovetail.compiler.targets.gpu.lower import launches_of, lower_graph, passes_of
 from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
 
 from .assembler import PACKAGE, assemble, find_ptxas
@@ -27,7 +28,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="ptx")
     parser.add_argument("--networks", nargs="*", default=NETWORKS, metavar="NAME")
     parser.add_argument("--random", type=int, default=300, help="kernels for the interpreter")
+    parser.add_argument("--precision", choices=[each.value for each in Precision], default="fp32")
     arguments = parser.parse_args()
+    passes = passes_of(True, Precision(arguments.precision))
     interpret_random(arguments.random)
     ptxas = find_ptxas()
     if ptxas is None:
@@ -35,7 +38,7 @@ def main() -> None:
     failed = False
     for name in arguments.networks:
         begin = time.monotonic()
-        graph = TENSOR_CORE_PASSES.run(open_model(_model(name)).to_graph(batch=1).graph)
+        graph = passes.run(open_model(_model(name)).to_graph(batch=1).graph)
         kernels = launches_of(lower_graph(graph, 10**15, lambda where: None, INTRINSICS)).kernels
         print(f"{name}: {len(kernels)} kernels, lowered in {time.monotonic() - begin:.1f} s")
         for architecture in ARCHITECTURES:

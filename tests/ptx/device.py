@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.runtime.gpu.part import GpuPart, KernelEntry
-from dovetail.runtime.gpu.run import ReadyPart
+from dovetail.runtime.gpu.run import Prepared, ReadyPart
 from dovetail.runtime.parts import Part
 
 from .machine import run_kernel
@@ -53,3 +53,6 @@ class _Machine:
     ) -> None:
         buffers = [memory[offset:] for memory, offset in places]
         run_kernel(kernel, entry.blocks, entry.threads, buffers)
+
+    def gather(self, launches: Sequence[Prepared]) -> None:
+        pass

@@ -23,6 +23,7 @@ from ...graph.passes.fuse_attention import FuseAttention
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...graph.passes.narrow_floats import NarrowFloats
+from ...graph.passes.split_sums import SplitSums
 from ...graph.passes.wide_sums import WideSums
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Function
@@ -72,12 +73,12 @@ TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
 
 
 def passes_of(tensor_cores: bool, precision: Precision) -> Pipeline[Graph]:
-    """What a graph goes through for a GPU, in the end with its floats in 16 bits if asked for."""
+    """What a graph goes through for a GPU: its floats in 16 bits if asked for, long sums split."""
     passes = (TENSOR_CORE_PASSES if tensor_cores else GPU_PASSES).passes
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
-    return Pipeline(passes)
+    return Pipeline((*passes, SplitSums()))
 
 
 MOST_WORKSPACE = 1 << 28

@@ -23,6 +23,8 @@ Blocks = range
 Read = tuple[str, Blocks, Region]
 """A tensor, the blocks that a layer knows of, and how many blocks, rows and columns it reads."""
 
+NOTHING: Region = (0, 0, 0)
+
 FIRST = {"c": 1, "y": 1, "x": 1, "k": 1}
 """A layer's first products: one pixel of one block, from one block of inputs."""
 
@@ -48,13 +50,15 @@ class Needs:
 def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs]:
     """What the first products of each layer come from, and what all of it comes from."""
     known: Known = {}
+    names = [layer.output.name for layer in layers]
     shape = len(layers), len(layers)
     first, pixel, whole = (Needs(np.zeros(shape), np.zeros(shape, bool)) for _ in range(3))
     for number in range(len(layers)):
+        several = list(_several(layers, number))
         for found, inside in ((first, FIRST), (pixel, PIXEL), (whole, {})):
-            _trace(layers, number, inside, known, found)
+            _trace(layers, names, number, inside, known, found)
             # Of a tensor that several layers make, any may come first.
-            for makers in _several(layers, number):
+            for makers in several:
                 found.parts[number] = np.maximum(found.parts[number], pixel.parts[makers].min(0))
                 found.wholly[number] |= pixel.wholly[makers].all(0)
         pixel.parts[number, number] = 1 / _size(layers[number].output)
@@ -128,23 +132,30 @@ def _makers(layers: Sequence[LoweredLayer], number: int, x: Activation) -> list[
     return [
         n
         for n, other in enumerate(layers[:number])
-        if other.output.name == x.name and set(_blocks(x)) & set(_blocks(other.output))
+        if other.output.name == x.name and _common(_blocks(x), _blocks(other.output))
     ]
 
 
 def _trace(
     layers: Sequence[LoweredLayer],
+    names: Sequence[str],
     start: int,
     inside: Mapping[str, int],
     known: Known,
     found: Needs,
 ) -> None:
-    """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer."""
+    """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer.
+
+    names: of what the layers make.
+    """
     wanted: dict[str, dict[Blocks, Region]] = {}
     _note(wanted, _reads(layers[start], inside))
     for number in reversed(range(start)):
+        views = wanted.get(names[number])
+        if not views:
+            continue
         output = layers[number].output
-        region = _made(output, wanted.get(output.name, {}))
+        region = _made(output, views)
         if not all(region):
             continue
         found.parts[start, number] = prod(region) / _size(output)
@@ -160,6 +171,11 @@ def _blocks(x: Activation) -> Blocks:
     return range(x.first_block, x.first_block + x.blocks)
 
 
+def _common(one: Blocks, other: Blocks) -> int:
+    """How many blocks are in both."""
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))
+
+
 def _size(x: Activation) -> int:
     """Pixels, block by block."""
     return x.blocks * x.height * x.width
@@ -167,11 +183,11 @@ def _size(x: Activation) -> int:
 
 def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
     """What a layer makes of what is wanted of the tensor of its output, at the least."""
-    mine = set(_blocks(output))
-    most: Region = (0, 0, 0)
+    mine = _blocks(output)
+    most = NOTHING
     for view, (blocks, rows, columns) in wanted.items():
         # At worst, those of the view that another layer makes come first.
-        blocks = min(blocks, len(view)) - len(set(view) - mine)
+        blocks = min(blocks, len(view)) - len(view) + _common(view, mine)
         if blocks <= 0:
             continue
         if output.grid is not None:
@@ -220,5 +236,5 @@ def _note(wanted: dict[str, dict[Blocks, Region]], reads: Iterable[Read]) -> Non
     """Add what is read to what is wanted already."""
     for name, view, region in reads:
         views = wanted.setdefault(name, {})
-        blocks, rows, columns = map(max, views.get(view, (0, 0, 0)), region)
+        blocks, rows, columns = map(max, views.get(view, NOTHING), region)
         views[view] = blocks, rows, columns

@@ -178,7 +178,8 @@ class _Space:
     """Where the first ``count`` of some items lie."""
 
     def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
-        self._users, self._depth = [_Users.of(item) for item in items], config.act_depth
+        self._items, self._depth = items, config.act_depth
+        self._users: list[_Users] = []
         self._bank = config.bank_words(Memory.ACT)
         self._banks = np.arange(0, self._depth, self._bank)
         self._words = np.array([item.words for item in items])
@@ -217,6 +218,8 @@ class _Space:
         near = (self._first[: self.count] <= item.last + NEAR) & (
             self._last[: self.count] >= item.first - NEAR
         )
+        while len(self._users) <= self.count:
+            self._users.append(_Users.of(self._items[len(self._users)]))
         users = self._users[self.count]
         for number in np.flatnonzero(near).tolist():
             if users.rivals(self._users[number]):

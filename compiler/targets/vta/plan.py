@@ -29,6 +29,9 @@ from .ways import LayerWays
 
 __all__ = ["Ends", "Plan", "Planner", "plan_layers"]
 
+MOST_REFUSED = 100
+"""Plans that seem better but find no place in ACT, at most; then the search for others ends."""
+
 SMALL = 32
 """Activations of less than this part of ACT stay there unless they do not fit."""
 
@@ -163,8 +166,8 @@ class Planner:
         edges: with those in which a layer waits for the data of the one before.
 
         First, of what does not fit together the largest goes: each round moves at least one more,
-        so this ends.  Then single activations go, or come back, while that saves cost; at last only
-        those of layers that would wait for banks.
+        so this ends.  Then single activations go, or come back, while that saves cost and not too
+        many others found no place; at last only those of layers that would wait for banks.
         Raises DoesNotFitError, naming the layer, when one does not fit even so.
         """
         self.chooser = self.choosers[edges]
@@ -176,15 +179,21 @@ class Planner:
                 gone = _with_largest(self.items, gone, problem)
             else:
                 break
-        found = True
-        while found:
+        found, refused = True, 0
+        while found and refused < MOST_REFUSED:
             found = False
             for other in self.neighbours(gone):
+                if refused == MOST_REFUSED:
+                    break
                 try:
                     if self.chooser.cost(other, gone, price) >= plan.cost(price) - plan.wait_cycles:
                         continue
+                except NoRoomError:
+                    continue
+                try:
                     plan = self.plan(other, price)
                 except NoRoomError:
+                    refused += 1
                     continue
                 gone, found = other, True
         return self._without_waits(plan, price)
@@ -194,8 +203,11 @@ class Planner:
         for number in plan.waits:
             layer = self.layers[number]
             for name in dict.fromkeys(x.name for x in (*layer.inputs, layer.output)):
+                gone = plan.gone ^ {name}
                 try:
-                    other = self.plan(plan.gone ^ {name}, price)
+                    if self.chooser.cost(gone, plan.gone, price) >= plan.cost(price):
+                        continue
+                    other = self.plan(gone, price)
                 except NoRoomError:
                     continue
                 if other.cost(price) < plan.cost(price):

@@ -1,6 +1,7 @@
 """What a network's plan depends on, as a key: networks of one structure have one key.
 
-Names do not count, nor does any value: weights, scales, zero points.  So the equal blocks of a
+Names do not count, nor does any value: weights, scales, zero points; but whether weights are
+nibbles does.  So the equal blocks of a
 network that lie in parts of their own are planned once, and a network whose weights were trained
 further keeps its plan.
 """
@@ -35,7 +36,7 @@ def plan_key(
     for layer in layers:
         for nest in layer.kernel.nests:
             digest.update(repr(tuple(_structure(nest, numbers))).encode())
-        digest.update(b"\n")
+        digest.update(f"{layer.nibbles}\n".encode())
     return digest.hexdigest()[:32]
 
 

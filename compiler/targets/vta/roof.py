@@ -70,7 +70,8 @@ class _Chain:
     """The earliest begin and end of each layer, when each waits only for what it comes from.
 
     busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word: cycles in
-    which DRAM moves one, at least.
+    which DRAM moves one, at least.  comes_first: float64[layers, layers], 1 where the second layer
+    comes after the first one began.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
@@ -84,7 +85,10 @@ class _Chain:
         least = config.nibble_bytes if nibbles else config.word_bytes(Memory.WGT)
         self.word = _beats(least, config)
         self.first, self.whole = needs(layers)
-        self.some, self.all_weights = follows(layers)
+        self.comes_first = (self.first.parts.T > 0) | np.eye(len(layers), dtype=bool)
+        self.comes_first = self.comes_first.astype(float)
+        self.some, all_weights = follows(layers)
+        self.all_weights = all_weights.astype(float)
         self.begins, self.ends = np.zeros(len(layers)), np.zeros(len(layers))
 
     def length(self) -> int:
@@ -105,15 +109,14 @@ class _Chain:
         before = np.flatnonzero(share)
         if not len(before):
             return 0
-        work = self.busy[:, before] * share[before]
-        follow = (self.first.parts[np.ix_(before, before)].T > 0) | np.eye(len(before), dtype=bool)
-        chains = self.begins[before] + (work[:, None] * follow).sum(2).max(0)
+        work = self.busy * share
+        chains = self.begins + (work @ self.comes_first.T).max(0)
         whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
         latest = whole[np.argsort(-self.begins[whole], kind="stable")]
         come = np.cumsum(self.weights[latest])
         arrivals = self.begins[latest] + (come - self.depth) * self.word
         return max(
-            work.sum(1).max(), chains.max(), come.max(initial=0) * self.word,
+            work.sum(1).max(), chains[before].max(), come.max(initial=0) * self.word,
             arrivals.max(initial=0),
         )  # fmt: skip
 
@@ -121,6 +124,6 @@ class _Chain:
         """When weights can have come that its last results need after the end of another layer."""
         between = self.some[:, number].copy()
         between[number] = True
-        words = (self.all_weights & between) @ self.weights
+        words = self.all_weights @ (between * self.weights)
         ends = self.ends + (words - self.depth) * self.word
         return ends[self.some[:, number]].max(initial=0)

@@ -62,9 +62,11 @@ class Evaluator:
 
     def _outputs(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
         try:
-            if _has_kernel(node, arguments):
-                return [KERNELS[node.kind](node, *arguments)]
-            return self._reference(node, arguments)
+            # Sums of masks may be -infinity.
+            with np.errstate(over="ignore"):
+                if _has_kernel(node, arguments):
+                    return [KERNELS[node.kind](node, *arguments)]
+                return self._reference(node, arguments)
         except Exception as error:
             # The reference implementation raises errors of many unrelated classes.
             raise ModelError(f"{node} cannot be evaluated: {error}") from error

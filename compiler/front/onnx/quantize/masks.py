@@ -32,10 +32,12 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Scores:
     """tensors: that only Softmax over their last dimension reads.
 
-    masks: tensors that follow from no real input, and the scores that each is added to.
+    partial: those that more is added to before.  masks: tensors that follow from no real input, and
+    the scores that each is added to.
     """
 
     tensors: frozenset[str]
+    partial: frozenset[str]
     masks: Mapping[str, frozenset[str]]
 
     def seen(self, name: str, values: Array) -> Array:
@@ -44,6 +46,8 @@ class Scores:
             largest: Array = values.max(axis=-1, keepdims=True)
             lowest = np.where(np.isneginf(largest), 0, largest - DEPTH).astype(np.float32)
             return np.maximum(values, lowest)
+        if name in self.partial and (kept := values[values > MASKED]).size:
+            return np.maximum(values, kept.min() - np.float32(DEPTH))
         return np.maximum(values, FLOOR) if name in self.masks else values
 
     def limited(self, ranges: Mapping[str, Range]) -> dict[str, Range]:
@@ -59,7 +63,7 @@ class Scores:
 
 def find_scores(model: FloatModel, shapes: Shapes) -> Scores:
     """The scores and masks of ``model``."""
-    real, tensors = _real(model), set()
+    real, tensors, partial = _real(model), set[str](), set[str]()
     masks: dict[str, frozenset[str]] = {}
     computed = [name for node in reversed(model.nodes) for name in node.outputs]
     for name in (*computed, *model.constants):
@@ -68,17 +72,20 @@ def find_scores(model: FloatModel, shapes: Shapes) -> Scores:
             continue
         if all(each.kind == "Softmax" and _is_last(each, shapes) for each in readers):
             tensors.add(name)
-        added = [_masked_by(name, each, tensors, masks) for each in readers]
+        added = [_added_by(name, each, tensors | partial, masks) for each in readers]
         if name not in real and all(added):
             masks[name] = frozenset[str]().union(*added)
-    return Scores(frozenset(tensors), {name: each - masks.keys() for name, each in masks.items()})
+        elif all(added) and all(each.kind == "Add" for each in readers):
+            partial.add(name)
+    others = {name: each - masks.keys() for name, each in masks.items()}
+    return Scores(frozenset(tensors), frozenset(partial), others)
 
 
-def _masked_by(
-    name: str, reader: OnnxNode, tensors: set[str], masks: Mapping[str, frozenset[str]]
+def _added_by(
+    name: str, reader: OnnxNode, sums: set[str], masks: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """The scores that ``name`` is added to by ``reader``, or behind it; none of anything else."""
-    if reader.kind == "Add" and reader.outputs[0] in tensors:
+    """What ``name`` is added to by ``reader``, or behind it, for ``sums``; else nothing."""
+    if reader.kind == "Add" and reader.outputs[0] in sums:
         return frozenset(reader.inputs) - {name}
     if reader.kind in MOVES and reader.inputs[0] == name:
         return masks.get(reader.outputs[0], frozenset())
@@ -87,7 +94,10 @@ def _masked_by(
 
 @dataclass(frozen=True, slots=True)
 class MaskByAdd:
-    """Where(condition, scores, large negative) in front of Softmax  ->  scores + a mask."""
+    """Where(condition, scores, large negative) in front of Softmax  ->  scores + a mask.
+
+    Other sums may lie between.
+    """
 
     name: str = "mask_by_add"
 
@@ -97,8 +107,8 @@ class MaskByAdd:
         constants: dict[str, Array] = {}
         real = _real(model)
         for node in model.nodes:
-            reader = model.only_reader(node.outputs[0]) if node.kind == "Where" else None
-            place = _masked_place(model, node) if reader and reader.kind == "Softmax" else None
+            masks = node.kind == "Where" and _reaches_softmax(model, node)
+            place = _masked_place(model, node) if masks else None
             if place is None or node.inputs[0] in real:
                 nodes.append(node)
                 continue
@@ -137,6 +147,14 @@ class DropNanGuards:
         if softmax is None or softmax.kind != "Softmax" or other is None or other.any():
             return node
         return OnnxNode("Identity", node.name, guard.inputs, node.outputs, {})
+
+
+def _reaches_softmax(model: FloatModel, node: OnnxNode) -> bool:
+    """Whether a Softmax reads the result, or the sum of it and other masks."""
+    reader = model.only_reader(node.outputs[0])
+    while reader is not None and reader.kind == "Add":
+        reader = model.only_reader(reader.outputs[0])
+    return reader is not None and reader.kind == "Softmax"
 
 
 def _masked_place(model: FloatModel, node: OnnxNode) -> int | None:

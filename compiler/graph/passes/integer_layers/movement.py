@@ -17,6 +17,7 @@ from ...operators.movement import (
     Slice,
     Transpose,
 )
+from .kept import in_model_form
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .repetition import repeated
 from .resampling import picked
@@ -238,9 +239,14 @@ def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
 
 
 def recognise_gather(state: State, node: Node) -> Value:
-    """Rows, columns or channels of an image: each a whole number of times, or any of them."""
+    """Rows, columns or channels of an image: each a whole number of times, or any of them; or rows
+    of a constant table.
+    """
     operator = node.operator
     assert isinstance(operator, Gather)
+    table = state.values.get(node.inputs[0])
+    if isinstance(table, RealConstant):
+        return _looked_up(state, node, table)
     indices = state.constant(node.inputs[1], "the index")
     found = picked(state.value(node.inputs[0]), operator.axis, indices)
     if found is not None:
@@ -263,6 +269,26 @@ def recognise_gather(state: State, node: Node) -> Value:
     if operator.axis > 1:
         state.picked[name] = value, operator.axis, indices
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+
+
+def _looked_up(state: State, node: Node, table: RealConstant) -> Real:
+    """Bytes of a table, picked by an index that is computed."""
+    shape = state.source.types[node.output].shape
+    single = shape[:1] == (1,) or len(shape) == 2
+    if table.scales.size != 1 or table.values.dtype not in (np.int8, np.uint8) or not single:
+        raise UnrecognisedError(
+            f"picks {list(shape)} of a constant with {table.scales.size} scales; required bytes of "
+            "one scale, and a batch of 1"
+        )
+    above = 128 * (table.values.dtype == np.uint8)
+    stored = (table.values.astype(np.int16) - above).astype(np.int8)
+    inputs = (
+        state.builder.constant(f"{node.output}/table", stored),
+        in_model_form(state, node.inputs[1]),
+    )
+    name = state.builder.node(node.operator, inputs, node.output, node.origin)
+    tensor = Integer(name, identity_order(len(shape)), bool(above))
+    return Real(tensor, table.scales[0], int(table.zero_points[0]) - above)
 
 
 def _stored(value: Value) -> Integer | Floating:

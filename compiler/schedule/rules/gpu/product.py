@@ -1,8 +1,10 @@
 """Products of matrices as the rules see them: rows, columns, the sum, and the operands."""
 
 from dataclasses import dataclass
+from math import gcd
 
 from ....dtypes import DType
+from ....loops.affine import linear
 from ....loops.expressions import (
     Binary,
     BinaryFunction,
@@ -23,8 +25,9 @@ __all__ = ["Product", "factor", "product_of"]
 class Product:
     """outer: loops around; p, q, k: rows, columns, the sum, with their extents; acc: the sum's
     buffer; left, right: those of the operands; dtypes: of an element of each, and of the sum;
-    apart: whether neighbours in the memory of an operand are of two rows or columns; whole: the
-    elements of a row of an operand that the sum goes along, 0 where it goes in another way.
+    apart: whether neighbours in the memory of an operand are of two rows or columns; whole: where
+    the sum goes along rows of an operand, numbers of elements that divide the places where it may
+    begin, and 0 where it goes in another way.
     """
 
     outer: tuple[str, ...]
@@ -75,12 +78,7 @@ def product_of(body: Stmt) -> Product | None:
     dtypes = left.dtype, right.dtype, body.buffer.dtype
     around = tuple(name for name, _ in outer)
     last = [variables(each.indices[-1]) for each in (first, second)]
-    along = [each.indices[-1] == Variable(k[0]) for each in (first, second)]
-    rows = [
-        each.buffer.shape[-1] if own else 0
-        for each, own in zip((first, second), along, strict=True)
-    ]
-    whole = rows[0], rows[1]
+    whole = _whole(first, k[0]), _whole(second, k[0])
     apart = p[0] in last[0], q[0] in last[1]
     return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart, whole)
 
@@ -92,6 +90,14 @@ def factor(expr: Expr) -> Load | None:
             return None
         expr = expr.operand if isinstance(expr, Cast) else expr.chosen
     return expr if isinstance(expr, Load) and not any(map(_reads, expr.indices)) else None
+
+
+def _whole(load: Load, name: str) -> int:
+    place = linear(load.indices[-1])
+    if place.coefficient(name) != 1:
+        return 0
+    others = (step for atom, step in place.terms.items() if atom != Variable(name))
+    return gcd(load.buffer.shape[-1], place.constant, *others)
 
 
 def _reads(expr: Expr) -> bool:

@@ -87,9 +87,16 @@ ROOT_MEAN_SQUARE = [
     node("Mul", "x factor", "unit"),
     node("Mul", "gain unit", "n"),
 ]
+TWO_MASKS = [
+    node("Where", "causal scores lowest", "earlier"),
+    *ADDED[:-2],
+    node("Add", "earlier added", "masked"),
+    ADDED[-1],
+]
 MODELS = {
     "mask added": [*EMBEDDING, *NORM, *ATTENTION, *ADDED, *RESULT],
     "mask chosen": [*EMBEDDING, *NORM, *ATTENTION, *CHOSEN, *RESULT],
+    "two masks": [*EMBEDDING, *NORM, *ATTENTION, *TWO_MASKS, *RESULT],
     "normalisation in arithmetic": [*EMBEDDING, *DECOMPOSED, *ATTENTION, *CHOSEN, *RESULT],
     "root mean square": [*EMBEDDING, *ROOT_MEAN_SQUARE, *ATTENTION, *ADDED, *RESULT],
 }

@@ -1,0 +1,85 @@
+"""The device ``cuda``, on a driver that interprets PTX."""
+
+import ctypes
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.runtime.errors import DeviceError
+from dovetail.runtime.gpu.cuda import LIBRARY, CudaDevice
+from dovetail.runtime.gpu.part import GpuPart
+from dovetail.runtime.module import Module
+from dovetail.runtime.session import Session
+from tests.ptx.driver import FakeDriver
+
+from .test_precision import network
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of a few kernels."""
+    path = tmp_path_factory.mktemp("cuda") / "network.onnx"
+    network(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def compiled(model: Path) -> Module:
+    return compile(model, "cuda")
+
+
+def driver_of(monkeypatch: pytest.MonkeyPatch, graphs: bool = True) -> FakeDriver:
+    driver, real = FakeDriver(graphs), ctypes.CDLL
+
+    def load(name: str | None, **options: Any) -> Any:
+        return driver if name == LIBRARY else real(name, **options)
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    return driver
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_network_is_one_launch_where_the_driver_has_graphs(
+    graphs: bool, compiled: Module, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = driver_of(monkeypatch, graphs)
+    device = CudaDevice("0")
+    assert device.hardware == "Interpreted GPU"
+    session, reference = Session(compiled, device), onnxruntime.InferenceSession(str(model))
+    (part,) = compiled.parts
+    assert isinstance(part, GpuPart)
+    assert len(part.steps) > 2
+    captured = driver.log.count("cuLaunchKernel")
+    assert captured == (len(part.steps) if graphs else 0)
+    rng = np.random.default_rng(6)
+    for _ in range(2):
+        x = rng.standard_normal((1, 16, 4, 4)).astype(np.float32)
+        (want,) = reference.run(None, {"x": x})
+        np.testing.assert_allclose(session.run(None, x)[0], want, rtol=1e-4, atol=1e-6)
+    launched = driver.log.count("cuLaunchKernel") - captured
+    assert launched == (0 if graphs else 2 * len(part.steps))
+    assert driver.log.count("cuGraphLaunch") == (2 if graphs else 0)
+    del session
+    gc.collect()
+    assert driver.log.count("cuGraphExecDestroy") == graphs
+    assert driver.log.count("cuMemFree_v2") == driver.log.count("cuMemAlloc_v2")
+
+
+def test_what_the_driver_refuses_is_an_error_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, compiled: Module
+) -> None:
+    monkeypatch.setattr(FakeDriver, "_mem_alloc", lambda *arguments: 2)
+    driver_of(monkeypatch)
+    with pytest.raises(DeviceError, match=r"cuMemAlloc_v2: invalid value \(CUDA error 2\)"):
+        Session(compiled, CudaDevice())
+
+
+def test_a_gpu_that_there_is_not_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver_of(monkeypatch)
+    with pytest.raises(DeviceError, match="no GPU has the number 3; there are 1"):
+        CudaDevice("3")
