@@ -107,7 +107,7 @@ def test_wrong_results_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     other = next(each for each in kernels() if "Contract" in each.title)
     job = KernelProblem(kernel, SETTING).job(KernelProblem(kernel, SETTING).default())
     assert job.run().cost is not None
-    bench = kernel_job._bench(kernel.key, SETTING, None, kernel_job._Held(kernel))
+    bench = kernel_job._bench(kernel.key, SETTING, None, kernel_job.Held(kernel))
     monkeypatch.setattr(bench, "expected", [each + 1 for each in bench.expected])
     measured = job.run()
     assert measured.cost is None
@@ -121,7 +121,7 @@ def test_a_candidate_far_behind_the_default_is_run_no_more(
 ) -> None:
     """The time that counts is a lower quantile: other work on the machine only adds to it."""
     kernel = next(each for each in kernels() if "WindowReduce" in each.title)
-    bench = kernel_job._bench(kernel.key, SETTING, None, kernel_job._Held(kernel))
+    bench = kernel_job._bench(kernel.key, SETTING, None, kernel_job.Held(kernel))
     assert all(array.ctypes.data % 64 == 0 for given in bench.sets for array in given)
     default = min(cost, 1.0)
     done: dict[bool, int] = {True: 0, False: 0}
