@@ -111,9 +111,9 @@ class Module:
             pieces += [each, bytes(-len(each) % ALIGNMENT)]
         return [*pieces, digest(*pieces)]
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the file, whole or not at all."""
-        write_whole(path, self._content())
+        write_whole(Path(path), self._content())
 
     @classmethod
     def from_bytes(
@@ -131,13 +131,13 @@ class Module:
         return cls._read(view, digest(view[:-DIGEST_BYTES]), where, kinds or {})
 
     @classmethod
-    def load(cls, path: Path, kinds: Mapping[str, type[Part]] | None = None) -> "Module":
+    def load(cls, path: Path | str, kinds: Mapping[str, type[Part]] | None = None) -> "Module":
         """Read a file.
 
         Raises ModuleError as ``from_bytes`` does, and when there is no such file.
         """
         try:
-            data, found = read_file(path)
+            data, found = read_file(Path(path))
         except OSError as error:
             raise ModuleError(f"cannot read module {path}: {error.strerror}") from None
         return cls._read(data, found, str(path), kinds or {})

@@ -48,19 +48,30 @@ class Moments:
         return found + added[:, :, None] * np.eye(width)
 
 
-def round_together(weights: Real, scales: Real, covariance: Real) -> NDArray[np.int8]:
-    """int8 from -127 to 127 with the least ``|(W - scale q) x|`` that a greedy order finds.
+def round_together(
+    weights: Real,
+    scales: Real,
+    covariance: Real,
+    factors: NDArray[np.int8] | None = None,
+    limits: tuple[int, int] = (-LARGEST, LARGEST),
+) -> NDArray[np.int8]:
+    """int8 with the least ``|(W - scale q) x|`` that a greedy order finds.
 
     weights: [groups, rows, width].  scales: [groups, rows].  covariance: of the inputs,
     [groups, width, width].  Inputs are taken from the largest variance to the smallest.
+    factors: int8[groups, rows, width]; each q is a whole number within ``limits`` times its own.
     """
     order = np.argsort(-_variances(covariance), axis=1)
     turned = np.take_along_axis(covariance, order[:, :, None], axis=1)
     factor = _inverse_factor(np.take_along_axis(turned, order[:, None, :], axis=2))
     rest = np.take_along_axis(weights / scales[:, :, None], order[:, None, :], axis=2)
     chosen = np.empty(rest.shape)
+    steps = np.ones(rest.shape)
+    if factors is not None:
+        steps = np.take_along_axis(factors.astype(np.float64), order[:, None, :], axis=2)
     for place in range(rest.shape[2]):
-        chosen[:, :, place] = np.clip(np.rint(rest[:, :, place]), -LARGEST, LARGEST)
+        step = steps[:, :, place]
+        chosen[:, :, place] = step * np.clip(np.rint(rest[:, :, place] / step), *limits)
         error = (rest[:, :, place] - chosen[:, :, place]) / factor[:, None, place, place]
         rest[:, :, place + 1 :] -= error[:, :, None] * factor[:, None, place + 1 :, place]
     back = np.argsort(order, axis=1)

@@ -58,6 +58,14 @@ class _Share(click.ParamType):
     help="At most this many decide the ranges, evenly spread.",
 )
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
+@click.option(
+    "--weights",
+    "weight_bits",
+    type=click.Choice(["8", "4"]),
+    default="8",
+    show_default=True,
+    help="Bits of a weight; of 4, groups of 16 share a factor.",
+)
 @click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
 @click.option(
     "--correct",
@@ -104,6 +112,7 @@ def quantize(
     percentile: float,
     samples: int,
     unsigned: bool,
+    weight_bits: str,
     per_tensor: bool,
     corrections: tuple[str, ...],
     correct_samples: int,
@@ -140,6 +149,8 @@ def quantize(
 
     if not 50 < percentile <= 100:
         raise click.UsageError(f"--percentile {percentile}; required above 50, at most 100")
+    if weight_bits == "4" and per_tensor:
+        raise click.UsageError("--weights 4 with --per-tensor; leave one of them out")
     require_folder(output)
     rated = load_metric(metric) if metric else None
     equalizes, corrects, rounds = (
@@ -150,6 +161,7 @@ def quantize(
         percentile,
         unsigned,
         not per_tensor,
+        int(weight_bits),
         keep=frozenset(keep),
         equalize=equalizes,
         correct_bias=corrects,

@@ -15,9 +15,16 @@ from ....quantize.rounding import Moments, round_together
 from ..node import OnnxNode
 from .calibrate import Calibrated, Decision
 from .evaluate import Evaluator
+from .four_bits import LIMITS
 from .options import QuantizeOptions
-from .scales import BIAS_LIMIT, Weights, quantize_weights
-from .weights import channel_axis, contractions, dequantized, float_weights
+from .scales import BIAS_LIMIT, Weights
+from .weights import (
+    channel_axis,
+    contractions,
+    dequantized,
+    float_weights,
+    integer_weights,
+)
 from .windows import columns, is_rounded_together, rows_of, weights_of
 
 __all__ = ["corrected_weights"]
@@ -92,10 +99,10 @@ class _Layer:
         wanted: Sequence[Sequence[Array]],
     ) -> Weights:
         """int8 weights and bias for ``weights`` and ``bias``, by inputs and by outputs wanted."""
-        axis, per_channel = channel_axis(self._node), self._options.per_channel
+        axis = channel_axis(self._node)
         if self._shifts and bias is None:
             bias = np.zeros(weights.shape[axis], np.float32)
-        found = quantize_weights(weights, bias, self._x_scale, axis, per_channel)
+        found = integer_weights(self._node, weights, bias, self._x_scale, self._options)
         if self._options.adaptive and is_rounded_together(self._node):
             found = self._together(found, weights, rounded)
         if self._shifts and bias is not None:
@@ -121,11 +128,17 @@ class _Layer:
         scales = nearest.scales.reshape(rows.shape[:2]).astype(np.float64)
         seen = [columns(self._node, values[self._node.inputs[0]], weights) for values in rounded]
         integers = np.empty(rows.shape, np.int8)
+        factors = None if nearest.factors is None else rows_of(self._node, nearest.factors)
         for start in range(0, width, WIDEST):
             part = slice(start, min(start + WIDEST, width))
             moments = Moments(groups, part.stop - start)
             for each in seen:
                 moments.see(each[:, part])
             covariance = moments.covariance(centred=self._shifts)
-            integers[:, :, part] = round_together(rows[:, :, part], scales, covariance)
+            if factors is None:
+                integers[:, :, part] = round_together(rows[:, :, part], scales, covariance)
+            else:
+                integers[:, :, part] = round_together(
+                    rows[:, :, part], scales, covariance, factors[:, :, part], LIMITS
+                )
         return nearest._replace(integers=weights_of(self._node, integers, weights.shape))

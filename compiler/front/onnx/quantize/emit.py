@@ -173,7 +173,7 @@ class _Writer:
     def _weights(self, node: OnnxNode) -> list[str]:
         """The dequantised weights and bias of a contraction."""
         stem, x_scale = node.outputs[0], self.scales[node.inputs[0]].scale
-        integers, scales, added = self.weights[stem]
+        integers, scales, added, _ = self.weights[stem]
         results = [self._constant(f"{stem}/w", integers, scales, channel_axis(node))]
         if added is not None:
             results.append(self._constant(f"{stem}/b", added, scales * x_scale, 0))

@@ -24,7 +24,8 @@ class QuantizeOptions:
     """percentile: of values that lie inside the range, for that method.
 
     unsigned: activations are uint8, not int8.  per_channel: one weight scale an output channel,
-    otherwise one a layer.  samples: the most of the data that is used.
+    otherwise one a layer.  weight_bits: 8, or 4 (``four_bits``), of layers with several inputs.
+    samples: the most of the data that is used.
     keep: names of nodes that stay float.
 
     equalize: give channels of activations like ranges, by factors in the weights.  correct_bias,
@@ -36,6 +37,7 @@ class QuantizeOptions:
     percentile: float = 99.99
     unsigned: bool = False
     per_channel: bool = True
+    weight_bits: int = 8
     samples: int | None = None
     keep: frozenset[str] = frozenset()
     equalize: bool = False
@@ -46,6 +48,10 @@ class QuantizeOptions:
     def __post_init__(self) -> None:
         if not 50 < self.percentile <= 100:
             raise ValueError(f"percentile {self.percentile}; required above 50, at most 100")
+        if self.weight_bits not in (4, 8):
+            raise ValueError(f"weights of {self.weight_bits} bits; required 4 or 8")
+        if self.weight_bits < 8 and not self.per_channel:
+            raise ValueError("weights of 4 bits have a scale a channel; leave per_channel set")
         if self.samples is not None and self.samples < 1:
             raise ValueError(f"{self.samples} samples; required at least 1")
         if self.held < 1:

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from ....graph.ir import Array
 from .observe import Range
 
-__all__ = ["BIAS_LIMIT", "Quantization", "Weights", "activation_scale", "quantize_weights"]
+__all__ = [
+    *("BIAS_LIMIT", "SMALLEST_SCALE", "Quantization", "Weights"),
+    *("activation_scale", "quantize_weights"),
+]
 
 SMALLEST_SCALE = 1e-12
 BIAS_LIMIT = 1 << 30
@@ -37,12 +40,13 @@ class Quantization:
 
 class Weights(NamedTuple):
     """int8 weights, a scale for each output channel, and the bias in units of input scale times
-    those, if there is one.
+    those, if there is one.  factors: of weights of 4 bits, what each is a multiple of.
     """
 
     integers: NDArray[np.int8]
     scales: NDArray[np.float32]
     bias: NDArray[np.int32] | None
+    factors: NDArray[np.int8] | None = None
 
 
 def activation_scale(limits: Range) -> Quantization:

@@ -6,11 +6,16 @@ import numpy as np
 
 from ....graph.ir import Array
 from ..node import OnnxNode
+from .four_bits import four_bit_weights
 from .model import FloatModel
+from .options import QuantizeOptions
 from .plan import CONTRACTIONS, Plan, Role
 from .scales import Quantization, Weights, quantize_weights
 
-__all__ = ["channel_axis", "contractions", "dequantized", "float_weights", "nearest_weights"]
+__all__ = [
+    *("channel_axis", "contractions", "dequantized", "float_weights"),
+    *("integer_weights", "nearest_weights"),
+]
 
 
 def contractions(model: FloatModel, decided: Plan) -> tuple[OnnxNode, ...]:
@@ -40,16 +45,30 @@ def nearest_weights(
     model: FloatModel,
     decided: Plan,
     scales: Mapping[str, Quantization],
-    per_channel: bool,
+    options: QuantizeOptions,
 ) -> dict[str, Weights]:
     """By the output of each contraction."""
     found = {}
     for node in contractions(model, decided):
         x_scale = scales[node.inputs[0]].scale
-        found[node.outputs[0]] = quantize_weights(
-            *float_weights(model, node), x_scale, channel_axis(node), per_channel
+        found[node.outputs[0]] = integer_weights(
+            node, *float_weights(model, node), x_scale, options
         )
     return found
+
+
+def integer_weights(
+    node: OnnxNode,
+    weights: Array,
+    bias: Array | None,
+    x_scale: np.float32,
+    options: QuantizeOptions,
+) -> Weights:
+    """Weights and bias of a contraction, each rounded by itself."""
+    axis = channel_axis(node)
+    if options.weight_bits < 8 and weights.shape[1 - axis] > 1:
+        return four_bit_weights(weights, bias, x_scale, axis)
+    return quantize_weights(weights, bias, x_scale, axis, options.per_channel)
 
 
 def dequantized(

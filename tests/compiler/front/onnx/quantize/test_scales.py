@@ -34,7 +34,7 @@ def test_weights_and_biases_are_within_half_a_step(
     weights: np.ndarray, bias: np.ndarray, per_channel: bool
 ) -> None:
     x_scale = np.float32(0.02)
-    integers, scales, added = quantize_weights(weights, bias, x_scale, 0, per_channel)
+    integers, scales, added, _ = quantize_weights(weights, bias, x_scale, 0, per_channel)
     assert integers.dtype == np.int8
     assert integers.min() >= -127
     assert scales.shape == (3,)
@@ -52,13 +52,13 @@ def test_weights_and_biases_are_within_half_a_step(
 def test_the_largest_weight_of_a_channel_is_127(weights: np.ndarray) -> None:
     largest = np.abs(weights).reshape(3, -1).max(axis=1)
     assume(np.all(largest > 1e-6))
-    integers, _, added = quantize_weights(weights, None, np.float32(1), 0, True)
+    integers, _, added, _ = quantize_weights(weights, None, np.float32(1), 0, True)
     assert added is None
     assert np.all(np.abs(integers).reshape(3, -1).max(axis=1) == 127)
 
 
 def test_channels_may_lie_along_another_axis() -> None:
     weights = np.array([[1.0, 50.0], [-2.0, 100.0]], np.float32)
-    integers, scales, _ = quantize_weights(weights, None, np.float32(1), 1, True)
+    integers, scales, *_ = quantize_weights(weights, None, np.float32(1), 1, True)
     np.testing.assert_allclose(scales, [2 / 127, 100 / 127])
     np.testing.assert_array_equal(integers, [[64, 64], [-127, 127]])
