@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file, make_own
+from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.registers import COUNTERS, REGISTERS
 
@@ -138,7 +138,6 @@ def build_executable(
     content = f"{name}-{digest.hexdigest()[:20]}"
     cache, entry = cache_directory(), f"{content}/{EXECUTABLE}"
     try:
-        make_own(cache)
         with open(cache / f"{content}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not has_whole(cache, entry):
