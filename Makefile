@@ -30,10 +30,11 @@ help: ## List the targets
 
 setup: $(READY) ## Install everything into .venv/
 
-# The links let mypy find the folders under their import names; they are no part of the package.
+# Of 9,000 files a few thousand are ever imported, and compiled then (--no-compile).  The links let
+# mypy find the folders under their import names; they are no part of the package.
 $(READY): pyproject.toml setup.py constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		--constraint constraints.txt --editable '.[cpu,tflite,hw,board,profile,pictures,explore,tune,sign,sandbox,test,dev,docs,examples]'
 	mkdir -p build/types/dovetail
 	for root in $(ROOTS); do ln -sfn ../../../$$root build/types/dovetail/$$root; done

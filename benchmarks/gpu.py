@@ -4,8 +4,10 @@ Latencies are medians of single runs at batch 1, after a few that are not counte
 of inputs and outputs; engines take turns.  Errors are the largest difference from this project's
 CPU target, over its largest output.  ``gemm_N`` is a row of eight products of N x N matrices, so
 that copies count little, in float32; ``gemm_fp16_N`` in float16, and ``gemm_int8_N`` of quantised
-bytes, requantised after each product.  A network may be a model's file.  Prints a table, and with
-``--json FILE`` writes the figures.
+bytes, requantised after each product.  ``attention_N`` is a row of eight attentions of 16 heads of
+64, N queries and N keys.  A network may be a model's file.  ``@fp16`` behind a name compiles a
+float32 model so; the others compute as the model says.  Prints a table, and with ``--json FILE``
+writes the figures.
 """
 
 import json
@@ -35,9 +37,10 @@ from dovetail.runtime.session import Session
 
 NETWORKS = (
     *("resnet18", "mobilenet_v2", "squeezenet", "bert", "gemm_1024", "gemm_2048"),
+    *("resnet50@fp16", "bert@fp16", "attention_1024@fp16", "attention_4096@fp16"),
     *("gemm_fp16_4096", "gemm_fp16_8192", "gemm_int8_4096", "gemm_int8_8192"),
 )
-CHAIN = 8
+CHAIN, HEADS, DEPTH = 8, 16, 64
 WARM = 3
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -110,11 +113,30 @@ def quantized_products(size: int, rng: np.random.Generator) -> onnx.ModelProto:
     return model(nodes, value, TensorProto.INT8, (size, size), weights)
 
 
+def attentions(size: int) -> onnx.ModelProto:
+    """``x = softmax(x @ k.T / 8) @ v``, again and again, of float32[16, size, 64]."""
+    rng = np.random.default_rng(0)
+    shape = (HEADS, size, DEPTH)
+    k, v = (rng.standard_normal(shape, np.float32) for _ in range(2))
+    weights = {"k": k.swapaxes(1, 2).copy(), "v": v, "scale": np.float32(DEPTH**-0.5)}
+    nodes = []
+    for number in range(CHAIN):
+        names = [f"{stem}{number}" for stem in ("s", "d", "p")]
+        nodes += [
+            helper.make_node("MatMul", [f"y{number - 1}" if number else "x", "k"], names[:1]),
+            helper.make_node("Mul", [names[0], "scale"], names[1:2]),
+            helper.make_node("Softmax", names[1:2], names[2:]),
+            helper.make_node("MatMul", [names[2], "v"], [f"y{number}"]),
+        ]
+    constants = [numpy_helper.from_array(np.asarray(each), name) for name, each in weights.items()]
+    return model(nodes, f"y{CHAIN - 1}", TensorProto.FLOAT, shape, constants)
+
+
 def model(
     nodes: list[onnx.NodeProto],
     result: str,
     kind: int,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     weights: list[onnx.TensorProto],
 ) -> onnx.ModelProto:
     """The nodes from ``x`` to ``result``, both of one type."""
@@ -148,7 +170,8 @@ def of_onnxruntime(path: Path) -> Run | None:
 
 
 def of_torch(path: Path) -> Run | None:
-    """PyTorch's run of a row of products, which is cuBLAS's; None without a GPU for it.
+    """PyTorch's run of a row of products or attentions, which is cuBLAS's, or the best that its
+    attention chooses in float16; None without a GPU for it.
 
     Of int8 it requantises in float32 after each.
     """
@@ -161,8 +184,18 @@ def of_torch(path: Path) -> Run | None:
     weights = [
         torch.from_numpy(numpy_helper.to_array(each).copy()).cuda()
         for each in onnx.load(path).graph.initializer
-        if len(each.dims) == 2
+        if len(each.dims) > 1
     ]
+    if weights[0].dim() == 3:
+        k, v = weights[0].mT.contiguous().half()[None], weights[1].half()[None]
+
+        def attend(inputs: Arrays) -> list[NDArray[Any]]:
+            x = torch.from_numpy(inputs["x"]).cuda().half()[None]
+            for _ in range(CHAIN):
+                x = torch.nn.functional.scaled_dot_product_attention(x, k, v)
+            return [x[0].float().cpu().numpy()]
+
+        return attend
 
     def run(inputs: Arrays) -> list[NDArray[Any]]:
         x = torch.from_numpy(inputs["x"]).cuda()
@@ -181,9 +214,15 @@ def measure(
     network: str, target: str, device: str, precision: Precision, runs: int, folder: Path
 ) -> list[Measured]:
     """Every engine that there is, in turn."""
-    _, *kind, size = network.split("_") if network.startswith("gemm_") else ("", "0")
+    name = network
+    network, _, own_precision = network.partition("@")
+    precision = Precision(own_precision) if own_precision else precision
+    rows = network.startswith(("gemm_", "attention_"))
+    _, *kind, size = network.split("_") if rows else ("", "0")
     path = folder / f"{network}.onnx"
-    if int(size):
+    if network.startswith("attention_"):
+        onnx.save(attentions(int(size)), path)
+    elif int(size):
         onnx.save(products(int(size), "".join(kind) or "float32"), path)
     else:
         path = model_file(network, folder)
@@ -203,7 +242,7 @@ def measure(
         for _ in range(WARM):
             outputs = run(inputs)
         error = np.abs(outputs[0].astype(float) - exact).max() / np.abs(exact).max()
-        found.append(Measured(network, engine, [], float(error), seconds if run is own else 0.0))
+        found.append(Measured(name, engine, [], float(error), seconds if run is own else 0.0))
     for _ in range(runs):
         for each in found:
             run = engines[each.engine]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import lru_cache
 
 from .config import INSTRUCTION_BYTES
 from .errors import EncodingError
@@ -26,6 +27,9 @@ __all__ = ["SIDES", "decode", "encode", "field_values"]
 
 SIDES = (Memory.ACT, Memory.ACC)
 """The memories that VECTOR's ``source`` and ``destination`` number."""
+
+KEPT = 1 << 14
+"""Encoded instructions that are remembered: programs of one network are made again and again."""
 
 
 def _mask(units: Iterable[Unit]) -> int:
@@ -68,6 +72,7 @@ PARTS: dict[type[object], list[tuple[str, list[str]]]] = {
 """Each field of an instruction, and the fields of the format that hold its levels."""
 
 
+@lru_cache(maxsize=KEPT)
 def encode(instruction: Instruction) -> bytes:
     """The 64 bytes of ``instruction``, little-endian.
 

@@ -43,6 +43,9 @@ Addresses = NDArray[np.int64]
 KEPT = 1024
 """Patterns of addresses that are remembered: instructions of a layer differ in where they begin."""
 
+KEPT_MASKS = 1 << 14
+"""Instructions whose masks are remembered: programs of one network are made again and again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -362,6 +365,7 @@ def bank_masks(instruction: Instruction, config: HardwareConfig) -> dict[str, in
     return {name: mask for name, mask in masks.items() if hasattr(instruction, name)}
 
 
+@lru_cache(maxsize=KEPT_MASKS)
 def with_bank_masks(instruction: Instruction, config: HardwareConfig) -> Instruction:
     """The instruction with exactly the bank masks its addresses need."""
     return replace(instruction, **bank_masks(instruction, config))  # type: ignore[arg-type]

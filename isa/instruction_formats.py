@@ -138,7 +138,8 @@ VECTOR_FORMAT = Format(
         Field(
             "m1",
             24,
-            "immediate multiplier elsewhere; low 9 bits: added to odd elements of PAIR",
+            "immediate multiplier elsewhere; low 9 bits: added to odd elements of PAIR, where "
+            "`row` is 0",
             True,
         ),
         Field("source_address", 16, "first word read"),

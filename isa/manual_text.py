@@ -298,6 +298,8 @@ bits of m, signed, and low(n, s) the low n bits of the sum s, signed:
     v = sum over odd elements of low(16, element + offset(m1))
             * low(24, element before + offset(m0))          modulo 2^32
 
+With a `row`, which has an m1 of its own, offset(m0) takes the place of offset(m1).
+
 An element of even index that none follows counts for nothing.
 
 So a product of two quantised tensors is exact: an offset is a zero point, taken away.

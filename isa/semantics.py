@@ -162,7 +162,8 @@ def _products(
     index = np.arange(values.shape[1])[:, None] % instruction.extent[0]
     if instruction.multiplier is Multiplier.IMMEDIATE:
         return low_bits(values, 16) * np.where(index == 0, m0, m1)
-    offsets = low_bits(np.array((m0, m1)), 9)[index % 2]
+    second = m1 if instruction.row is Row.NONE else m0
+    offsets = low_bits(np.array((m0, second)), 9)[index % 2]
     raised = values + offsets
     before = np.roll(low_bits(raised, 24), 1, axis=1)
     return np.where(index % 2 == 1, low_bits(raised, 16) * before, 0)

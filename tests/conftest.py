@@ -19,11 +19,16 @@ from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
-from .once import made_once
+from .once import made_once, plans_kept
 from .outside import LEAKY, install_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SEARCHES = tuple(
+    ROOT / "tests" / "compiler" / name
+    for name in ("cli/test_compile.py", "pipeline", "targets", "tune")
+)
+"""Tests to which it matters that a plan is searched for."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 """What gives a headless Chromium WebGPU, computed by the CPU."""
 
@@ -132,17 +137,29 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kept_plans(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A plan is searched for once for each network, however many tests compile it."""
+    if any(request.path.is_relative_to(place) for place in SEARCHES):
+        yield
+        return
+    with plans_kept(tmp_path_factory):
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quick_builds() -> Iterator[None]:
     """Simulations of RTL are compiled quickly: they take longer to build than to run."""
     with pytest.MonkeyPatch.context() as patch:
-        flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-Og OPT_GLOBAL=-O0"
+        flags = "VM_PARALLEL_BUILDS=0 OPT_GLOBAL=-O0"
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
+        patch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-Og")
         yield
 
 
 @pytest.fixture
 def quickest_builds(quick_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for simulations that one test runs for few cycles: nothing is optimised."""
-    flags = "VM_PARALLEL_BUILDS=0 OPT_FAST=-O0 OPT_GLOBAL=-O0"
-    monkeypatch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
+    monkeypatch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-O0")

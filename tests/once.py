@@ -1,20 +1,32 @@
-"""Files that several tests need and that take long to make: made once in a run of the suite."""
+"""What several tests need and takes long to make: made once in a run of the suite."""
 
 import fcntl
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-__all__ = ["made_once"]
+from dovetail.compiler.options import Overlap
+from dovetail.compiler.targets.vta import emit
+from dovetail.compiler.targets.vta.draft import Draft, make_draft, with_loads_postponed
+from dovetail.compiler.targets.vta.layers.activation import Activation
+from dovetail.compiler.targets.vta.plan import Planner
+from dovetail.compiler.targets.vta.plan_key import plan_key
+from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
+from dovetail.compiler.targets.vta.search import fastest
+from dovetail.compiler.targets.vta.timing import Timing
+from dovetail.runtime.files import write_whole
+from dovetail.vta_sim.timing import time_program
+
+__all__ = ["made_once", "plans_kept"]
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """The file ``name``, written by ``make`` in whichever worker asks first; the others wait."""
-    folder = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
+    folder = _folder_of_run(factory)
     path = folder / name
     with open(folder / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -23,3 +35,38 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(unfinished)
             unfinished.rename(path)
     return path
+
+
+@contextmanager
+def plans_kept(factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Networks that are compiled again, by whichever worker, run by the plan of the first time.
+
+    The search for it is most of a compilation.  Plans that are kept give the same program:
+    ``tests/compiler/targets/vta/test_plan_record.py``.
+    """
+    folder = _folder_of_run(factory) / "plans"
+    folder.mkdir(exist_ok=True)
+
+    def known(
+        planner: Planner, activations: Mapping[str, Activation], overlap: Overlap, timing: Timing
+    ) -> Draft:
+        path = folder / plan_key(planner.layers, planner.ends, planner.config, overlap)
+        if timing is not time_program or overlap is not Overlap.LAYERS:
+            return fastest(planner, activations, overlap, timing)
+        if path.exists():
+            plan = recorded_plan(planner, json.loads(path.read_text()))
+            draft = make_draft(planner, plan, activations, overlap, timing)
+            return with_loads_postponed(draft, planner.config, timing)
+        found = fastest(planner, activations, overlap, timing)
+        write_whole(path, json.dumps(to_plan_record(planner, found.plan, found.cycles)).encode())
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(emit, "fastest", known)
+        yield
+
+
+def _folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers share."""
+    folder = factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder

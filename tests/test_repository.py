@@ -120,20 +120,20 @@ def test_no_source_uses_what_the_style_rules_out() -> None:
         if path.stem in ("utils", "helpers"):
             found.append(f"{path}: name the subject of the module")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             match node:
                 case ast.ExceptHandler(type=None):
-                    found.append(f"{where}: bare except")
+                    wrong = "bare except"
                 case ast.ImportFrom(names=[ast.alias(name="*")]):
-                    found.append(f"{where}: star import")
+                    wrong = "star import"
                 case ast.Import(names=names) if {n.name.split(".")[0] for n in names} & UNSAFE:
-                    found.append(f"{where}: modules hold data only")
+                    wrong = "modules hold data only"
                 case ast.ImportFrom(module=str(module)) if module.split(".")[0] in UNSAFE:
-                    found.append(f"{where}: modules hold data only")
+                    wrong = "modules hold data only"
                 case ast.Name(id="SystemExit" | "exec" | "eval") if path.name != "__main__.py":
-                    found.append(f"{where}: {node.id}")
+                    wrong = node.id
                 case _:
-                    pass
+                    continue
+            found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {wrong}")
     assert not found, "\n".join(found)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file, make_own
+from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.registers import COUNTERS, REGISTERS
 
@@ -31,11 +31,11 @@ __all__ = [
 
 TOP = "simulation_top"
 EXECUTABLE = "harness"
-MAKE_FLAGS = r"CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O3\ -march=native"
-"""Code that runs every cycle is optimised, and no other: compilation is most of a short run.
+MAKE_FLAGS = "CFG_CXXFLAGS_PCH_I=-include"
+"""The precompiled header that the wheel's makefile names is not in the wheel."""
 
-The precompiled header that the wheel's makefile names is not in the wheel.
-"""
+EVERY_CYCLE = r"-O3\ -march=native"
+"""Code that runs every cycle is optimised, and no other: compilation is most of a short run."""
 
 VERILATOR_FLAGS = (
     *("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast"),
@@ -84,7 +84,7 @@ def find_harness(config: HardwareConfig, waves: str = "") -> Path | None:
 
 
 def _entry(config: HardwareConfig, waves: str) -> str:
-    return f"sources/{_source_hash(config)}{waves.replace('.', '-')}"
+    return f"sources/{_source_hash(config, WAVES.get(waves, ()))}{waves.replace('.', '-')}"
 
 
 def harness_files(config: HardwareConfig) -> dict[str, str]:
@@ -132,13 +132,13 @@ def build_executable(
     Raises HardwareError when a tool is missing or fails.
     """
     options = (*VERILATOR_FLAGS, *(flags or ()))
-    digest = hashlib.sha256(f"{options}{MAKE_FLAGS}{version('verilator')}".encode())
+    tools = (options, MAKE_FLAGS, EVERY_CYCLE, version("verilator"))
+    digest = hashlib.sha256(f"{tools}".encode())
     for file, text in files.items():
         digest.update(f"{file}\0{text}\0".encode())
     content = f"{name}-{digest.hexdigest()[:20]}"
     cache, entry = cache_directory(), f"{content}/{EXECUTABLE}"
     try:
-        make_own(cache)
         with open(cache / f"{content}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not has_whole(cache, entry):
@@ -160,6 +160,7 @@ def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) 
     """Give a build in ``folder`` those of Verilator's own objects that an earlier one of the same
     ``flags`` has kept in ``cache``, and keep the others that it makes.
 
+    flags: all but ``EVERY_CYCLE``, which is for other code.
     make compiles what is missing, or older than its source and the makefile that is yet to come.
     """
     digest = hashlib.sha256(f"{flags}{version('verilator')}".encode()).hexdigest()[:20]
@@ -178,9 +179,9 @@ def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) 
             keep(cache, entries[name], (folder / name).read_bytes())
 
 
-def _source_hash(config: HardwareConfig) -> str:
-    """Identity of all that the Verilog is made from: a known build needs no elaboration."""
-    tools = (version("amaranth"), version("verilator"), MAKE_FLAGS)
+def _source_hash(config: HardwareConfig, flags: Sequence[str]) -> str:
+    """Identity of all that a simulation is made from: a known one needs no elaboration."""
+    tools = (version("amaranth"), version("verilator"), *flags, MAKE_FLAGS, EVERY_CYCLE)
     own = config.own_finish.digest if config.own_finish else ""
     digest = hashlib.sha256(f"{config!r}{tools}{own}".encode())
     folder = Path(__file__).parent
@@ -215,7 +216,7 @@ def _build(top: str, files: Mapping[str, str], work: Path, options: Sequence[str
     """The executable, in the folder ``work``."""
     for name, text in files.items():
         (work / name).write_text(text)
-    environment = dict(os.environ, MAKEFLAGS=MAKE_FLAGS)
+    environment = dict(os.environ, MAKEFLAGS=f"{MAKE_FLAGS} OPT_FAST={EVERY_CYCLE}")
     environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
     jobs = str(len(os.sched_getaffinity(0)))
     sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]

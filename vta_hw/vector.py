@@ -222,7 +222,11 @@ class Vector(wiring.Component):
         compares = (current.fold == Fold.MAX) | (current.fold == Fold.MIN)
         # Windows are handed on from the first element of a column to the next one's.
         column_goes_on = ~walker.index_zero[0]
-        raised = Mux(walker.index_odd, current.m1, current.m0)[:9].as_signed()
+        # A row has an m1 of its own.
+        second = walker.index_odd & ~current.row.any()
+        if not self._config.row_parameters:
+            second = walker.index_odd
+        raised = Mux(second, current.m1, current.m0)[:9].as_signed()
         arrival: dict[str, tuple[Value, int]] = {
             "from_acc": (current.source, cycles.arrived),
             "multiplier": (current.multiplier, cycles.chosen),

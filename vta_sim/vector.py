@@ -1,6 +1,6 @@
 """What VECTOR does to the data: as ``dovetail.isa.semantics.vector``, compiled."""
 
-from dovetail.isa.instructions import Fold, Multiplier, Vector
+from dovetail.isa.instructions import Fold, Multiplier, Row, Vector
 
 from .finish import begins, ends, level_step, low_bits, low_offset, offset, read_source, write
 from .memories import Memories
@@ -91,10 +91,11 @@ def _factor(row: Vector, m: Memories, i0: int, tap: int) -> Lanes:
 
 def _pairs(row: Vector, m: Memories, at: int, second: int, total: Lanes) -> Lanes:
     """``total`` plus the products of each two elements of one column."""
+    added = row.m1 if row.row == Row.NONE else row.m0
     for _pair in range(row.extent[0] >> 1):
         second += row.tap_stride[0]
         left = read_source(row, m, at) + low_offset(row.m0)
-        right = read_source(row, m, second) + low_offset(row.m1)
+        right = read_source(row, m, second) + low_offset(added)
         total += low_bits(right, 16) * low_bits(left, 24)
         at += 2 * row.source_stride[0]
         second += row.tap_stride[0]

@@ -25,9 +25,10 @@ __all__ = ["devices"]
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def devices(ports: tuple[str, ...], as_json: bool) -> None:
-    """List devices, configurations, and the boards that are plugged in."""
+    """List devices, configurations, the GPUs found, and the boards that are plugged in."""
     from dovetail.isa.configs import CONFIGS
     from dovetail.runtime.devices import DEVICES
+    from dovetail.runtime.gpu.find import find_gpus
 
     listed = {name: each.text for name, each in DEVICES.items()}
     configs = {
@@ -41,12 +42,17 @@ def devices(ports: tuple[str, ...], as_json: bool) -> None:
         }
         for name, config in CONFIGS.items()
     }
+    gpus = find_gpus()
     boards = _boards(ports)
     if as_json:
         found = [asdict(board) for board in boards]
-        print_json({"devices": listed, "configs": configs, "boards": found})
+        machine = [asdict(gpu) for gpu in gpus]
+        print_json({"devices": listed, "configs": configs, "boards": found, "gpus": machine})
         return
     human.print(table("Devices", {"name": "left", "what": "left"}, list(listed.items())))
+    if gpus:
+        pairs: list[tuple[object, ...]] = [(each.device, each.hardware) for each in gpus]
+        human.print(table("Found here", {"device": "left", "hardware": "left"}, pairs))
     headings = {"configuration": "left"} | dict.fromkeys(next(iter(configs.values())), "right")
     human.print(
         table("Configurations", headings, [(n, *values.values()) for n, values in configs.items()])

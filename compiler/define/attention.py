@@ -42,6 +42,8 @@ from .operand import Anchor, Operand, Result, Scope, converted, index, over, zer
 __all__ = ["ATTENTION", "COLUMNS", "ROWS"]
 
 ROWS, COLUMNS = 64, 32
+STEP = 16
+"""Sides of the products that tensor cores compute."""
 SCORE_PADDING, WEIGHT_PADDING = 1, 8
 """Elements behind each row that nothing uses: rows then begin in different banks of a GPU's memory.
 """
@@ -67,8 +69,8 @@ class _Writer:
         self.operator, self.result, self.scope = operator, result, scope
         self.q, self.k, self.v, *self.masks = operands
         self.sizes = operator.sizes([each.type for each in operands])
-        self.rows = min(ROWS, self.sizes[operator.row])
-        self.columns = min(COLUMNS, self.sizes[operator.column])
+        self.rows = _together(self.sizes[operator.row], ROWS)
+        self.columns = _together(self.sizes[operator.column], COLUMNS)
         self.at: dict[int, Expr] = {}
         """What each label is, in the loops at hand."""
         shape = tuple(self.sizes[each] for each in operator.columns)
@@ -253,6 +255,11 @@ class _Writer:
             return loops(nest, body(r, places))
 
         return self.each_row(inner)
+
+
+def _together(size: int, most: int) -> int:
+    """How many go together: a multiple of ``STEP``, though some may not exist."""
+    return min(most, -(-size // STEP) * STEP)
 
 
 def _both(a: Expr | None, b: Expr | None) -> Expr | None:

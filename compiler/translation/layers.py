@@ -17,8 +17,9 @@ from ..graph.operators.assembly import Assemble
 from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
+from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
-from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
+from ..graph.operators.integer.softmax import RowSoftmax
 from ..graph.operators.integer.values import (
     Add,
     Lookup,
@@ -36,6 +37,7 @@ from ..graph.operators.movement import (
     Tile,
     Transpose,
 )
+from .rows import NONE, row_norm, row_softmax
 from .symbols import (
     BYTES,
     Array,
@@ -54,11 +56,7 @@ from .symbols import (
     multiplied,
     of_pairs,
     requantized,
-    scale_over,
 )
-
-NONE = np.zeros(1, np.int32)
-"""No bias."""
 
 Rule = Callable[[Array, Array], Array]
 
@@ -129,7 +127,9 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
         case Softmax():
             return (softmax(operator, x),)
         case RowSoftmax():
-            return (_row_softmax(operator, x),)
+            return (row_softmax(operator, x),)
+        case RowNorm():
+            return (row_norm(operator, x, constant(1), constant(2)),)
     if not isinstance(operator, MOVES):
         raise TranslationError(f"node {node.origin!r}: no rule for {type(operator).__name__}")
     moved = [
@@ -161,22 +161,6 @@ def softmax(step: Any, x: Symbols) -> Symbols:
         row = function(place, row, x.values[..., place])
     scales = step.x_scale, step.x_zero_point, step.scale, step.zero_point
     return fresh(function(digest("softmax", *map(float, scales)), row[..., None], x.values))
-
-
-def _row_softmax(step: RowSoftmax, x: Symbols) -> Symbols:
-    """Exponentials of what the largest exceeds, each of two bytes, over their sum."""
-    channels = range(x.values.shape[-1])
-    most = largest(x.moved(itemgetter((..., slice(n, n + 1)))) for n in channels)
-    one = np.ones(most.values.shape, np.float32)
-    less = Parameters(balanced(-most.values).astype(np.int32), one, made=True)
-    differences = requantized(x, less, 127, -128, 127)
-    table = exponential_table(step.x_scale)
-    upper = (table + 128) >> 8
-    high, low = (apply_table(differences, half).values for half in (upper, table - 256 * upper))
-    e = balanced(256 * high + low)
-    total = balanced(e.sum(axis=-1, keepdims=True))
-    over = scale_over(np.full(total.shape, step.steps, np.float32), total)
-    return requantized(integers(e), Parameters(NONE, over, made=True), step.zero_point, -128, 127)
 
 
 def _padded(x: Symbols, pads: tuple[int, ...], value: int) -> Symbols:

@@ -34,7 +34,7 @@ __all__ = [
         "joined",
         "largest",
     ),
-    *("linear", "multiplied", "of_pairs", "requantized", "saturated", "scale_over", "write"),
+    *("linear", "multiplied", "of_pairs", "requantized", "saturated", "write"),
 ]
 
 Array = NDArray[Any]
@@ -332,12 +332,6 @@ def requantized(
         far[far] = ends[0] == ends[1]
         write(made, far, constants(ends[0][ends[0] == ends[1]]))
     return made
-
-
-def scale_over(scale: Array, total: Array) -> Array:
-    """The scale that ``Row.OVER`` makes of a sum, as a word.  scale: float32, total: elements."""
-    bits = np.ascontiguousarray(scale).view(np.int32)
-    return function(digest("over"), bits, total).astype(np.int32).view(np.float32)
 
 
 def _rank(values: Array) -> Array:

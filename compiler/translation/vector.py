@@ -18,6 +18,7 @@ from dovetail.isa.memories import Memory
 from dovetail.isa.requantize import low_bits
 
 from ..errors import TranslationError
+from .rows import over_root, over_sum, widened
 from .state import State
 from .symbols import (
     BYTES,
@@ -36,7 +37,6 @@ from .symbols import (
     of_pairs,
     requantized,
     saturated,
-    scale_over,
     write,
 )
 
@@ -48,8 +48,6 @@ EVERY = (slice(None), 0), (slice(None), 1)
 
 def vector(state: State, instruction: Vector) -> None:
     """Fold every result, finish it, write it."""
-    if instruction.rounding is Rounding.WIDE:
-        raise TranslationError(f"no rule for results beyond bytes: {instruction}")
     config, outer = state.config, outer_extent(instruction)
     results = int(np.prod(outer))
     words = element_words(instruction, config)
@@ -90,18 +88,29 @@ def _row(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> No
             raise TranslationError(f"no rule for the largest of integers: {vector}")
         most = largest(x.moved(itemgetter((slice(None), lane))) for lane in range(shape[1]))
         bias, scale = balanced(vector.m1 - most.values), np.ones(len(most.values), np.float32)
-    elif vector.row is not Row.OVER:
-        raise TranslationError(f"no rule for sums and roots of rows: {vector}")
     else:
-        given = _parameters_of(state, vector, outer)
-        if np.any(given.made):
-            raise TranslationError(f"no rule for a scale of rows over another sum: {vector}")
-        total = balanced(x.values.sum(axis=1) + given.bias[:, 0])
-        bias, scale = np.full(len(total), vector.m1), scale_over(given.scale[:, 0], total)
+        bias, scale = _of_sum(_parameters_of(state, vector, outer), x.values.sum(axis=1), vector)
     words = (bias.astype(np.int32), scale.view(np.int32))
     lanes = [np.broadcast_to(word[:, None], shape) for word in words]
     state.parameters[places] = np.concatenate(lanes, axis=1).view(np.uint8)
     state.made[places] = True
+
+
+def _of_sum(given: Parameters, total: Array, vector: Vector) -> tuple[Array, Array]:
+    """The bias and the scale that a sum over all lanes becomes.
+
+    given: what PAR holds, whose scale counts without its sign; one that VECTOR wrote has none.
+    """
+    if np.any(given.made) and vector.row is not Row.ROOT:
+        raise TranslationError(f"no rule for a scale of rows over another sum: {vector}")
+    more, factor = given.bias[:, 0], np.where(given.made, given.scale, np.abs(given.scale))
+    match vector.row:
+        case Row.LESS:
+            return balanced(vector.m1 - total), factor[:, 0]
+        case Row.OVER:
+            start = np.full(len(total), vector.m1)
+            return start, over_sum(factor[:, 0], balanced(total + more))
+    return more, over_root(factor[:, 0], balanced(total + vector.m1), vector.shift)
 
 
 def _of_pairs(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols | None:
@@ -154,6 +163,8 @@ def _parameters_of(state: State, vector: Vector, outer: tuple[int, ...]) -> Para
 def _finished(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> Symbols:
     if vector.finish is Finish.REQUANTIZE:
         parameters = _parameters_of(state, vector, outer)
+        if vector.rounding is Rounding.WIDE:
+            return widened(x.values, parameters.bias, parameters.scale, vector.zero_point)
         return requantized(x, parameters, vector.zero_point, vector.low, vector.high)
     if vector.finish is Finish.SHIFT:
         x = integers(function(digest("shift", vector.shift), x.values))
@@ -201,7 +212,8 @@ def _folded(state: State, x: Symbols, vector: Vector) -> Symbols:
         return _products(x, np.where(index == 0, m0, m1))
     if vector.extent[0] % 2:
         raise TranslationError(f"no rule for pairs of an odd number of elements: {vector}")
-    raised = balanced(x.values + low_bits(np.array((m0, m1)), 9)[index % 2])
+    second = m1 if vector.row is Row.NONE else m0
+    raised = balanced(x.values + low_bits(np.array((m0, second)), 9)[index % 2])
     return integers(balanced(raised[:, 1::2] * raised[:, ::2]).sum(axis=1))
 
 

@@ -14,7 +14,7 @@ from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
 from .run import Prepared, ReadyPart
 
-__all__ = ["CudaDevice"]
+__all__ = ["CudaDevice", "found"]
 
 LIBRARY = "libcuda.so.1"
 INSTANTIATE = "cuGraphInstantiateWithFlags"
@@ -53,40 +53,67 @@ class CudaDevice:
         """There is nothing that others could not use at the same time."""
 
 
-class _CudaMachine:
-    """See ``Machine``: the GPU's primary context, and its default stream."""
+def found() -> list[tuple[str, str]]:
+    """Each GPU, by its number, and what the driver calls it.
 
-    def __init__(self, number: int) -> None:
+    Raises DeviceError when there is no driver.
+    """
+    driver = _Driver()
+    return [(f"cuda:{number}", driver.name(number)) for number in range(driver.count)]
+
+
+class _Driver:
+    """The library, once it is ready; count: of GPUs."""
+
+    def __init__(self) -> None:
+        """Raises DeviceError when there is none."""
         try:
-            self._library = ctypes.CDLL(LIBRARY)
+            self.library = ctypes.CDLL(LIBRARY)
         except OSError:
             raise DeviceError(
                 f"no NVIDIA driver: {LIBRARY} is not there; run on a machine with a GPU, or "
                 "compile for opencl or cpu"
             ) from None
-        self._call("cuInit", 0)
+        self.call("cuInit", 0)
         count = ctypes.c_int()
-        self._call("cuDeviceGetCount", ctypes.byref(count))
-        if number >= count.value:
-            raise DeviceError(f"no GPU has the number {number}; there are {count.value}")
-        device = ctypes.c_int()
-        self._call("cuDeviceGet", ctypes.byref(device), number)
-        text = ctypes.create_string_buffer(256)
-        self._call("cuDeviceGetName", text, len(text), device)
-        self.name = text.value.decode()
-        self._context = Pointer()
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
-        self._modules: list[Pointer] = []
-        self._stream = Pointer()
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        self.count = count.value
 
-    def _call(self, function: str, *arguments: Any) -> None:
+    def call(self, function: str, *arguments: Any) -> None:
         """Call the driver.  Raises DeviceError, with its words, for anything but success."""
-        status = getattr(self._library, function)(*arguments)
+        status = getattr(self.library, function)(*arguments)
         if status:
             text = ctypes.c_char_p()
-            self._library.cuGetErrorString(status, ctypes.byref(text))
+            self.library.cuGetErrorString(status, ctypes.byref(text))
             said = (text.value or b"unknown error").decode()
             raise DeviceError(f"{function}: {said} (CUDA error {status})")
+
+    def device(self, number: int) -> ctypes.c_int:
+        """The GPU of a number.  Raises DeviceError when there is none."""
+        if number >= self.count:
+            raise DeviceError(f"no GPU has the number {number}; there are {self.count}")
+        device = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(device), number)
+        return device
+
+    def name(self, number: int) -> str:
+        """What it calls a GPU."""
+        text = ctypes.create_string_buffer(256)
+        self.call("cuDeviceGetName", text, len(text), self.device(number))
+        return text.value.decode()
+
+
+class _CudaMachine:
+    """See ``Machine``: the GPU's primary context, and its default stream."""
+
+    def __init__(self, number: int) -> None:
+        driver = _Driver()
+        self._library, self._call = driver.library, driver.call
+        self.name = driver.name(number)
+        self._context = Pointer()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), driver.device(number))
+        self._modules: list[Pointer] = []
+        self._stream = Pointer()
 
     def _enter(self) -> None:
         """Contexts belong to threads; whichever calls now gets this one."""

@@ -13,7 +13,7 @@ from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
 from .run import Prepared, ReadyPart
 
-__all__ = ["OpenClDevice"]
+__all__ = ["OpenClDevice", "found"]
 
 OPTIONS = ["-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt"]
 
@@ -48,14 +48,26 @@ class OpenClDevice:
         """There is nothing that others could not use at the same time."""
 
 
-def _choose(which: str | None) -> cl.Device:
+def found() -> list[tuple[str, str]]:
+    """Each device, by a name that chooses it, and what its driver calls it.
+
+    Raises DeviceError when there is no runtime.
+    """
+    return [(f"opencl:{each.name}", f"{each.name}, {each.platform.name}") for each in _devices()]
+
+
+def _devices() -> list[cl.Device]:
     try:
-        found = [each for platform in cl.get_platforms() for each in platform.get_devices()]
+        return [each for platform in cl.get_platforms() for each in platform.get_devices()]
     except cl.LogicError as error:
         raise DeviceError(
             f"there is no OpenCL runtime ({error}); install a GPU's driver, or one for CPUs: "
             "pip install pocl-binary-distribution"
         ) from None
+
+
+def _choose(which: str | None) -> cl.Device:
+    found = _devices()
     wanted = (which or "").lower()
     chosen = [each for each in found if wanted in f"{each.platform.name} {each.name}".lower()]
     if not chosen:

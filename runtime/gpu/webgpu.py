@@ -13,7 +13,7 @@ from .arena import Arena, grid_of
 from .part import GpuPart, KernelEntry
 from .run import Prepared, ReadyPart
 
-__all__ = ["WebGpuDevice"]
+__all__ = ["WebGpuDevice", "found"]
 
 SLOT = 256
 """Bytes for the places of one launch; offsets of uniforms are multiples of it."""
@@ -64,9 +64,19 @@ class WebGpuDevice:
         """There is nothing that others could not use at the same time."""
 
 
+def found() -> list[tuple[str, str]]:
+    """Each adapter, by a name that chooses it, and what its driver calls it."""
+    names = [(each.info["device"], each.info["backend_type"]) for each in _adapters()]
+    return [(f"webgpu:{name}", f"{name}, {backend}") for name, backend in names]
+
+
+def _adapters() -> list[wgpu.GPUAdapter]:
+    every = wgpu.gpu.enumerate_adapters_sync()
+    return [each for each in every if each.info["backend_type"] != "OpenGL"]
+
+
 def _choose(which: str | None) -> wgpu.GPUAdapter:
-    found = wgpu.gpu.enumerate_adapters_sync()
-    usable = [each for each in found if each.info["backend_type"] != "OpenGL"]
+    usable = _adapters()
     wanted = (which or "").lower()
     chosen = [each for each in usable if wanted in each.info["device"].lower()]
     if not chosen:

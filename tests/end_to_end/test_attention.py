@@ -38,6 +38,11 @@ class Rows(ModelBuilder):
         w = self.dequantize(self.constant(weights), F32(0.01), np.int8(0))
         return self.again(self.node("MatMul", [x, w]), 0.05)
 
+    def known(self, *shape: int) -> str:
+        """A constant, dequantised."""
+        values = self.rng.integers(-128, 128, shape).astype(np.int8)
+        return self.dequantize(self.constant(values), F32(0.013), np.int8(-4))
+
     def heads(self, x: str, count: int, order: tuple[int, ...]) -> str:
         """The channels of ``count`` heads apart."""
         shape = self.constant(np.array([1, self.rows, count, -1], np.int64))
@@ -92,6 +97,74 @@ def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
         other = run(module, {"x": values}, "rtl")
         np.testing.assert_array_equal(other.outputs[y], result.outputs[y])
         assert other.counters == result.counters
+
+
+def block(net: Rows, x: str) -> str:
+    """Attention, a residual sum, a normalisation with a quantised scale, a layer and another."""
+    scale, bias = (net.rng.integers(-90, 128, 2 * WIDTH).astype(np.int8) for _ in range(2))
+    y = net.again(net.node("Add", [x, attention(net, x)]), 0.113)
+    for inner in (WIDTH, 0):
+        factor = net.dequantize(net.constant(scale[:WIDTH]), F32(0.01), np.int8(0))
+        y = net.again(
+            net.node("LayerNormalization", [y, factor, net.constant(bias[WIDTH:] * F32(0.01))]),
+            0.03,
+        )
+        if inner:
+            y = net.again(net.node("Add", [y, net.linear(y, inner, WIDTH)]), 0.0937)
+    return y
+
+
+def test_a_block_of_an_encoder_is_one_launch() -> None:
+    rows, shape = 8, (1, 8, WIDTH)
+    net = Rows(rows)
+    y = net.quantize(block(net, net.dequantize("x", F32(0.02), np.int8(3))), F32(0.05), np.int8(2))
+    model = net.build({"x": ("int8", shape)}, y, opset=17)
+    module = compile(model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
+    found = run(module, values, "sim").outputs[y]
+    np.testing.assert_array_equal(found, run(compile(model, "cpu"), values, "cpu").outputs[y])
+    assert np.abs(found.astype(int) - reference(model, values)).max() <= 1
+
+
+def patches(net: Rows, x: str) -> str:
+    """Pixels of a convolution behind a class token, positions added; a layer of the first row."""
+    weights = net.constant(net.rng.integers(-127, 128, (WIDTH, 3, 4, 4), np.int8))
+    kernel = net.dequantize(weights, F32(0.01), np.int8(0))
+    y = net.again(net.node("Conv", [x, kernel], strides=[4, 4]), 0.04)
+    shape = net.constant(np.array([1, WIDTH, -1], np.int64))
+    y = net.node("Transpose", [net.node("Reshape", [y, shape])], perm=[0, 2, 1])
+    y = net.again(net.node("Concat", [net.known(1, 1, WIDTH), y], axis=1), 0.05)
+    y = net.again(net.node("Add", [y, net.known(1, 7, WIDTH)]), 0.0613)
+    first = net.node("Gather", [net.linear(y, WIDTH, WIDTH), net.constant(np.int64(0))], axis=1)
+    return net.linear(first, WIDTH, 5)
+
+
+@pytest.mark.parametrize("target", ["vta:tiny", "vta:zynq7020"])
+def test_a_class_token_positions_and_one_row_are_in_the_launch(target: str) -> None:
+    net, shape = Rows(7), (1, 3, 8, 12)
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.quantize(patches(net, x), F32(0.2), np.int8(-9))
+    model = net.build({"x": ("int8", shape)}, y)
+    module = compile(model, target)
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
+    wanted = reference(model, values)
+    np.testing.assert_array_equal(run(module, values, "sim").outputs[y], wanted)
+    np.testing.assert_array_equal(run(compile(model, "cpu"), values, "cpu").outputs[y], wanted)
+
+
+def test_a_constant_is_joined_to_what_the_cpu_makes() -> None:
+    net, shape = Rows(4), (1, 4, WIDTH)
+    y = net.linear(net.dequantize("x", F32(0.02), np.int8(3)), WIDTH, WIDTH)
+    y = net.again(net.node("Softmax", [y], axis=1), 0.004)
+    y = net.again(net.node("Concat", [net.known(1, 1, WIDTH), y], axis=1), 0.02)
+    y = net.quantize(net.linear(y, WIDTH, WIDTH), F32(0.2), np.int8(-9))
+    model = net.build({"x": ("int8", shape)}, y)
+    module = compile(model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts].count("AcceleratorPart") == 2
+    values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
+    np.testing.assert_array_equal(run(module, values, "sim").outputs[y], reference(model, values))
 
 
 def test_quantising_makes_products_of_two_tensors_integer() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.isa import semantics
 from dovetail.isa.configs import find_config
-from dovetail.isa.instructions import Finish, Fold, Rounding, Row, Vector
+from dovetail.isa.instructions import Finish, Fold, Multiplier, Rounding, Row, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.rows import inverse_root, over_root, quotient
 from dovetail.isa.state import MachineState
@@ -103,6 +103,24 @@ def test_a_scale_is_divided_by_the_sum_of_a_row() -> None:
         word = (30 + row) % TINY.par_depth
         assert set(state.par.bias[word]) == {1000}
         assert set(state.par.scale[word]) == {np.float32(100) / np.float32(max(total, 1))}
+
+
+def test_squares_of_a_row_take_one_offset_beside_the_rows_own_number() -> None:
+    state = _state()
+    pairs = replace(
+        _rows(Row.LESS, Fold.MAC),
+        multiplier=Multiplier.PAIR,
+        extent=(2, 3, 5, 1, 1),
+        source_stride=(0, 7, 1, 0, 0),
+        tap_stride=(0, 7, 1, 0, 0),
+        destination_stride=(0, 1, 0, 0),
+        reduction_levels=2,
+        m0=-5,
+    )
+    semantics.execute(state, pairs)
+    for row in range(5):
+        found = state.act[[40 + row, 47 + row, 54 + row]].astype(int) - 5
+        assert set(state.par.bias[(30 + row) % TINY.par_depth]) == {1000 - (found**2).sum()}
 
 
 def test_wide_results_are_beyond_int8() -> None:

@@ -30,6 +30,7 @@ BROAD = (
 """Test files that reach much, wherever a file stands; they are asked then too."""
 FIRST, THEN = 40.0, 25.0
 """CPU seconds at most: of the tests that run first, and those of which the others are chosen."""
+HARDWARE = ("bitstreams/", "isa/", "vta_hw/", "vta_sim/")
 BUILDING = 90.0
 """CPU seconds more for tests that build what the fault is in: Verilog, the simulator."""
 
@@ -80,7 +81,7 @@ def judge(reach: Reach, fault: Fault, narrow: bool) -> Verdict:
     lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
     tried = mirroring(reach.place.tree, fault.path)
     known = all(map(reach.knows, tried))
-    more = BUILDING if fault.path.startswith(("vta_hw/", "vta_sim/", "isa/")) else 0.0
+    more = BUILDING if fault.path.startswith(HARDWARE) else 0.0
 
     def failing(tests: list[str], limit: float) -> str:
         try:

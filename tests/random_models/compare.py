@@ -32,7 +32,8 @@ TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
 SOFT = frozenset((
     "AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum", "ConvTranspose", "Resize",
     "Softmax", "LogSoftmax", "InstanceNormalization", "LayerNormalization", "LpNormalization",
-    "Sigmoid", "Tanh", "Erf", "Exp", "Softplus", "Mish", "Sin", "Cos", "Elu", "Selu", "Celu",
+    "Gelu", "Sigmoid", "Tanh", "Erf", "Exp", "Softplus", "Mish", "Sin", "Cos", "Elu", "Selu",
+    "Celu",
 ))  # fmt: skip
 """Operators whose quantised results may be a step off: sums of floats, approximations."""
 
@@ -123,7 +124,7 @@ def difference(found: Array, wanted: Sequence[Array], steps: int) -> str:
 def _uncertain(sample: Sample) -> dict[str, int]:
     """Quantised tensors behind which the model is cut: how many steps they may be off."""
     model = sample.model
-    stored = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    stored = [node.output[0] for node in model.graph.node if _stores(node)]
     makers = {name: node for node in model.graph.node for name in node.output}
     cuts = {name: 1 for name in stored if _is_soft(name, makers)}
     for given in sample.inputs:
@@ -134,8 +135,14 @@ def _uncertain(sample: Sample) -> dict[str, int]:
     return cuts
 
 
+def _stores(node: onnx.NodeProto) -> bool:
+    return node.op_type in ("QuantizeLinear", "QGemm") or node.op_type.startswith("QLinear")
+
+
 def _is_soft(name: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
     """Whether a soft operator lies between a tensor and the quantised ones before it."""
+    if makers[name].op_type != "QuantizeLinear":
+        return makers[name].op_type.removeprefix("QLinear") in SOFT
     pending = list(makers[name].input)
     while pending:
         node = makers.get(pending.pop())
@@ -158,7 +165,8 @@ def _pieces(sample: Sample, cuts: Mapping[str, int]) -> list[tuple[Sample, int]]
         for given, found in zip(sample.inputs, inner, strict=True)
     ]
     outputs = [value.name for value in sample.model.graph.output]
-    soft = any(node.op_type in SOFT for node in sample.model.graph.node)
+    kinds = [node.op_type.removeprefix("QLinear") for node in sample.model.graph.node]
+    soft = not SOFT.isdisjoint(kinds)
     pieces = []
     for wanted, steps in ((outputs, int(soft)), *(([name], each) for name, each in cuts.items())):
         model = with_inputs(

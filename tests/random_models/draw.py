@@ -1,11 +1,12 @@
 """A random model, by its seed, with inputs."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
-from .drawing import Array, Drawing, compute
+from .drawing import REFUSED, Array, Drawing, compute, fused
 from .products import conv
 from .table import GENERAL, LAYERS, MOVERS, MOVING, Layer
 
@@ -118,6 +119,11 @@ def _sample(d: Drawing) -> Sample:
     if all(np.all(np.isfinite(each)) for each in compute(d.model(list(makers)), other)):
         samples.append(other)
     model = trimmed(d.model(outputs))
+    if d.quantized and d.chance(0.2):
+        with suppress(*REFUSED):  # what ONNX Runtime writes it does not always read
+            other = fused(model)
+            compute(other, samples[0])
+            model = other
     names = {value.name for value in model.graph.input}
     chosen = ({n: a for n, a in each.items() if n in names} for each in samples)
     return Sample(model, tuple(chosen))

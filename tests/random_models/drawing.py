@@ -5,6 +5,7 @@ So shapes are known, what ONNX Runtime refuses is left out, and scales fit what 
 
 import random
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute"]
+__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute", "fused"]
 
 Array = NDArray[np.generic]
 
 REFUSED = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented,
     states.RuntimeException)  # fmt: skip
 """What ONNX Runtime raises for a model that it does not run."""
+
+LEVELS = onnxruntime.GraphOptimizationLevel
 
 LARGEST = 6000
 """Elements of a tensor."""
@@ -248,19 +251,34 @@ def compute(
 ) -> list[Array]:
     """What ONNX Runtime gives."""
     options = onnxruntime.SessionOptions()
-    levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = (
-        levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+        LEVELS.ORT_ENABLE_ALL if optimised else LEVELS.ORT_DISABLE_ALL
     )
     if integers:
         options.add_session_config_entry("session.qdqisint8allowed", "1")
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = _session(model, options)
     names = {each.name for each in session.get_inputs()}
     return session.run(None, {name: each for name, each in given.items() if name in names})
+
+
+def fused(model: onnx.ModelProto) -> onnx.ModelProto:
+    """With operators of bytes, as QLinearConv, where ONNX Runtime makes them of several."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = LEVELS.ORT_ENABLE_EXTENDED
+    with TemporaryDirectory() as folder:
+        options.optimized_model_filepath = f"{folder}/model.onnx"
+        _session(model, options)
+        return onnx.load(options.optimized_model_filepath)
+
+
+def _session(
+    model: onnx.ModelProto, options: onnxruntime.SessionOptions
+) -> onnxruntime.InferenceSession:
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 def _info(name: str, array: Array) -> onnx.ValueInfoProto:

@@ -127,12 +127,19 @@ def products_of_heads_of_five_channels(b: ModelBuilder) -> tuple[str, tuple[int,
     return f"{b.quantize(product, 0.3, np.int8(-9))} {own}", (1, 2, 12, 5), "int8"
 
 
+def gelu_of_onnx_runtime(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """It stands in models that ONNX Runtime has optimised, and was not known."""
+    gelu = b.node("Gelu", [_conv(b, _dequantized(b), 3, 3)], domain="com.microsoft")
+    return b.quantize(gelu, 0.0411, np.int8(-120)), (1, 3, 4, 5), "int8"
+
+
 FOUND: tuple[Build, ...] = (
     small_softplus,
     product_with_its_rows_repeated,
     product_with_rows_that_are_an_output,
     product_of_a_row_with_itself,
     products_of_heads_of_five_channels,
+    gelu_of_onnx_runtime,
     input_as_output,
     product_of_bytes,
     joined_along_the_batch,

@@ -38,7 +38,7 @@ from cocotb_tools import config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Verilator
 
-from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file, make_own
+from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file
 from dovetail.vta_hw import build, verilog
 
 __all__ = ["parameters", "simulate", "start_clock"]
@@ -149,7 +149,6 @@ def _build(make: Callable[[], wiring.Component]) -> Path:
     text = verilog.to_verilog(make(), TOP)
     content = f"bench-{make.__name__}-{_digest(PUBLIC, text)}"
     entry = f"{content}/{TOP}"
-    make_own(cache)
     with open(cache / f"{content}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not has_whole(cache, entry):

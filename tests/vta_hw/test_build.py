@@ -23,6 +23,7 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str,
         return work / "harness"
 
     monkeypatch.setattr(build, "_build", pretend)
+    monkeypatch.setattr(build, "harness_files", lambda config: {"top.v": config.name})
     monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "cache"))
     return done
 

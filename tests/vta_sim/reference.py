@@ -30,6 +30,8 @@ from .reference_memory import Burst, ReferenceMemory, bursts_of, completing_beat
 __all__ = ["Reference", "ReferenceResult"]
 
 PRIORITY = (Unit.GEMM, Unit.VECTOR, Unit.STORE, Unit.LOAD)
+UNITS = tuple(Unit)
+"""To iterate over it is quicker, which is done every cycle."""
 CYCLE_LIMIT = 1_000_000
 
 
@@ -68,6 +70,8 @@ class Reference:
         self.later: list[Callable[[], object]] = []
         self.requested = self.next_dispatch = 0
         self.waiting: deque[bytes] = deque()
+        self.decoded: dict[bytes, Instruction | None] = {}
+        """The instruction of each word that was first in line; None for an illegal one."""
         self.queues: dict[Unit, deque[tuple[int, Instruction]]] = {u: deque() for u in Unit}
         self.flights: dict[Unit, deque[Flight]] = {u: deque() for u in Unit}
         self.tokens = Tokens(self.config.token_max, self.later)
@@ -110,8 +114,8 @@ class Reference:
         """One cycle; whether it is the last."""
         idle = (
             self.next_dispatch == self.count
-            and not any(self.queues.values())
             and not any(self.flights.values())
+            and not any(self.queues.values())
         )
         last = idle if self.enabled else not self.memory.unanswered
         self.counters["cycles"] += 1
@@ -120,7 +124,7 @@ class Reference:
         if self.arriving and self.arriving[0][0] == now:
             word = self.arriving.popleft()[1]
             self.later.append(lambda: self.waiting.append(word))
-        done = [unit for unit in Unit if self.units_step(unit, now)]
+        done = [unit for unit in UNITS if self.flights[unit] and self.units_step(unit, now)]
         self.counters["instructions"] += len(done)
         if self.enabled:
             errors += self.dispatch(now)
@@ -153,11 +157,8 @@ class Reference:
             self.set(head_age=self.head_age + 1)
             return []
         index = self.next_dispatch
-        try:
-            instruction = decode(self.waiting[0])
-        except EncodingError:
-            return [(ErrorCode.ILLEGAL_INSTRUCTION, index)]
-        if legality_problem(instruction, self.config):
+        instruction = self.first_in_line()
+        if instruction is None:
             return [(ErrorCode.ILLEGAL_INSTRUCTION, index)]
         queue = self.queues[instruction.unit]
         if len(queue) < self.config.queue_depth:
@@ -166,6 +167,18 @@ class Reference:
             self.later.append(lambda: queue.append((index, instruction)))
             self.set(next_dispatch=index + 1, head_age=0)
         return []
+
+    def first_in_line(self) -> Instruction | None:
+        """None for an illegal one."""
+        word = self.waiting[0]
+        if word not in self.decoded:
+            try:
+                found = decode(word)
+            except EncodingError:
+                self.decoded[word] = None
+            else:
+                self.decoded[word] = None if legality_problem(found, self.config) else found
+        return self.decoded[word]
 
     # Accepting --------------------------------------------------------------------------------
 
@@ -229,9 +242,7 @@ class Reference:
     # Units at work ----------------------------------------------------------------------------
 
     def units_step(self, unit: Unit, now: int) -> bool:
-        """Whether the unit's oldest instruction in flight ends in this cycle."""
-        if not self.flights[unit]:
-            return False
+        """Whether the oldest of the unit's instructions in flight ends in this cycle."""
         flight = self.flights[unit][0]
         if unit is Unit.LOAD:
             busy, ends = True, self.load_step(flight, now)

@@ -130,4 +130,5 @@ ACTIVATIONS: Mapping[str, Callable[[ImportContext, OnnxNode, Tensor], Tensor]] =
     "Softsign": _softsign,
     "Swish": _swish,
     "ThresholdedRelu": _thresholded_relu,
+    "com.microsoft.Gelu": _gelu,
 }

@@ -5,13 +5,14 @@
 Between product and softmax there may be constant factors and divisors, then sums with tensors that
 broadcast to the scores, then choices between scores and a constant, one of each at most.  Operands
 are read as they are before they are transposed.  Scores of fewer than ``FEWEST`` rows stay as they
-are: there is little to keep out of memory.
+are: there is little to keep out of memory.  So do those of wide values.
 
 Each attention takes the place of a softmax, so the pass ends.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from .eliminate_dead import EliminateDead
 __all__ = ["FuseAttention"]
 
 FEWEST = 16
+WIDEST = 256
+"""Numbers of a value: a row of the result stays in registers."""
 
 
 @dataclass(slots=True)
@@ -174,7 +177,9 @@ class _Matcher:
         try:
             kinds = tuple(self.graph.types[name] for name in inputs)
             fits = operator.result(kinds) == (self.graph.types[last.output],)
-            enough = operator.sizes(kinds)[operator.row] >= FEWEST
+            sizes = operator.sizes(kinds)
+            width = prod(sizes[label] for label in operator.columns)
+            enough = sizes[operator.row] >= FEWEST and width <= WIDEST
         except GraphError:
             return None
         return (operator, inputs) if fits and enough else None

@@ -8,6 +8,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
+from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Lookup, Multiply, Softmax
@@ -18,7 +19,7 @@ from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_product import find_scale
 from .operators import AnyAdd, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
-from .softmax_problems import softmax_problem
+from .row_problems import norm_problem, softmax_problem
 
 __all__ = [
     "ON_ACCELERATOR",
@@ -31,7 +32,7 @@ __all__ = [
 
 ON_ACCELERATOR = (
     *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
-    *(MaxPool2d, AveragePool2d, Upsample2d, Lookup, RowSoftmax),
+    *(MaxPool2d, AveragePool2d, Upsample2d, Lookup, RowNorm, RowSoftmax),
 )
 """Operators that layers are made of."""
 
@@ -41,6 +42,9 @@ ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
 RUNS_ON_HOST = "runs on the host"
 """The reason given for a node with one of these."""
 
+MOST_WORDS = 4096
+"""Words of PAR that an instruction can address."""
+
 SUMS = (Conv2d, RowProducts)
 """Operators that the matrix core sums up."""
 
@@ -49,14 +53,14 @@ JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 
 
 def node_refusals(
-    graph: Graph, lanes: int = 1, fixed_rounding: bool = True, row_parameters: bool = True
+    graph: Graph, lanes: int = 1, fixed_rounding: bool = True, row_words: int = MOST_WORDS
 ) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
     lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
-    fixed_rounding, row_parameters: as ``HardwareConfig`` has them.
+    fixed_rounding: as ``HardwareConfig`` has it.  row_words: of PAR, for parameters of rows.
     """
     makers = {name: node for node in graph.nodes for name in node.outputs}
     readers: dict[str, list[Node]] = {}
@@ -69,7 +73,9 @@ def node_refusals(
         if reason is None:
             reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
         if reason is None and isinstance(node.operator, RowSoftmax):
-            reason = softmax_problem(graph, node, makers, readers, lanes, row_parameters)
+            reason = softmax_problem(graph, node, makers, readers, lanes, row_words)
+        if reason is None and isinstance(node.operator, RowNorm):
+            reason = norm_problem(graph, node, lanes, row_words)
         if reason is not None:
             found[number] = Refusal(reason, node.origin)
     return found
@@ -94,7 +100,7 @@ def _reason(
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
-    if isinstance(operator, JOINS):
+    if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd):
         # A constant first operand of products lies in DRAM as an activation does.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:

@@ -25,13 +25,14 @@ CONSTANTS = {
     "taps": (Memory.TAP, ("c",)),
     "bias": (Memory.PAR, ("c",)),
     "add_bias": (Memory.PAR, ()),
+    "row_bias": (Memory.PAR, ()),
     "table": (Memory.TAB, ()),
     "table_low": (Memory.TAB, ()),
     "table_high": (Memory.TAB, ()),
 }
 """Memory of each constant, and the loops over the blocks of its first axes."""
 
-SCALES = {"bias": "scale", "add_bias": "add_scale"}
+SCALES = {"bias": "scale", "add_bias": "add_scale", "row_bias": "row_scale"}
 """Biases to the scales that lie in one word with them."""
 
 MOST_WORDS = 4095

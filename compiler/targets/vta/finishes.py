@@ -15,10 +15,7 @@ from ...loops.expressions import (
     UnaryFunction,
 )
 
-__all__ = [
-    *("negated", "over_sum"),
-    *("requantized", "requantized_fixed", "scaled_by", "scaled_fixed"),
-]
+__all__ = ["requantized", "requantized_fixed", "scaled_by", "scaled_fixed"]
 
 SHL, SHR = BinaryFunction.SHL, BinaryFunction.SHR
 MIN, MAX = BinaryFunction.MIN, BinaryFunction.MAX
@@ -35,17 +32,6 @@ def scaled_by(value: Expr, scale: Load, zero_point: int, low: int, high: int) ->
     """``clip(rint(float32(value) * scale) + zero_point, low, high)``, int8."""
     scaled = Unary(UnaryFunction.RINT, Cast(DType.FLOAT32, value) * scale)
     return _clipped(scaled + float(zero_point), low, high)
-
-
-def negated(value: Expr) -> Expr:
-    """``-value``, int32."""
-    return Constant(0, DType.INT32) - Cast(DType.INT32, value)
-
-
-def over_sum(total: Expr, bias: Load, scale: Load) -> Expr:
-    """``scale / float32(max(total + bias, 1))``, float32."""
-    divisor = _of(MAX, Binary(BinaryFunction.ADD, total, bias), 1)
-    return Binary(BinaryFunction.DIV, scale, Cast(DType.FLOAT32, divisor))
 
 
 def requantized_fixed(

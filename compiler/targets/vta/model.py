@@ -25,7 +25,7 @@ def unit_cycles(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
     for nest in kernel.nests:
         count, unit = nest.vectors, unit_of(nest)
-        if isinstance(nest.value, Product) and nest.value.of_activations:
+        if isinstance(nest.value, Product) and nest.value.is_pair:
             count *= PAIR
         cycles[unit] += each[unit] * min(count, _windowed(nest, count))
     return cycles

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 
+from dovetail.isa.instructions import Row
+from dovetail.isa.requantize import WIDE_LIMIT
+
 from ...dtypes import DType
 from ...loops.affine import Linear
 from ...loops.expressions import Buffer, Scope
@@ -25,10 +28,10 @@ __all__ = [
     "Kernel",
     "Loop",
     "Nest",
-    "Over",
     "Product",
     "Ref",
     "Requantized",
+    "RowFinish",
     "Scaled",
     "Total",
     "Value",
@@ -100,12 +103,12 @@ class Product:
     def is_far(self) -> bool:
         """Whether the second factor moves farther from block to block than an instruction can."""
         step = self.right.offset.coefficient("c") // self.right.buffer.shape[-1]
-        return self.of_activations and step >= SECOND_STEP
+        return self.right.buffer.scope is Scope.ACT and step >= SECOND_STEP
 
     @property
-    def of_activations(self) -> bool:
+    def is_pair(self) -> bool:
         """Whether neither factor is a constant."""
-        return self.right.buffer.scope is Scope.ACT
+        return self.right.buffer.scope in (Scope.ACT, Scope.ACC)
 
     def __str__(self) -> str:
         terms = (self.left, self.left_offset), (self.right, self.offset)
@@ -142,7 +145,7 @@ class Requantized:
     """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result.
 
     A scale of int32 is a multiplier in fixed point.  Of parameters that a nest before made, one is
-    None: ``x + bias`` with the scale 1, or a scale without a bias.
+    None: it is the other half of its word.  With 20 bits, and no zero point, the result is int32.
     """
 
     bias: Ref | None
@@ -152,17 +155,30 @@ class Requantized:
     high: int
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it has 20 bits."""
+        return self.high == WIDE_LIMIT
+
+    @property
     def is_fixed(self) -> bool:
         """Whether it is in fixed point."""
         return self.scale is not None and self.scale.buffer.dtype is DType.INT32
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
-    """``scale / float32(max(x + bias, 1))``: a parameter of a row, float32."""
+class RowFinish:
+    """What makes a parameter of a row of a fold over all of it.
 
-    bias: Ref
-    scale: Ref
+    LESS: ``-x``, int32.  OVER: ``scale / float32(max(x + bias, 1))``, float32.  ROOT: ``scale *
+    2^19 / sqrt(max(x + epsilon, 1))``, float32.
+    bias, scale: of the word of PAR that it reads, if it does.  The word that it writes has the
+    scale, or with ROOT the bias, of that one beside its own result.
+    """
+
+    row: Row
+    bias: Ref | None = None
+    scale: Ref | None = None
+    epsilon: int = 0
 
 
 OWN_FINISH = "own_finish"
@@ -192,7 +208,7 @@ class Nest:
     target: Ref
     fold: Fold
     value: Value
-    finish: Requantized | Over | None = None
+    finish: Requantized | RowFinish | None = None
     table: Buffer | OwnTable | None = None
     adds: bool = False
 
@@ -296,13 +312,9 @@ def operands(value: Value) -> tuple[Ref, ...]:
 def map_refs(nest: Nest, change: Callable[[Ref], Ref]) -> Nest:
     """The nest with ``change`` applied to every element it touches."""
     finish = nest.finish
-    match finish:
-        case Over(bias=bias, scale=scale):
-            finish = Over(change(bias), change(scale))
-        case Requantized(bias=offset, scale=factor):
-            finish = replace(
-                finish, bias=offset and change(offset), scale=factor and change(factor)
-            )
+    if finish is not None:
+        bias, scale = finish.bias, finish.scale
+        finish = replace(finish, bias=bias and change(bias), scale=scale and change(scale))
     return replace(
         nest, target=change(nest.target), value=_map_value(nest.value, change), finish=finish
     )

@@ -24,6 +24,7 @@ from .layer_run import LayerRun, TileNest, iterations
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
+from .layers.row_norm import WIDE
 from .place import Grant
 from .plan import Plan
 from .read_nests import HIGH, LOW
@@ -248,7 +249,7 @@ class Builder:
         not lie in one piece.
         """
         bases, output = run.bases, run.layer.output.name
-        bases["acc"] = 0
+        bases["acc"] = bases[WIDE] = 0
         self._tiles += 1
         number = self._tiles
         for nest in run.nests:

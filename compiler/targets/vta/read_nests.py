@@ -27,13 +27,13 @@ from ...loops.expressions import (
 )
 from ...loops.ir import Allocate, Block, For, Function, LoopKind, Stmt, Store, Update
 from ...loops.text import statement_to_text
-from .finishes import negated
 from .nest import (
     Fold,
     Kernel,
     Loop,
     Nest,
     Ref,
+    RowFinish,
     map_refs,
     operands,
 )
@@ -55,7 +55,7 @@ def read_nests(function: Function) -> Kernel:
     """
     reader = _Reader()
     reader.statement(function.body, ())
-    nests = _in_place(tuple(reader.nests), reader.allocated)
+    nests = _with_words(_in_place(tuple(reader.nests), reader.allocated))
     return Kernel(function.name, nests, _tiles(nests))
 
 
@@ -68,6 +68,30 @@ def _tiles(nests: tuple[Nest, ...]) -> tuple[Loop, ...]:
             break
         shared.append(first)
     return tuple(shared)
+
+
+def _with_words(nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    """With each number of a row in one word with the other that is read beside it.
+
+    A nest that makes one takes the other from the word that it reads itself.
+    """
+    made = {nest.name for nest in nests if nest.makes_row}
+    beside: dict[str, dict[str, Ref]] = {}
+    found: list[Nest] = []
+    for nest in reversed(nests):
+        finish = nest.finish
+        if isinstance(finish, RowFinish) and nest.name in beside:
+            finish = replace(finish, **beside[nest.name])  # type: ignore[arg-type]
+        if finish is not None and finish.bias is not None and finish.scale is not None:
+            bias, scale = finish.bias, finish.scale
+            if scale.buffer.name in made:
+                beside[scale.buffer.name] = {"bias": bias}
+                finish = replace(finish, bias=None)
+            elif bias.buffer.name in made:
+                beside[bias.buffer.name] = {"scale": scale}
+                finish = replace(finish, scale=None)
+        found.append(replace(nest, finish=finish))
+    return tuple(reversed(found))
 
 
 def _in_place(nests: tuple[Nest, ...], allocated: Collection[str]) -> tuple[Nest, ...]:
@@ -196,8 +220,6 @@ class _Reader:
                     fold, wanted = FOLDS.get(inner.function, (Fold.NONE, None))
                     if wanted == first and start.dtype in (DType.INT8, DType.INT32):
                         finish, table, total = self.values.finish(store.value)
-                        if total == negated(Load(stmt.buffer, ())):
-                            total = Load(stmt.buffer, ())
                         if total == Load(stmt.buffer, ()):
                             target = self.values.ref(Load(store.buffer, store.indices))
                             names = frozenset(loop.name for loop in folded)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 
+from dovetail.isa.instructions import Row
+
 from ...dtypes import DType
 from ...errors import CompilerError
 from ...loops.affine import Linear, linear
 from ...loops.expressions import (
     Binary,
     BinaryFunction,
+    Bitcast,
     Buffer,
     Cast,
     Constant,
@@ -20,10 +23,22 @@ from ...loops.expressions import (
     Variable,
 )
 from ...loops.ir import Store
+from ...loops.simplify import simplify
 from ...loops.text import expr_to_text
-from ...loops.traverse import loads
+from ...loops.traverse import fold, loads
 from .finishes import scaled_fixed
-from .nest import OWN_FINISH, Over, OwnTable, Product, Ref, Requantized, Scaled, Total, Value
+from .nest import (
+    OWN_FINISH,
+    OwnTable,
+    Product,
+    Ref,
+    Requantized,
+    RowFinish,
+    Scaled,
+    Total,
+    Value,
+)
+from .row_finishes import over_root
 
 __all__ = ["Copy", "NestError", "Values"]
 
@@ -64,7 +79,7 @@ class Values:
 
     def finish(
         self, value: Expr
-    ) -> tuple[Requantized | Over | None, Buffer | OwnTable | None, Expr]:
+    ) -> tuple[Requantized | RowFinish | None, Buffer | OwnTable | None, Expr]:
         """The finish and the table of a result, and what they are applied to."""
         match value:
             case Load(
@@ -97,7 +112,12 @@ class Values:
                     ),
                 ),
             ):
-                return Over(self.ref(bias), self.ref(scale)), None, base
+                return RowFinish(Row.OVER, self.ref(bias), self.ref(scale)), None, base
+            case Binary(BinaryFunction.SUB, Constant(0, DType.INT32), base):
+                return RowFinish(Row.LESS), None, _uncast(base)
+            case Bitcast() if root := _root_of(value):
+                base, epsilon, factor = root
+                return RowFinish(Row.ROOT, None, self.ref(factor), epsilon), None, base
             case Load(
                 buffer=table,
                 indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),
@@ -106,7 +126,7 @@ class Values:
                 if nested is None:
                     return finish, self.buffer(table), base
             case Cast(
-                DType.INT8,
+                DType.INT8 | DType.INT32,
                 Binary(
                     BinaryFunction.MIN,
                     Binary(BinaryFunction.MAX, moved, Constant(value=low)),
@@ -192,6 +212,28 @@ def _fixed_parameters(base: Expr, scaled: Expr) -> tuple[Load, Load] | None:
         case [word, multiplier]:
             return word, multiplier
     return None
+
+
+def _root_of(value: Expr) -> tuple[Expr, int, Load] | None:
+    """What ``over_root`` is of, with its epsilon and scale, if ``value`` is that."""
+
+    def divisor(node: Expr, below: tuple[Expr | None, ...]) -> Expr | None:
+        match node:
+            case Binary(BinaryFunction.MAX, left=Binary(BinaryFunction.ADD), dtype=DType.INT32):
+                return node.left
+        return next((each for each in below if each is not None), None)
+
+    match fold(value, divisor):
+        case Binary(left=base, right=Constant(value=epsilon)):
+            scales = [each for each in loads(value) if each.dtype is DType.FLOAT32]
+            if scales and simplify(over_root(base, int(epsilon), scales[0])) == simplify(value):
+                return base, int(epsilon), scales[0]
+    return None
+
+
+def _uncast(value: Expr) -> Expr:
+    """What is converted to int32, or ``value`` itself."""
+    return value.operand if isinstance(value, Cast) and value.dtype is DType.INT32 else value
 
 
 def _split(expr: Expr) -> tuple[int, Expr]:

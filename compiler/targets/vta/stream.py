@@ -168,7 +168,7 @@ def streamed_layer(
     """The layer with ``tile``, and its windows."""
     kernel = layer.kernel
     apart = kernel.apart or _uneven(kernel, activations)
-    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(kernel.refs), apart, tile.held)
+    tiling = Tiling(tile.sizes, tile.outer, tile.depth, _parted(kernel), apart, tile.held)
     return StreamedLayer(layer, tiling, windows_of(layer.kernel, activations, tiling))
 
 
@@ -187,9 +187,10 @@ def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
     return False
 
 
-def _parted(refs: Mapping[str, Ref]) -> tuple[str, ...]:
-    """``PARAMETERS``, when the layer has some for each channel block."""
-    return PARAMETERS if "bias" in refs and refs["bias"].buffer.shape[0] > 1 else ()
+def _parted(kernel: Kernel) -> tuple[str, ...]:
+    """``PARAMETERS``, when the layer has some for each channel block, and tiles of some blocks."""
+    bias = kernel.refs.get("bias")
+    return PARAMETERS if bias and bias.buffer.shape[0] > 1 and not kernel.by_rows else ()
 
 
 def _sizes(
@@ -211,7 +212,7 @@ def _sizes(
         if parts:
             parts["k"] = max(d for d in _divisors(extents["k"]) if d * taps <= most)
     for sizes in product(*(_divisors(extents[axis]) for axis in AXES)):
-        if _parted(refs) and 2 * sizes[0] > config.par_depth:
+        if _parted(kernel) and 2 * sizes[0] > config.par_depth:
             continue
         if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
             continue

@@ -55,8 +55,9 @@ class Vta:
         found = integer_layers(model.graph, model.kinds)
         graph = shaped_graph(found.graph, self.config.block)
         config = self.config
-        flags = config.fixed_rounding, config.row_parameters
-        refusals = dict(node_refusals(graph, config.block, *flags))
+        row_words = config.par_depth if config.row_parameters else 0
+        given = config.block, config.fixed_rounding, row_words
+        refusals = dict(node_refusals(graph, *given))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))
@@ -80,10 +81,16 @@ class Vta:
             refusal = refuse(piece.graph, self.config.block) if piece.own else None
             if refusal is None:
                 continue
+            made = {node.output for node in piece.graph.nodes}
             found = {
                 number: refusal
                 for number, node in enumerate(graph.nodes)
                 if node.origin == refusal.origin
+            } or {
+                # A piece of its own, what is made of constants alone is known beforehand.
+                number: refusal
+                for number, node in enumerate(graph.nodes)
+                if node.output in made and graph.constants.keys() >= set(node.inputs)
             }
             if not found:
                 raise UnsupportedOperatorError(refusal.reason)

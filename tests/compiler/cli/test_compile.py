@@ -19,18 +19,18 @@ from .commands import invoke, refused
 
 @pytest.mark.parametrize("target", ["vta:tiny", "cpu", "opencl"])
 def test_two_processes_compile_to_the_same_bytes(
-    digits_model: Path, tmp_path: Path, target: str
+    small_model: Path, tmp_path: Path, target: str
 ) -> None:
     files = []
     for seed in ("1", "2"):
         path = tmp_path / f"{seed}.dvt"
-        command = [sys.executable, "-m", "dovetail.compiler", "compile", digits_model]
+        command = [sys.executable, "-m", "dovetail.compiler", "compile", small_model]
         command += ["--target", target, "-o", path]
         environment = dict(os.environ, PYTHONHASHSEED=seed)
         subprocess.run(command, env=environment, capture_output=True, check=True)
         files.append(path.read_bytes())
     assert files[0] == files[1]
-    assert str(digits_model.parent).encode() not in files[0]
+    assert str(small_model.parent).encode() not in files[0]
 
 
 def test_a_module_of_kernels_is_described(digits_model: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A matrix core that drops one product is found out: which instruction, which byte."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def broken_device(quickest_builds: None, monkeypatch: pytest.MonkeyPatch) -> Rtl
         products[OUTPUT_LANE][INPUT_LANE] = C(0)
         return products
 
+    @cache
     def build(config: Any, waves: str = "") -> Path:
         monkeypatch.setattr(dot_products, "_products", gapped)
         return build_executable("tiny-gapped", TOP, harness_files(config))

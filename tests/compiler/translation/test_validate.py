@@ -85,6 +85,41 @@ def test_softmax_is_that_of_its_graph_and_other_parameters_of_rows_are_told() ->
             validate(graph, part, program)
 
 
+def normalised(rms: bool) -> onnx.ModelProto:
+    """Rows of a layer, normalised, and a layer of them."""
+    net = Rows(6)
+    y = net.linear(net.dequantize("x", F32(0.02), np.int8(3)), WIDTH, WIDTH)
+    scale, bias = (net.constant(net.rng.normal(0, 1, WIDTH).astype(F32)) for _ in range(2))
+    if rms:
+        power = net.node("Pow", [y, net.constant(F32(2))])
+        mean = net.node("ReduceMean", [power], axes=[-1])
+        root = net.node("Sqrt", [net.node("Add", [mean, net.constant(F32(1e-5))])])
+        y = net.node("Mul", [net.node("Div", [y, root]), scale])
+    else:
+        y = net.node("LayerNormalization", [y, scale, bias])
+    y = net.quantize(net.linear(net.again(y, 0.03), WIDTH, WIDTH), F32(0.2), np.int8(-9))
+    return net.build({"x": ("int8", (1, 6, WIDTH))}, y, opset=17)
+
+
+@pytest.mark.parametrize("rms", [False, True])
+def test_normalisations_are_those_of_their_graph(rms: bool) -> None:
+    graph, part = compiled(normalised(rms))
+    validate(graph, part)
+    program = list(part.program)
+    rows = [n for n, i in enumerate(program) if isinstance(i, Vector) and i.row is not Row.NONE]
+    wide = [n for n, i in enumerate(program) if isinstance(i, Vector) and i.m0 == WIDTH]
+    assert len(rows) == len(wide) or rms
+    cases = [(place, field) for place in rows for field in ("m1", "source_address", "shift")]
+    cases += [(place, field) for place in wide for field in ("m0", "par_address")]
+    for place, field in cases:
+        instruction = program[place]
+        if field == "shift" and instruction.row is not Row.ROOT:
+            continue
+        other = replace(instruction, **{field: getattr(instruction, field) + 1})
+        with pytest.raises(TranslationError, match="another function"):
+            validate(graph, part, [*program[:place], other, *program[place + 1 :]])
+
+
 def changed(instruction: Instruction, rng: np.random.Generator) -> Instruction:
     """With one field a little different."""
     fields = {

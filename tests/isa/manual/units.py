@@ -160,7 +160,7 @@ def _upper(it: Instruction, name: str) -> list[int]:
 def _mac(it: Instruction, memories: Memories, at: Lanes, elements: Lanes, aside: Lanes) -> Lanes:
     """The sums of products of each result: int64[results, B]."""
     m0, m1 = it["m0"], it["m1"]
-    offset0, offset1 = (int(signed(np.int64(m), 9)) for m in (m0, m1))
+    offset0, offset1 = (int(signed(np.int64(m), 9)) for m in (m0, m0 if it["row"] else m1))
     tap = memories.tap
     match it["multiplier"]:
         case 0:

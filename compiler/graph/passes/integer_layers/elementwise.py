@@ -8,6 +8,7 @@ import numpy as np
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.integer.values import Lookup
+from .constant_tensors import as_tensor
 from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import model_shape
@@ -50,7 +51,7 @@ def recognise_elementwise(state: State, node: Node) -> Value:
 def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
-    a, b = state.values.get(left), state.values.get(right)
+    a, b = _tensors(state, node)
     resampled = weighted(state, node, function)
     if resampled is not None:
         return resampled
@@ -83,6 +84,24 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         if isinstance(a, Accumulated)
         else f"{function.value} of a sum or product; required that it is quantised first"
     )
+
+
+def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
+    """The operands; a constant with an element for each of the other's pixels is a tensor too."""
+    found = [state.values.get(name) for name in node.inputs]
+    for own, other in ((0, 1), (1, 0)):
+        constant, tensor = found[own], found[other]
+        if not isinstance(constant, RealConstant) or not isinstance(tensor, Real):
+            continue
+        shape = constant.values.shape
+        if shape == model_shape(state.builder, tensor.tensor) and _has_pixels(shape):
+            found[own] = as_tensor(state, constant, node.inputs[own])
+    return found[0], found[1]
+
+
+def _has_pixels(shape: tuple[int, ...]) -> bool:
+    """Whether more than one of its dimensions has several elements."""
+    return sum(size > 1 for size in shape) > 1
 
 
 def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:

@@ -17,6 +17,7 @@ from ...operators.movement import (
     Slice,
     Transpose,
 )
+from .constant_tensors import as_tensor
 from .kept import in_model_form
 from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
 from .repetition import repeated
@@ -163,7 +164,7 @@ def recognise_concatenate(state: State, node: Node) -> Value:
     """
     operator = node.operator
     assert isinstance(operator, Concatenate)
-    values = [state.value(name) for name in node.inputs]
+    values = [as_tensor(state, state.value(name), name) for name in node.inputs]
     reals = [value for value in values if isinstance(value, Real)]
     if len(reals) == len(values):
         return Joined(tuple(reals), operator.axis)
@@ -253,6 +254,8 @@ def recognise_gather(state: State, node: Node) -> Value:
         return found
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
+    if indices.ndim == 0 and operator.axis > 0:
+        return _one(state, node, operator.axis, int(indices))
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")
     size, builder = shape[operator.axis], state.builder
@@ -271,24 +274,36 @@ def recognise_gather(state: State, node: Node) -> Value:
     return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
+def _one(state: State, node: Node, axis: int, index: int) -> Value:
+    """What lies at one index of a dimension, which goes."""
+    value, tensor = state.integer(node.inputs[0])
+    shape, builder = model_shape(state.builder, tensor), state.builder
+    if not -shape[axis] <= index < shape[axis]:
+        raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
+    starts = tuple(index % shape[axis] if place == axis else 0 for place in range(len(shape)))
+    kept = tuple(1 if place == axis else size for place, size in enumerate(shape))
+    part = Slice(starts, (1,) * len(shape), kept)
+    name = to_model_order(builder, tensor, node.origin)
+    name = builder.node(part, (name,), f"{node.output}/part", node.origin)
+    less = (*shape[:axis], *shape[axis + 1 :])
+    name = builder.node(Reshape(less), (name,), node.output, node.origin)
+    return _with(value, replace(tensor, name=name, permutation=identity_order(len(less))))
+
+
 def _looked_up(state: State, node: Node, table: RealConstant) -> Real:
     """Bytes of a table, picked by an index that is computed."""
     shape = state.source.types[node.output].shape
     single = shape[:1] == (1,) or len(shape) == 2
-    if table.scales.size != 1 or table.values.dtype not in (np.int8, np.uint8) or not single:
+    held = as_tensor(state, table, f"{node.output}/table")
+    if not isinstance(held, Real) or not single:
         raise UnrecognisedError(
             f"picks {list(shape)} of a constant with {table.scales.size} scales; required bytes of "
             "one scale, and a batch of 1"
         )
-    above = 128 * (table.values.dtype == np.uint8)
-    stored = (table.values.astype(np.int16) - above).astype(np.int8)
-    inputs = (
-        state.builder.constant(f"{node.output}/table", stored),
-        in_model_form(state, node.inputs[1]),
-    )
+    inputs = (held.tensor.name, in_model_form(state, node.inputs[1]))
     name = state.builder.node(node.operator, inputs, node.output, node.origin)
-    tensor = Integer(name, identity_order(len(shape)), bool(above))
-    return Real(tensor, table.scales[0], int(table.zero_points[0]) - above)
+    order = identity_order(len(shape))
+    return replace(held, tensor=replace(held.tensor, name=name, permutation=order))
 
 
 def _stored(value: Value) -> Integer | Floating:

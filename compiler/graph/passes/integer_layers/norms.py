@@ -30,13 +30,17 @@ MOST_BIAS = 1 << 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Norm:
-    """x: the dequantised tensor.  scale, bias: float32[C].  centred: its mean is taken away."""
+    """x: the dequantised tensor.  scale, bias: float32[C].  centred: its mean is taken away.
+
+    origin: of the node that makes the result.
+    """
 
     x: str
     scale: Array
     bias: Array
     epsilon: float
     centred: bool
+    origin: str
 
 
 @dataclass(slots=True)
@@ -57,9 +61,18 @@ class _Formulas:
         self.used.add(node.output)
         return node.inputs
 
+    def constant(self, name: str) -> Array | None:
+        """What is known of ``name``, perhaps behind a DequantizeLinear."""
+        constants, node = self.graph.constants, self.makers.get(name)
+        if node is None or not isinstance(node.operator, DequantizeLinear):
+            return constants.get(name)
+        if any(each not in constants for each in node.inputs):
+            return None
+        return node.operator.evaluate([constants[each] for each in node.inputs])[0]
+
     def number(self, name: str) -> float | None:
         """A constant of one element."""
-        array = self.graph.constants.get(name)
+        array = self.constant(name)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
     def with_constant(self, name: str, function: object) -> tuple[str, Array] | None:
@@ -68,8 +81,9 @@ class _Formulas:
         if operands is None:
             return None
         for own, other in (operands, operands[::-1]):
-            if other in self.graph.constants:
-                return own, self.graph.constants[other]
+            array = self.constant(other)
+            if array is not None:
+                return own, array
         return None
 
     def mean(self, name: str) -> str | None:
@@ -120,7 +134,8 @@ class _Formulas:
 
     def norm(self, name: str) -> Norm | None:
         """The normalisation that ``name`` is."""
-        channels = self.graph.types[name].shape[-1:]
+        channels, maker = self.graph.types[name].shape[-1:], self.makers.get(name)
+        origin = maker.origin if maker is not None else name
         moved = self.with_constant(name, B.ADD)
         name, bias = moved or (name, np.zeros(channels, F32))
         scaled = self.with_constant(name, B.MUL)
@@ -132,8 +147,8 @@ class _Formulas:
         scale, bias = (np.broadcast_to(each.reshape(-1), channels) for each in (scale, bias))
         less = self.made(v, B.SUB)
         if less is not None and self.mean(less[1]) == less[0]:
-            return Norm(less[0], scale, bias, epsilon, centred=True)
-        return Norm(v, scale, bias, epsilon, centred=False)
+            return Norm(less[0], scale, bias, epsilon, True, origin)
+        return Norm(v, scale, bias, epsilon, False, origin)
 
 
 def _of_channels(array: Array, channels: tuple[int, ...]) -> bool:
@@ -189,14 +204,14 @@ def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
 
 
 def quantize_norm(
-    state: State, norm: Norm, scale: np.float32, zero_point: int, stem: str, origin: str
+    state: State, norm: Norm, scale: np.float32, zero_point: int, stem: str
 ) -> Integer:
     """The operator of a normalisation."""
     real = state.values[norm.x]
     if not isinstance(real, Real):
         raise UnrecognisedError("its input is not bytes")
     graph, channels = state.builder, len(norm.scale)
-    x = to_model_order(graph, real.tensor, origin)
+    x = to_model_order(graph, real.tensor, norm.origin)
     step = scale.astype(np.float64) * wide_steps(channels)
     factors = norm.scale.astype(np.float64) / step
     moves = norm.bias.astype(np.float64) / float(scale)
@@ -210,5 +225,5 @@ def quantize_norm(
     )
     about = None if norm.centred else real.zero_point
     operator = RowNorm(_epsilon(norm, float(real.scale), channels), zero_point, about)
-    name = graph.node(operator, inputs, stem, origin)
+    name = graph.node(operator, inputs, stem, norm.origin)
     return Integer(name, identity_order(len(real.tensor.permutation)))

@@ -161,7 +161,7 @@ def _first(
 def _normalise(state: State, node: Node, norm: Norm) -> Value:
     """Bytes of rows that the nodes before normalise."""
     kind = state.quantized_as(node)
-    tensor = quantize_norm(state, norm, kind.scale, kind.zero_point, node.output, node.origin)
+    tensor = quantize_norm(state, norm, kind.scale, kind.zero_point, node.output)
     return Integer(tensor.name, tensor.permutation, kind.unsigned)
 
 

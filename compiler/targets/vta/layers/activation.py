@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pads, Pair
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.windows import MaxPool2d
 from ....loops.affine import linear
 from ....loops.expressions import Buffer, Expr, Load, Scope
@@ -24,7 +26,14 @@ from ..passes.fuse import Layer, Partition
 from ..passes.split_groups import is_depthwise
 from .image import Image, find_image
 
-__all__ = ["Activation", "Grid", "plan_activations"]
+__all__ = ["Activation", "Grid", "plan_activations", "spare_columns"]
+
+
+LEAST_WIDTH = 41
+"""Images that are narrower have tiles of all columns."""
+MIDDLE = range(20, 41)
+"""Columns of a tile that has all channels: a bank of ACC holds as many, but hardly more."""
+MOST_SPARE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
             root = activations[partition.root(layer.inputs[1])]
             size = root.full_size[0] * root.full_size[1]
             activations[root.name] = replace(root, spare=-size % lanes)
+    _widen_rows(partition, activations)
     _align_operands(partition, activations)
     parts = {
         name: _part(graph, partition, activations, name)
@@ -292,6 +302,31 @@ def _image(graph: Graph, partition: Partition, name: str, lanes: int) -> Activat
         conv.zero_point,
         image,
     )
+
+
+def spare_columns(width: int) -> int:
+    """Columns behind those of an image with which tiles of whole columns are of a middle size."""
+    if width < LEAST_WIDTH:
+        return 0
+    tries = range(MOST_SPARE)
+    return next((n for n in tries if any((width + n) % size == 0 for size in MIDDLE)), 0)
+
+
+def _widen_rows(partition: Partition, activations: dict[str, Activation]) -> None:
+    """Give what layers of rows read and write columns behind the last, for tiles that fit better.
+
+    Nobody reads what lies there, so the results may be anything.
+    """
+    for layer in partition.layers:
+        if not isinstance(layer.nodes[0].operator, RowNorm | RowSoftmax):
+            continue
+        names = partition.root(layer.inputs[0]), partition.root(layer.output)
+        if names != (layer.inputs[0], layer.output) or activations[layer.output].fill is not None:
+            continue
+        for name in names:
+            old = activations[name]
+            halo = _largest(old.halo, (0, 0, 0, spare_columns(old.width)))
+            activations[name] = replace(old, halo=halo)
 
 
 def _align_operands(partition: Partition, activations: dict[str, Activation]) -> None:

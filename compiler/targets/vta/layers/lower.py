@@ -11,6 +11,7 @@ from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
@@ -38,6 +39,7 @@ from .definition import (
 )
 from .fixed_point_add import find_fixed_point
 from .product import define_product
+from .row_norm import lower_row_norm
 from .row_products import define_row_products
 from .row_softmax import lower_row_softmax
 from .windows import define_average, define_max, finish_of
@@ -67,6 +69,9 @@ def lower(
     operator = layer.nodes[0].operator
     if isinstance(operator, RowSoftmax):
         return lower_row_softmax(layer.name, operator, x, output)
+    if isinstance(operator, RowNorm):
+        parameters = (graph.constants[name] for name in layer.nodes[0].inputs[1:])
+        return lower_row_norm(layer.name, operator, x, output, *parameters)
     match operator:
         case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
             definition = define_depthwise(graph, layer, x, output)

@@ -11,8 +11,6 @@ Lanes beyond the last channel hold the least byte, so that they are never the la
 keeps them out of the sum.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ....dtypes import DType
@@ -25,18 +23,16 @@ from ....loops.expressions import (
     Expr,
     Load,
     Scope,
-    Variable,
 )
-from ....loops.ir import Allocate, Function, Stmt, Store, Update, block, loops
-from ..finishes import negated, over_sum, scaled_by
+from ....loops.ir import Allocate, Function, Stmt, Store, block
+from ..finishes import scaled_by
 from ..read_nests import HIGH, LOW
+from ..row_finishes import negated, over_sum
 from .activation import Activation
-from .definition import Array, LoweredLayer, Place, constant_buffer, nest, place_of
+from .definition import Array, LoweredLayer, constant_buffer, nest, place_of
+from .row_parameters import LESS, OVER, over_lanes, row_place, widened_rows
 
-__all__ = ["LESS", "OVER", "lower_row_softmax"]
-
-LESS, OVER = "less", "over"
-"""The parameters of rows."""
+__all__ = ["lower_row_softmax"]
 
 
 def lower_row_softmax(
@@ -45,7 +41,8 @@ def lower_row_softmax(
     """The loop program of a softmax of each pixel's channels."""
     constants = _constants(operator, x)
     buffers = {key: constant_buffer(key, array) for key, array in constants.items()}
-    size, lanes = (x.height, x.width, x.lanes), x.lanes
+    rows, lanes = widened_rows(x, output), x.lanes
+    size = (x.height, rows.width, lanes)
     inner = (x.blocks, *size)
     less = Buffer(LESS, size, DType.INT32, Scope.PAR)
     over = Buffer(OVER, size, DType.FLOAT32, Scope.PAR)
@@ -57,16 +54,17 @@ def lower_row_softmax(
         moved = Cast(DType.INT32, x.at(*place.indices)) + Load(less, place.indices[1:])
         row = Cast(DType.INT64, moved) + 255
         looked_up = Load(table, (row, place.l))
-        return nest(output, Store(target, place.indices, looked_up), f"{target.name}.")
+        return nest(rows, Store(target, place.indices, looked_up), f"{target.name}.")
 
     place = place_of("acc.")
     upper, lower = (Cast(DType.INT32, Load(each, place.indices)) for each in (high, low))
-    joined = nest(output, Store(acc, place.indices, upper * 256 + lower * 1), "acc.")
+    joined = nest(rows, Store(acc, place.indices, upper * 256 + lower * 1), "acc.")
 
-    row = _row_place(f"{LESS}.")
+    row = row_place(LESS)
     least = Constant(-128, DType.INT8)
-    most = _over_lanes(less, x, BinaryFunction.MAX, least, x.at(*row.indices), negated)
-    row = _row_place(f"{OVER}.")
+    every = x.blocks, lanes
+    most = over_lanes(less, *every, BinaryFunction.MAX, least, x.at(*row.indices), negated)
+    row = row_place(OVER)
     zero = Constant(0, DType.INT64)
     tap = Load(buffers["taps"], (row.c, zero, row.l))
     weighted = Load(acc, row.indices) * Cast(DType.INT32, tap)
@@ -75,11 +73,12 @@ def lower_row_softmax(
         bias, scale = (Load(buffers[key], (zero, zero)) for key in ("bias", "scale"))
         return over_sum(total, bias, scale)
 
-    total = _over_lanes(over, x, BinaryFunction.ADD, Constant(0, DType.INT32), weighted, divided)
+    start = Constant(0, DType.INT32)
+    total = over_lanes(over, *every, BinaryFunction.ADD, start, weighted, divided)
     place = place_of()
     scale = Load(over, place.indices[1:])
     value = scaled_by(Load(acc, place.indices), scale, operator.zero_point, -128, 127)
-    last = nest(output, Store(output.buffer, output.place(*place.indices), value))
+    last = nest(rows, Store(output.buffer, output.place(*place.indices), value))
     parts = (
         *(most, exponential(low, buffers["table_low"]), exponential(high, buffers["table_high"])),
         *(joined, total, last),
@@ -108,28 +107,3 @@ def _constants(operator: RowSoftmax, x: Activation) -> dict[str, Array]:
         "bias": np.zeros((1, x.lanes), np.int32),
         "scale": np.full((1, x.lanes), operator.steps, np.float32),
     }
-
-
-def _over_lanes(
-    target: Buffer,
-    x: Activation,
-    function: BinaryFunction,
-    start: Constant,
-    value: Expr,
-    finish: Callable[[Expr], Expr],
-) -> Stmt:
-    """``target[y, x, l] = finish(fold of value over all blocks c and lanes i)``."""
-    prefix, total = f"{target.name}.", Buffer("total", (), start.dtype, Scope.REGISTER)
-    folded = loops(
-        ((f"{prefix}c", x.blocks), (f"{prefix}i", x.lanes)), Update(total, (), function, value)
-    )
-    result = finish(Load(total, ()))
-    place = tuple(Variable(prefix + axis) for axis in ("y", "x", "l"))
-    body = Allocate(total, block(Store(total, (), start), folded, Store(target, place, result)))
-    sizes = zip(("y", "x", "l"), target.shape, strict=True)
-    return loops(tuple((prefix + axis, size) for axis, size in sizes), body)
-
-
-def _row_place(prefix: str) -> Place:
-    """Where the loops over a row's blocks and lanes are."""
-    return Place(*(Variable(prefix + axis) for axis in ("c", "y", "x", "i")))

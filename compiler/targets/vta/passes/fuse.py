@@ -5,7 +5,7 @@ Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the co
 RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
-Lookup | RowSoftmax                ->  a layer of its own
+Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
 Assemble                           ->  a view: the parts' pixels lie where the whole's do
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Assemble
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.softmax import RowSoftmax
@@ -24,7 +25,7 @@ from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Slice
 from ....graph.partition import Refusal
 from ..cut import Chain, cut_graph
-from ..operators import AnyAdd, AnyRequantize
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .own_parts import is_channel_concatenation, is_channel_slice
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -100,6 +101,10 @@ class Partition:
         return found
 
 
+TWO = (RowProducts, AnyAdd, AnyMultiply)
+"""Operators of two activations, each of which may be a constant in DRAM."""
+
+
 def fuse(graph: Graph) -> Partition:
     """Cut ``graph`` and group its layers.
 
@@ -136,11 +141,8 @@ def fuse(graph: Graph) -> Partition:
             continue
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
-        activations = tuple(
-            aliases.get(name, name)
-            for name in node.inputs
-            if name not in graph.constants or isinstance(node.operator, RowProducts)
-        )
+        count = 2 if isinstance(node.operator, TWO) else 1
+        activations = tuple(aliases.get(name, name) for name in node.inputs[:count])
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
     return Partition(cut.sources, tuple(layers), cut.results, aliases, views)
@@ -154,7 +156,7 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     if (
         len(consumers) == 1
         and isinstance(consumers[0].operator, Lookup)
-        and not isinstance(node.operator, Lookup | RowSoftmax)
+        and not isinstance(node.operator, Lookup | RowSoftmax | RowNorm)
         and nodes[-1].output not in graph.outputs
     ):
         nodes.append(consumers[0])

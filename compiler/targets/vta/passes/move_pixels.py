@@ -21,6 +21,7 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Lookup
@@ -33,7 +34,10 @@ __all__ = ["MovePixels"]
 
 MOVES = (Transpose, Reshape, Slice, Gather)
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-LAYERS = (Conv2d, RowProducts, AnyAdd, AnyMultiply, *POOLS, Lookup, Concatenate, Assemble)
+LAYERS = (
+    *(Conv2d, RowNorm, RowProducts, AnyAdd, AnyMultiply),
+    *(*POOLS, Lookup, Concatenate, Assemble),
+)
 MADE = (*LAYERS, AnyRequantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 LONGEST = 8
@@ -128,9 +132,8 @@ class _Moving:
     def joins_pixels(self, node: Node) -> bool:
         """Whether layers read rows or columns that it puts one after the other."""
         operator = node.operator
-        computed = not any(name in self.graph.constants for name in node.inputs)
         along = isinstance(operator, Concatenate) and operator.axis in (1, 2)
-        return along and computed and self.is_read_by_layers(node)
+        return along and self.is_read_by_layers(node)
 
     def stacked(self, node: Node) -> Assemble:
         """The operands of a Concatenate, each after the one before."""

@@ -16,6 +16,7 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
@@ -26,7 +27,7 @@ from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
 
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-MADE = (AnyRequantize, AnyAdd, AnyMultiply, *POOLS, Lookup, Assemble, Gather)
+MADE = (AnyRequantize, AnyAdd, AnyMultiply, *POOLS, Lookup, RowNorm, Assemble, Gather)
 """Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))

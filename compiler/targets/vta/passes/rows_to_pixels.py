@@ -3,20 +3,24 @@
     Dense(x[..., N, C])           ->  Reshape(Conv2d(Reshape(x))), each row a pixel
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply; of what is added or multiplied, one operand may
-                                      be no image yet
+                                      Multiply, RowNorm; of what is added or multiplied, one operand
+                                      may be no image yet
+    RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
+    Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
+    Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
 
-Every step takes away a Dense of several rows or moves a Reshape one node nearer to the outputs, so
-the pass ends.
+Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
+outputs, so the pass ends.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 from ....graph.ir import Graph, Node
+from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.values import Lookup
-from ....graph.operators.movement import Reshape
+from ....graph.operators.movement import Concatenate, Reshape, Transpose
 from ....graph.rewrite import Rewriter, rewrite
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
@@ -31,7 +35,7 @@ class RowsToPixels:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_merge, _convolve, _sink))
+        return rewrite(graph, (_merge, _convolve, _sink, _raise, _look_up, _stack))
 
 
 def _shaped(rewriter: Rewriter, name: str) -> Node | None:
@@ -80,7 +84,7 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
     count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
-    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup):
+    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm):
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
@@ -89,9 +93,7 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
         return None
     (shape,) = shapes
     images = [
-        rewriter.builder.node(Reshape(shape), (name,), f"{name}/image", node.origin)
-        if each is None
-        else each.inputs[0]
+        _image(rewriter, name, shape, node.origin) if each is None else each.inputs[0]
         for each, name in zip(before, node.inputs, strict=False)
     ]
     inputs = (*images, *node.inputs[count:])
@@ -99,3 +101,51 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin
     )
+
+
+def _raise(rewriter: Rewriter, node: Node) -> str | None:
+    builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
+    if not isinstance(node.operator, RowNorm) or len(shape) == 4 or prod(shape[:-1]) == 1:
+        return None
+    x, *parameters = node.inputs
+    pixels = _image(rewriter, x, (1, 1, prod(shape[:-1]), shape[-1]), node.origin)
+    inner = builder.node(node.operator, (pixels, *parameters), f"{node.output}/image", node.origin)
+    return builder.node(Reshape(shape), (inner,), node.output, node.origin)
+
+
+def _look_up(rewriter: Rewriter, node: Node) -> str | None:
+    graph, builder, chain = rewriter.graph, rewriter.builder, list[Node]()
+    if not isinstance(node.operator, Lookup) or graph.types[node.output].rank == 4:
+        return None
+    x, table = node.inputs
+    while (move := graph.producer(x)) and isinstance(move.operator, Transpose | Reshape):
+        if len(graph.consumers(x)) > 1 or x in graph.outputs:
+            return None
+        chain.append(move)
+        x = move.inputs[0]
+    if not chain or graph.producer(x) is None or graph.types[table].rank > 1:
+        return None
+    name = builder.node(node.operator, (x, table), f"{node.output}/before", node.origin)
+    for move in reversed(chain):
+        name = builder.node(move.operator, (name,), move.output, move.origin)
+    return name
+
+
+def _stack(rewriter: Rewriter, node: Node) -> str | None:
+    builder, types = rewriter.builder, rewriter.graph.types
+    shape = types[node.output].shape
+    if node.operator != Concatenate(1) or len(shape) != 3 or shape[0] != 1:
+        return None
+    images = tuple(
+        _image(rewriter, name, (1, *types[name].shape), node.origin) for name in node.inputs
+    )
+    whole = builder.node(Concatenate(2), images, f"{node.output}/image", node.origin)
+    return builder.node(Reshape(shape), (whole,), node.output, node.origin)
+
+
+def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -> str:
+    """A tensor in another shape; of a constant, one that is known."""
+    builder, array = rewriter.builder, rewriter.graph.constants.get(name)
+    if array is not None:
+        return builder.constant(f"{name}/image", array.reshape(shape))
+    return builder.node(Reshape(shape), (name,), f"{name}/image", origin)

@@ -36,9 +36,19 @@ HEADS = [
 ENDS = [node("Softmax", "m", "p"), node("MatMul", "p vh", "y")]
 
 
-def model(*middle: onnx.NodeProto, rows: int = 16, outputs: str = "y") -> onnx.ModelProto:
-    """Two heads of ``rows`` queries, 20 keys, 8 numbers each; ``middle`` is from ``d`` to ``m``."""
-    sizes = {"q": [1, rows, 2, 8], "k": [1, 20, 2, 8], "v": [1, 20, 2, 8], "bias": [1, 1, 1, 20]}
+def model(
+    *middle: onnx.NodeProto, rows: int = 16, width: int = 8, outputs: str = "y"
+) -> onnx.ModelProto:
+    """Two heads of ``rows`` queries and 20 keys, 8 numbers each, and ``width`` of a value.
+
+    middle: from ``d`` to ``m``.
+    """
+    sizes = {
+        "q": [1, rows, 2, 8],
+        "k": [1, 20, 2, 8],
+        "v": [1, 20, 2, width],
+        "bias": [1, 1, 1, 20],
+    }
     inputs = [
         *(helper.make_tensor_value_info(x, TensorProto.FLOAT, each) for x, each in sizes.items()),
         helper.make_tensor_value_info("visible", TensorProto.BOOL, [rows, 20]),
@@ -97,6 +107,7 @@ def test_scores_with_masks_become_one_operator(
     [
         ([node("Identity", "d", "m")], {"outputs": "y p"}),
         ([node("Identity", "d", "m")], {"rows": 8}),
+        ([node("Identity", "d", "m")], {"width": 272}),
         ([node("Mul", "d d", "m")], {}),
         ([node("Where", "visible d low", "w"), node("Mul", "w two", "m")], {}),
         ([node("Where", "visible low d", "m")], {}),

@@ -32,8 +32,8 @@ from .programs import run_function
 
 LABELS = (0, 1, 3), (0, 2, 3), (0, 2, 4), (0, 1, 2), (1, 0, 4)
 """Heads, rows, columns, depth, values."""
-TILED = (1, 32, 50, 40, 16)
-"""Sizes that fill tiles of tensor cores, two for the depth."""
+TILED = (1, 23, 50, 40, 16)
+"""Sizes for tensor cores: two tiles for rows, the depth and columns."""
 RAGGED = Attention(*LABELS, 0.4, added=True, chosen=True, other=float("-inf"))
 
 Arrays = Sequence[NDArray[Any]]

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.cuda import LIBRARY, CudaDevice
+from dovetail.runtime.gpu.find import FoundGpu, find_gpus
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import Session
 from tests.ptx.driver import FakeDriver
 
+from ...cli.commands import invoke
 from .test_precision import network
 
 
@@ -77,6 +80,23 @@ def test_what_the_driver_refuses_is_an_error_with_its_words(
     driver_of(monkeypatch)
     with pytest.raises(DeviceError, match=r"cuMemAlloc_v2: invalid value \(CUDA error 2\)"):
         Session(compiled, CudaDevice())
+
+
+def test_a_gpu_is_listed_by_its_number_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver_of(monkeypatch)
+    assert FoundGpu("cuda:0", "Interpreted GPU") in find_gpus()
+    listed = json.loads(invoke("devices", "--json").stdout)["gpus"]
+    assert {"device": "cuda:0", "hardware": "Interpreted GPU"} in listed
+
+
+def test_without_a_driver_others_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr("dovetail.runtime.gpu.cuda.ctypes.CDLL", missing)
+    with pytest.raises(DeviceError, match="no NVIDIA driver: libcuda"):
+        CudaDevice()
+    assert not any(each.device.startswith("cuda") for each in find_gpus())
 
 
 def test_a_gpu_that_there_is_not_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.targets.vta import intrinsics
+from dovetail.compiler.targets.vta import emit_tile
 from dovetail.compiler.targets.vta.operands import Operand, Tile
 from dovetail.compiler.targets.vta.read_nests import read_nests
 from dovetail.compiler.targets.vta.sliding import slide
@@ -84,10 +84,10 @@ def test_windows_give_the_words_of_single_taps(
 ) -> None:
     columns = 6
     tile = depthwise((height, width), stride, (4, columns), 40)
-    found = intrinsics._emit_vector(tile)
+    found = emit_tile.vector_of(tile)
     assert found.multiplier is Multiplier.WINDOW or (width, stride) == (2, 2)
-    monkeypatch.setattr(intrinsics, "slide", lambda tile: None)
-    plain = intrinsics._emit_vector(tile)
+    monkeypatch.setattr(emit_tile, "slide", lambda tile: None)
+    plain = emit_tile.vector_of(tile)
     assert plain.multiplier is Multiplier.TAP
     assert np.array_equal(after(found, width), after(plain, width))
     lead = {(2, 1): 1, (3, 1): 2, (3, 2): 1}.get((width, stride))

@@ -232,6 +232,11 @@ def pair(first: str, second: str, *buffers: str, finish: bool = True) -> Functio
     )
 
 
+def test_a_scaled_tensor_is_one_vector() -> None:
+    match = assert_same(pointwise(f"cast(int32, x{PLACE}) * 70000:int32", ACT, finish=True), 3)
+    assert match.intrinsic.name == "vector.factor"
+
+
 def test_a_sum_of_two_scaled_tensors_is_one_vector() -> None:
     match = assert_same(pair("x", "other", ACT, OTHER), 3, {**BASES, "other": 300})
     assert match.intrinsic.name == "vector.pair"
@@ -276,7 +281,7 @@ def deep_nest() -> Function:
             "does not move by whole words",
         ),
         (
-            pointwise(f"cast(int32, x{PLACE}) * 3:int32", ACT, finish=True),
+            pointwise(f"acc{PLACE} * 3:int32", ACC, finish=True),
             "it computes",
         ),
         (windows("add"), "an int8 result that may be out of range needs a finish"),

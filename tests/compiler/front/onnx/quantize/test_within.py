@@ -38,7 +38,10 @@ def chain(wild: float = 1.0) -> onnx.ModelProto:
 
 
 def calibrated(model: onnx.ModelProto) -> Calibrated:
-    return calibrate(read_model(model), SAMPLES, QuantizeOptions())
+    told = list[int]()
+    found = calibrate(read_model(model), SAMPLES, QuantizeOptions(), told.append)
+    assert told == [*range(1, len(SAMPLES) + 1)]
+    return found
 
 
 def error(model: onnx.ModelProto, exact: onnx.ModelProto) -> float:

@@ -27,6 +27,29 @@ def test_parts_are_brought_to_the_scale_of_the_whole(axis: int) -> None:
     check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(1)})
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Concat"])
+def test_constants_of_bytes_are_operands(kind: str, dtype: str) -> None:
+    """A row before others, a number for each pixel, in other bytes than those of the tensor."""
+    b, number = ModelBuilder(), np.dtype(dtype).type
+    x = b.dequantize("x", F32(0.043), number(90))
+    held = np.random.default_rng(5).integers(0, 127, (1, 1 if kind == "Concat" else 5, 6))
+    known = b.dequantize(b.constant(held.astype(dtype)), F32(0.0171), number(33))
+    joined = b.node(kind, [known, x], **({"axis": 1} if kind == "Concat" else {}))
+    y = b.quantize(joined, F32(0.0631), number(70))
+    model = b.build({"x": (dtype, (1, 5, 6))}, y, dtype)
+    check(model, {"x": np.random.default_rng(6).integers(0, 127, (1, 5, 6)).astype(dtype)})
+    assert type(integer_graph(model).nodes[-1].operator).__name__ != "DequantizeLinear"
+
+
+@pytest.mark.parametrize("index", [0, 3, -1])
+def test_one_of_many_rows_is_a_slice(index: int) -> None:
+    b = ModelBuilder()
+    x = b.node("Gather", [b.dequantize("x", *X), b.constant(np.int64(index))], axis=1)
+    model = b.build({"x": ("int8", (1, 5, 6))}, b.quantize(x, *Y))
+    check(model, {"x": image(4, (1, 5, 6))})
+
+
 def test_parts_of_one_scale_are_only_joined() -> None:
     b = ModelBuilder()
     x = b.dequantize("x", *X)

@@ -1,0 +1,80 @@
+"""Numbers of rows on symbols: what VECTOR writes to PAR, and the layers made with them."""
+
+from operator import itemgetter
+
+import numpy as np
+
+from dovetail.isa.requantize import WIDE_LIMIT
+
+from ..graph.operators.integer.norm import RowNorm
+from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
+from .symbols import (
+    Array,
+    Parameters,
+    Symbols,
+    apply_table,
+    balanced,
+    digest,
+    function,
+    integers,
+    largest,
+    requantized,
+)
+
+__all__ = ["NONE", "over_root", "over_sum", "row_norm", "row_softmax", "widened"]
+
+NONE = np.zeros(1, np.int32)
+"""No bias."""
+
+
+def over_sum(scale: Array, total: Array) -> Array:
+    """The scale that ``Row.OVER`` makes of a sum, as a word.  scale: float32, total: elements."""
+    return _named("over", scale, total)
+
+
+def over_root(scale: Array, total: Array, shift: int) -> Array:
+    """As ``over_sum``, of ``Row.ROOT``."""
+    return _named(f"root {shift}", scale, total)
+
+
+def _named(name: str, scale: Array, total: Array) -> Array:
+    bits = np.ascontiguousarray(scale).view(np.int32)
+    return function(digest(name), bits, total).astype(np.int32).view(np.float32)
+
+
+def widened(values: Array, bias: Array, scale: Array, zero_point: int = 0) -> Symbols:
+    """What REQUANTIZE makes of integers with the rounding WIDE; bias, scale: words of PAR."""
+    bits = np.ascontiguousarray(scale).view(np.int32)
+    return integers(function(digest("wide", zero_point), balanced(values + bias), bits))
+
+
+def row_softmax(step: RowSoftmax, x: Symbols) -> Symbols:
+    """Exponentials of what the largest exceeds, each of two bytes, over their sum."""
+    channels = range(x.values.shape[-1])
+    most = largest(x.moved(itemgetter((..., slice(n, n + 1)))) for n in channels)
+    one = np.ones(most.values.shape, np.float32)
+    less = Parameters(balanced(-most.values).astype(np.int32), one, made=True)
+    differences = requantized(x, less, 127, -128, 127)
+    table = exponential_table(step.x_scale)
+    upper = (table + 128) >> 8
+    high, low = (apply_table(differences, half).values for half in (upper, table - 256 * upper))
+    e = balanced(256 * high + low)
+    total = balanced(e.sum(axis=-1, keepdims=True))
+    over = over_sum(np.full(total.shape, step.steps, np.float32), total)
+    return requantized(integers(e), Parameters(NONE, over, made=True), step.zero_point, -128, 127)
+
+
+def row_norm(step: RowNorm, x: Symbols, bias: Array, scale: Array) -> Symbols:
+    """Deviations, a scale over the root of their squares, and the finish of each channel."""
+    channels = x.values.shape[-1]
+    values, moved = x.values, np.array(-(step.about or 0))
+    if step.about is None:
+        moved = balanced(-values.sum(axis=-1, keepdims=True))
+        values = balanced(channels * values)
+    factor = np.full((*values.shape[:-1], 1), step.factor(channels), np.float32)
+    deviations = widened(values, moved, factor).values
+    squares = balanced(deviations * deviations).sum(axis=-1, keepdims=True)
+    total = balanced(squares + step.epsilon)
+    over = over_root(factor, total, WIDE_LIMIT.bit_length() - 1)
+    normalised = widened(values, moved, over)
+    return requantized(normalised, Parameters(bias, scale), step.zero_point, -128, 127)
