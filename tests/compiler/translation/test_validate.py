@@ -109,8 +109,8 @@ def test_normalisations_are_those_of_their_graph(rms: bool) -> None:
     rows = [n for n, i in enumerate(program) if isinstance(i, Vector) and i.row is not Row.NONE]
     wide = [n for n, i in enumerate(program) if isinstance(i, Vector) and i.m0 == WIDTH]
     assert len(rows) == len(wide) or rms
-    cases = [(place, field) for place in rows for field in ("m1", "source_address", "shift")]
-    cases += [(place, field) for place in wide for field in ("m0", "par_address")]
+    cases = [(place, field) for place in rows[:2] for field in ("m1", "source_address", "shift")]
+    cases += [(place, field) for place in wide[:2] for field in ("m0", "par_address")]
     for place, field in cases:
         instruction = program[place]
         if field == "shift" and instruction.row is not Row.ROOT:

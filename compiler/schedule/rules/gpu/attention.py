@@ -4,8 +4,9 @@
     ->   for o, rows (blocks): for r0 (threads): ...; for columns: for r2 (threads): ...
 
 Where operands have 16 bits, both products are on tensor cores: tiles of the operands, and scores
-and weights, are in shared memory, the result in registers, and warps have 16 rows each.  Else one
-thread computes a row: all that belongs to the row is its own, and no thread waits for another.
+and weights, are in shared memory, the result in registers, and warps have 16 rows each.  Else they
+go by tiles of threads (``attention_tiles.py``).  Where values do not fill those, one thread has a
+row: all that belongs to the row is its own, and no thread waits for another.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from ....loops.ir import Allocate, For, LoopKind, Update
 from ....loops.traverse import variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
+from .attention_tiles import in_tiles
 from .product import factor
 from .warps import PADDING_BYTES, SIDE, Nest, TileShape, copied, in_registers, in_warps
 
@@ -41,6 +43,13 @@ def schedule_attention(schedule: Schedule) -> Schedule:
         schedule = schedule.bind(name, LoopKind.BLOCK)
     with suppress(ScheduleError):
         return _on_tensor_cores(schedule, loops)
+    with suppress(ScheduleError):
+        _require_one(loops)
+        names = (
+            *(each.buffer.name for each in _operands(schedule, "k0", "r2", "c0")[:2]),
+            _operands(schedule, "c4", "r7", "e2")[1].buffer.name,
+        )
+        return _in_scope(in_tiles(schedule, loops, *names), OWN, Scope.SHARED)
     for name in loops:
         if name.startswith("r") and name != "rows0":
             schedule = schedule.bind(name, LoopKind.THREAD)
@@ -55,9 +64,7 @@ def _in_scope(schedule: Schedule, stems: tuple[str, ...], scope: Scope) -> Sched
 
 
 def _on_tensor_cores(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
-    missing = {"k0", "e2", "c4"} - set(loops)
-    if missing or "k1" in loops or any(each in loops for each in ("e4", "e5")):
-        raise ScheduleError("attention on tensor cores: required one depth, one label of values")
+    _require_one(loops)
     rows, columns, values = loops["r2"], loops["c0"], loops["e2"]
     if rows % SIDE or columns % SIDE or values % SIDE:
         raise ScheduleError(f"attention of {rows}, {columns}, {values}: required multiples of 16")
@@ -89,6 +96,12 @@ def _on_tensor_cores(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
         schedule = schedule.bind(name, LoopKind.THREAD)
     schedule = _in_scope(schedule, OWN, Scope.SHARED).set_scope(RESULT, Scope.REGISTER)
     return schedule.barrier("r3").barrier("r5", after=True).barrier("r7.warp")
+
+
+def _require_one(loops: Mapping[str, int]) -> None:
+    """Raise ScheduleError for several labels of depth or of values, or none."""
+    if {"k0", "e2", "c4"} - set(loops) or {"k1", "e4"} & set(loops):
+        raise ScheduleError("attention in tiles: required one depth, one label of values")
 
 
 def _scores(schedule: Schedule, tile: TileShape, intrinsic: Intrinsic, length: int) -> Schedule:

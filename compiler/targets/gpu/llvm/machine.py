@@ -20,7 +20,8 @@ GLOBAL_AND_LOCAL = "3"
 class Machine:
     """triple: LLVM's name.  convention: of kernels.  numbers: the functions that give the number of
     a block or thread, and their result.  private: address space of a thread's arrays.  offsets:
-    whether each parameter comes with an offset in bytes.
+    whether each parameter comes with an offset in bytes.  barrier: the function that threads wait
+    in, and its arguments; fenced: whether memory must be put in order around it.
     """
 
     triple: str

@@ -40,7 +40,6 @@ def _graph(shape: tuple[int, ...], operator: RowNorm, seed: int = 0) -> Graph:
     [
         ((1, 3, 5, 16), "tiny"),
         ((1, 1, 9, 8), "tiny"),
-        ((1, 1, 40, 32), "cramped"),
         ((1, 1, 43, 16), "cramped"),
         ((1, 1, 31, 64), "zynq7020"),
     ],
@@ -52,15 +51,14 @@ def test_a_normalisation_has_the_operators_bytes(
     assert_exact(graph, compiled(graph, config), "sim")
 
 
-@pytest.mark.parametrize("config", ["tiny", "cramped"])
-def test_rows_of_a_prime_number_have_tiles_of_several(config: str) -> None:
+def test_rows_of_a_prime_number_have_tiles_of_several() -> None:
     """43 rows, and one behind them that nobody reads, are two tiles."""
     norm = _graph((1, 1, 43, 8), RowNorm(50, 0))
     builder = GraphBuilder()
     x = builder.input("x", TensorType((1, 1, 43, 8), "int8"))
     softmax = builder.build((builder.node(RowSoftmax(0.1, 1 / 256, -128), (x,), "y", "softmax"),))
     for graph in (norm, softmax):
-        part = compiled(graph, config)
+        part = compiled(graph, "tiny")
         assert_exact(graph, part, "sim")
         assert sum(isinstance(i, Vector) and i.row is Row.LESS for i in part.program) < 43
 
@@ -93,8 +91,8 @@ def test_the_loop_program_is_the_operator(about: int | None) -> None:
 def test_the_accelerator_runs_what_it_computes_in_a_few_cycles_a_word() -> None:
     """Six, and five without a mean, beside what moves input and result."""
     for about, most in ((None, 6), (3, 5)):
-        part = compiled(_graph((1, 1, 64, 256), RowNorm(9, 0, about)), "zynq7020")
-        assert part.roof_cycles == most * 64 * 256 // 16
+        part = compiled(_graph((1, 1, 24, 128), RowNorm(9, 0, about)), "zynq7020")
+        assert part.roof_cycles == most * 24 * 128 // 16
 
 
 def test_rows_of_any_shape_become_pixels() -> None:
