@@ -23,6 +23,7 @@ from ...graph.passes.simplify import simplify
 from ...graph.text import to_text
 from ...graph.verify import verify
 from ...options import CompileOptions
+from ...pipeline.collection import paused_collection
 from ...pipeline.passes import Pass, Pipeline
 from ...pipeline.trace import Trace
 from ...schedule.steps.trace import to_record
@@ -132,17 +133,18 @@ def accelerate_graph(
     trace.step("fuse", lambda: _partition_text(partition))
     kept = read_plans(options.plans) if options.plans else {}
     known = {**read_plan_entries(options.records), **kept, **(plans or {})}
-    program = compile_partition(
-        graph,
-        partition,
-        config,
-        timing,
-        trace.step,
-        options.overlap,
-        options.verify,
-        known,
-        trace.check,
-    )
+    with paused_collection():
+        program = compile_partition(
+            graph,
+            partition,
+            config,
+            timing,
+            trace.step,
+            options.overlap,
+            options.verify,
+            known,
+            trace.check,
+        )
     if options.plans:
         write_plans(options.plans, known)
     if plans is not None:

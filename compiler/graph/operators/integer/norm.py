@@ -54,7 +54,7 @@ class RowNorm:
     epsilon: of the sum of squares.  Source of ``over_root``: ``dovetail.isa.rows``.
 
     Beside ONNX Runtime's floats at most one step off, and in at most 0.3 % of the bytes of random
-    rows.
+    rows of a deviation of 2 steps and more; docs/transformers.md says how far others are.
     """
 
     epsilon: int
