@@ -9,13 +9,17 @@ from typing import Any
 import cocotb
 import numpy as np
 import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Module, Signal, Value
+from amaranth.sim import Simulator, SimulatorContext
 from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiBus, AxiMaster
 
+from dovetail.bitstreams import zynq_top
 from dovetail.bitstreams.axi3 import MEMORY_BASE
 from dovetail.bitstreams.boards import ZYNQ_BOARDS
 from dovetail.bitstreams.zynq_archive import address_map, make_archive
-from dovetail.bitstreams.zynq_top import require_ports
+from dovetail.bitstreams.zynq_top import ZynqTop, require_ports
 from dovetail.isa.configs import ECP5_85, find_config
 from dovetail.isa.errors import ConfigError
 from dovetail.isa.instructions import Load, Store
@@ -113,3 +117,29 @@ def test_a_configuration_that_does_not_fit_the_ports_is_refused() -> None:
         require_ports(find_config("tiny"))
     with pytest.raises(ConfigError, match="bursts of 32"):
         require_ports(replace(ECP5_85, burst_beats=32))
+
+
+def test_the_reset_of_the_processing_system_is_active_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: AMD UG585, PL resets: FCLK_RESET0_N."""
+    found = list[Value]()
+
+    def synchronised(asynchronous: Value, *, domain: str) -> Module:
+        found.append(asynchronous)
+        return Module()
+
+    monkeypatch.setattr(zynq_top, "ResetSynchronizer", synchronised)
+    rtlil.convert(ZynqTop(SMALL_BOARD.config), ports=[])
+    (asynchronous,) = found
+    (resets,) = asynchronous._rhs_signals()
+    m, reset = Module(), Signal()
+    m.d.comb += reset.eq(asynchronous)
+
+    async def process(bench: SimulatorContext) -> None:
+        for given in range(16):
+            bench.set(resets, given)
+            await bench.delay(1e-9)
+            assert bench.get(reset) == (not given & 1)
+
+    simulator = Simulator(m)
+    simulator.add_testbench(process)
+    simulator.run()

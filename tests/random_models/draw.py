@@ -22,7 +22,10 @@ class Sample:
 
 
 def draw(seed: int) -> Sample:
-    """One random model: two of five are quantised networks of images, two quantised, one float."""
+    """One random model: two of five are quantised networks of images, two quantised, one float.
+
+    Of those quantised one in five has operators of bytes.
+    """
     kind = seed % 5
     d = Drawing(seed, quantized=kind != 4)
     d.opset = d.random.choice((13, 17, 17, 19, 21))
@@ -121,9 +124,9 @@ def _sample(d: Drawing) -> Sample:
     model = trimmed(d.model(outputs))
     if d.quantized and d.chance(0.2):
         with suppress(*REFUSED):  # what ONNX Runtime writes it does not always read
-            other = fused(model)
-            compute(other, samples[0])
-            model = other
+            written = fused(model)
+            compute(written, samples[0])
+            model = written
     names = {value.name for value in model.graph.input}
     chosen = ({n: a for n, a in each.items() if n in names} for each in samples)
     return Sample(model, tuple(chosen))
