@@ -73,7 +73,6 @@ async def run(
 ) -> NDArray[np.int32]:
     """The results, int32[cycles, lanes], of one row a cycle, capped above int8."""
     latency = requantize_latency(BUILDS[parameters()["build"]].deep_pipelines)
-    await start_clock(dut)
     dut.requantize_zero_point.value = zero_point
     results = np.zeros(values.shape, np.int32)
     for t in range(len(values) + latency):
@@ -101,16 +100,18 @@ async def requantisers_equal_tensorflow_lite(dut: Any) -> None:
     power = np.concatenate([power, rng.integers(-14, 1, len(large))])
     order = rng.permutation(len(x))
     x, multiplier, power = (in_lanes(each[order]) for each in (x, multiplier, power))
-    zero_point = int(parameters()["zero_point"])
-    dut.requantize_fixed.value = 1
     bits = multiplier | rng.integers(0, 2, multiplier.shape) << 31
-    values = x.astype(np.int32)
-    results = await run(dut, values, bits.astype(np.uint32), zero_point, 7 - power)
-    exact = multiply_by_quantized_multiplier(x, multiplier, power) + zero_point
-    wrong = np.argwhere(np.clip(results, -128, 127) != np.clip(exact, -128, 127))
-    assert not len(wrong), [
-        (len(wrong), *(each[tuple(wrong[0])] for each in (x, multiplier, power, results, exact)))
-    ]
+    values, scales = x.astype(np.int32), bits.astype(np.uint32)
+    await start_clock(dut)
+    dut.requantize_fixed.value = 1
+    for zero_point in parameters()["zero_points"]:
+        results = await run(dut, values, scales, zero_point, 7 - power)
+        exact = multiply_by_quantized_multiplier(x, multiplier, power) + zero_point
+        wrong = np.argwhere(np.clip(results, -128, 127) != np.clip(exact, -128, 127))
+        assert not len(wrong), [
+            (zero_point, len(wrong)),
+            *(each[tuple(wrong[0])] for each in (x, multiplier, power, results, exact)),
+        ]
 
 
 @cocotb.test()
@@ -119,42 +120,37 @@ async def requantisers_equal_the_formula(dut: Any) -> None:
     values, scales = VECTORS[parameters()["vectors"]](np.random.default_rng(parameters()["seed"]))
     signs = np.random.default_rng(7).choice(np.array([-1, 1], np.float32), len(scales))
     values, scales = in_lanes(values), in_lanes(scales * signs)
-    zero_point = int(parameters()["zero_point"])
+    await start_clock(dut)
     dut.requantize_fixed.value = 0
-    results = await run(dut, values, scales, zero_point)
-    wide = zero_point - WIDE_LIMIT, zero_point + WIDE_LIMIT
-    for low, high in ((-128, 127), (-7, 9), wide):
-        none = np.zeros(1, np.int32)
-        expected = requantize(values, none, scales, zero_point, low, high)
-        found = results if (low, high) == wide else np.clip(results, low, high)
-        wrong = np.argwhere(found != expected)
-        assert not len(wrong), (
-            f"{len(wrong)} differ; first {values[tuple(wrong[0])]} * {scales[tuple(wrong[0])]!r} "
-            f"+ {zero_point}: {found[tuple(wrong[0])]}, not {expected[tuple(wrong[0])]}"
-        )
+    for zero_point in parameters()["zero_points"]:
+        results = await run(dut, values, scales, zero_point)
+        wide = zero_point - WIDE_LIMIT, zero_point + WIDE_LIMIT
+        for low, high in ((-128, 127), (-7, 9), wide):
+            none = np.zeros(1, np.int32)
+            expected = requantize(values, none, scales, zero_point, low, high)
+            found = results if (low, high) == wide else np.clip(results, low, high)
+            wrong = np.argwhere(found != expected)
+            assert not len(wrong), (
+                f"{len(wrong)} differ; first {values[tuple(wrong[0])]} * "
+                f"{scales[tuple(wrong[0])]!r} + {zero_point}: "
+                f"{found[tuple(wrong[0])]}, not {expected[tuple(wrong[0])]}"
+            )
 
 
 @pytest.mark.parametrize("build", ["plain", "deep"])
-@pytest.mark.parametrize("zero_point", [0, -128, 127])
-def test_requantisation_equals_numpy_at_every_rounding_edge(zero_point: int, build: str) -> None:
-    values = {"vectors": "adversarial", "seed": 1, "zero_point": zero_point, "build": build}
+@pytest.mark.parametrize(
+    ("vectors", "seed", "zero_points"),
+    [("adversarial", 1, [0, -128, 127]), ("ties", 2, [-1]), ("random", 3, [5])],
+)
+def test_requantisation_equals_numpy(
+    vectors: str, seed: int, zero_points: list[int], build: str
+) -> None:
+    """At every rounding edge, around halves, and for random vectors."""
+    values = {"vectors": vectors, "seed": seed, "zero_points": zero_points, "build": build}
     simulate(TOPS[build], requantisers_equal_the_formula, **values)
 
 
 @pytest.mark.parametrize("build", ["plain", "deep"])
-def test_requantisation_equals_numpy_around_halves(build: str) -> None:
-    values = {"vectors": "ties", "seed": 2, "zero_point": -1, "build": build}
-    simulate(TOPS[build], requantisers_equal_the_formula, **values)
-
-
-@pytest.mark.parametrize("build", ["plain", "deep"])
-def test_requantisation_equals_numpy_for_random_vectors(build: str) -> None:
-    values = {"vectors": "random", "seed": 3, "zero_point": 5, "build": build}
-    simulate(TOPS[build], requantisers_equal_the_formula, **values)
-
-
-@pytest.mark.parametrize("build", ["plain", "deep"])
-@pytest.mark.parametrize("zero_point", [0, -128])
-def test_fixed_point_equals_tensorflow_lite(zero_point: int, build: str) -> None:
-    values = {"seed": 4, "zero_point": zero_point, "build": build}
+def test_fixed_point_equals_tensorflow_lite(build: str) -> None:
+    values = {"seed": 4, "zero_points": [0, -128], "build": build}
     simulate(TOPS[build], requantisers_equal_tensorflow_lite, **values)

@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.isa.requantize import WIDE_LIMIT
 from dovetail.isa.rows import over_root
 
+from ....dtypes import DType
 from ...types import TensorType
 from ..protocol import Array, Fusion, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes
@@ -73,12 +74,17 @@ class RowNorm:
         return F32(deviation_steps(channels) / (channels if self.about is None else 1))
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """Raises GraphError when it is not given rows of bytes, or rows too long."""
+        """Raises GraphError when it is not given rows of bytes and their parameters, or rows too
+        long.
+        """
         require_inputs(self, inputs, 3)
         x = inputs[0]
         require_bytes(self, x)
         fits = bool(x.shape) and deviation_steps(x.shape[-1]) > 0
         require(self, fits, x, "rows of which a sum of squares is an int32")
+        kinds = TensorType(x.shape[-1:], DType.INT32), TensorType(x.shape[-1:], DType.FLOAT32)
+        found = f"{inputs[1]} and {inputs[2]}"
+        require(self, inputs[1:] == kinds, found, f"{kinds[0]} and {kinds[1]}")
         return (x,)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
