@@ -1,7 +1,7 @@
 """Placing activations in ACT by liveness, and rings for what is loaded once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, product
 
 import numpy as np
@@ -125,9 +125,13 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
 
     Where there is room, items that different units read (or write) at the same time lie in
     different banks, and new ones where nothing was for longest, so that their layer need not wait.
-    Where there is none, they are packed. layers: their names.  Raises NoRoomError, naming the
+    Where there is none, they are packed.  What fits in half of ACT is placed as if there were no
+    more.  layers: their names.  Raises NoRoomError, naming the
     layer, when there is no room even so.
     """
+    half = _placed_in_half(items, layers, config)
+    if half is not None:
+        return half
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)
     orders = (range(len(items)), largest) if _most_words(items) <= config.act_depth else ()
     for both_ends, order in product((False, True), orders):
@@ -136,6 +140,25 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
             found = dict(zip(order, placed, strict=True))
             return [found[n] for n in range(len(items))]
     return _pack(items, layers, config)
+
+
+def _placed_in_half(
+    items: Sequence[Item], layers: Sequence[str], config: HardwareConfig
+) -> list[int] | None:
+    """The places in an ACT of half the words, in the banks of these numbers; None without room.
+
+    Items share no bank that they do not share there, so more memory costs no time.
+    """
+    half = config.act_depth // 2
+    if half < 2 * config.act_banks or _most_words(items) > half:
+        return None
+    small = replace(config, act_depth=half)
+    try:
+        starts = place(items, layers, small)
+    except NoRoomError:
+        return None
+    bank = small.bank_words(Memory.ACT)
+    return [start + start // bank * bank for start in starts]
 
 
 def _most_words(items: Sequence[Item]) -> int:

@@ -69,6 +69,25 @@ def test_tensors_that_live_at_once_never_overlap(seed: int) -> None:
         assert 0 <= places[f"t{number}"] <= TINY.act_depth - words
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_with_more_memory_no_two_tensors_come_to_share_a_bank(seed: int) -> None:
+    rng, names = np.random.default_rng(seed), [f"layer{n}" for n in range(9)]
+    sizes = [int(rng.integers(1, TINY.act_depth // 3)) for _ in range(10)]
+    layers, source = chain(sizes, [[n] for n in range(9)])
+    items, shared = activation_items(layers, [source]), []
+    for config in (TINY, replace(TINY, act_depth=2 * TINY.act_depth)):
+        starts, bank = place(items, names, config), config.bank_words(Memory.ACT)
+        banks = [
+            set(range(start // bank, (start + item.words - 1) // bank + 1))
+            for start, item in zip(starts, items, strict=True)
+        ]
+        shared.append({(a, b) for a, b in combinations(range(10), 2) if banks[a] & banks[b]})
+        for (a, one), (b, other) in combinations(enumerate(items), 2):
+            if one.lives_with(other):
+                assert starts[a] + one.words <= starts[b] or starts[b] + other.words <= starts[a]
+    assert shared[1] <= shared[0]
+
+
 def test_space_of_dead_tensors_is_used_again() -> None:
     layers, source = chain([TINY.act_depth // 2] * 6, [[n] for n in range(5)])
     assert len(set(place_activations(layers, source).values())) == 2
