@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from ...dtypes import DType
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
@@ -11,11 +13,12 @@ from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, Requ
 from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.softmax import RowSoftmax
-from ...graph.operators.integer.values import Lookup, Multiply, Softmax
+from ...graph.operators.integer.values import Add, Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...graph.partition import Refusal
 from .fixed_problems import finish_problem, product_problem, sum_problem
+from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
 from .operators import AnyAdd, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
@@ -47,6 +50,9 @@ MOST_WORDS = 4096
 
 SUMS = (Conv2d, RowProducts)
 """Operators that the matrix core sums up."""
+
+MASK_VALUES = 2
+"""Different bytes in a constant that is a mask, at most."""
 
 JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 """Operators whose operands are all activations."""
@@ -105,6 +111,8 @@ def _reason(
         for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
+    if isinstance(operator, Add) and _has_mask(graph, node) and not is_exact(operator):
+        return f"node {node.origin!r}: no sum of the vector unit gives all its bytes with a mask"
     if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
         return problem
     if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, makers, lanes)):
@@ -148,6 +156,12 @@ def _finish_of(node: Node, readers: Mapping[str, Sequence[Node]]) -> Node:
     """The node that requantises the sums of a convolution, which ``_requantizes`` has found."""
     (reader,) = readers[node.output]
     return readers[reader.output][0] if isinstance(reader.operator, Reshape) else reader
+
+
+def _has_mask(graph: Graph, node: Node) -> bool:
+    """Whether one of a few bytes is added to all others, so that a wrong pair comes often."""
+    given = (graph.constants.get(name) for name in node.inputs)
+    return any(mask is not None and len(np.unique(mask)) <= MASK_VALUES for mask in given)
 
 
 def _factor_problem(graph: Graph, node: Node) -> str | None:

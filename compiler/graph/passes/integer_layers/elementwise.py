@@ -16,6 +16,7 @@ from .repetition import repeated
 from .resampling import weighted
 from .state import State, UnrecognisedError
 from .values import (
+    NCHW_TO_NHWC,
     Accumulated,
     Foreign,
     Multiplied,
@@ -25,12 +26,15 @@ from .values import (
     Totals,
     Value,
     WindowSums,
+    identity_order,
 )
 from .windows import divided
 
 __all__ = ["recognise_elementwise"]
 
 
+MATRICES = identity_order(4)
+"""How matrices of a batch are stored."""
 Clipped = Accumulated | Sum | Multiplied
 """What is clipped before it is quantised."""
 
@@ -87,14 +91,17 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
 
 
 def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
-    """The operands; a constant with an element for each of the other's pixels is a tensor too."""
+    """The operands; a constant with an element for each of the other's pixels is a tensor too, and
+    so is one for all channels, or all matrices.
+    """
     found = [state.values.get(name) for name in node.inputs]
     for own, other in ((0, 1), (1, 0)):
         constant, tensor = found[own], found[other]
         if not isinstance(constant, RealConstant) or not isinstance(tensor, Real):
             continue
-        shape = constant.values.shape
-        if shape == model_shape(state.builder, tensor.tensor) and _has_pixels(shape):
+        shape, whole = constant.values.shape, model_shape(state.builder, tensor.tensor)
+        masks = len(shape) == 4 and shape[1] == 1 and shape[2:] == whole[2:]
+        if (shape == whole or masks) and _has_pixels(shape):
             found[own] = as_tensor(state, constant, node.inputs[own])
     return found[0], found[1]
 
@@ -113,7 +120,9 @@ def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:
 def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
     """The sum of two tensors, each repeated to the shape of the result."""
     shape = np.broadcast_shapes(*(model_shape(state.builder, each.tensor) for each in (a, b)))
-    first, second = (repeated(state, each.tensor, shape, origin) for each in (a, b))
+    wholes = [each.tensor for each in (a, b) if model_shape(state.builder, each.tensor) == shape]
+    order = wholes[0].permutation if wholes and wholes[0].permutation == MATRICES else NCHW_TO_NHWC
+    first, second = (repeated(state, each.tensor, shape, origin, order) for each in (a, b))
     return Sum(replace(a, tensor=first), replace(b, tensor=second))
 
 

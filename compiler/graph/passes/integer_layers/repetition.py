@@ -6,17 +6,23 @@ import numpy as np
 
 from ...operators.indexing import Gather
 from ...operators.integer.windows import Upsample2d
-from .layouts import model_shape, to_nhwc
+from .layouts import model_shape, permuted
 from .state import State, UnrecognisedError
 from .values import NCHW_TO_NHWC, Integer
 
 __all__ = ["repeated"]
 
 
-def repeated(state: State, tensor: Integer, shape: tuple[int, ...], origin: str) -> Integer:
+def repeated(
+    state: State,
+    tensor: Integer,
+    shape: tuple[int, ...],
+    origin: str,
+    order: tuple[int, ...] = NCHW_TO_NHWC,
+) -> Integer:
     """``tensor`` repeated to ``shape``, as the model has it; itself where it has that shape.
 
-    Raises UnrecognisedError for what is not an image.
+    order: of what is stored, the batch first.  Raises UnrecognisedError for what is not an image.
     """
     builder, found = state.builder, model_shape(state.builder, tensor)
     if found == shape:
@@ -25,11 +31,14 @@ def repeated(state: State, tensor: Integer, shape: tuple[int, ...], origin: str)
         raise UnrecognisedError(
             f"repeats shape {list(found)} to {list(shape)}; required images of one batch"
         )
-    name, order = to_nhwc(builder, tensor, origin), NCHW_TO_NHWC
-    if found[1] != shape[1]:
-        firsts = builder.constant(f"{name}/firsts", np.zeros(shape[1], np.int64))
-        name = builder.node(Gather(order.index(1)), (name, firsts), f"{name}/channels", origin)
-    for factors in ((shape[2] // found[2], 1), (1, shape[3] // found[3])):
+    name, last = permuted(builder, tensor, order, origin), order[3]
+    if found[last] != shape[last]:
+        firsts = builder.constant(f"{name}/firsts", np.zeros(shape[last], np.int64))
+        name = builder.node(Gather(3), (name, firsts), f"{name}/channels", origin)
+    rows, columns = (shape[axis] // found[axis] for axis in order[1:3])
+    steps = ((rows, 1), (1, columns))
+    for factors in steps if order == NCHW_TO_NHWC else steps[::-1]:
+        # Of matrices, rows are repeated within each, and then all of it.
         if factors != (1, 1):
             name = builder.node(Upsample2d(factors), (name,), f"{name}/repeated", origin)
     return replace(tensor, name=name, permutation=order)

@@ -20,7 +20,7 @@ from ....graph.operators.integer.fixed_point import AddFixed
 from ....graph.operators.integer.values import Add, WeightedAdd
 from ..operators import AnyAdd
 
-__all__ = ["FixedPointAdd", "find_fixed_point"]
+__all__ = ["FixedPointAdd", "find_fixed_point", "is_exact"]
 
 MULTIPLIER_LIMIT = (1 << 23) - 1
 ACCUMULATOR_LIMIT = (1 << 31) - 1
@@ -103,6 +103,14 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
                 return best
     assert best is not None
     return best
+
+
+def is_exact(operator: AnyAdd) -> bool:
+    """Whether a form gives the bytes of all pairs of operands."""
+    try:
+        return not find_fixed_point(operator).inexact_pairs
+    except UnsupportedOperatorError:
+        return False
 
 
 def _multipliers(add: _Sum) -> Iterator[tuple[int, int, int]]:

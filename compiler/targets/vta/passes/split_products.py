@@ -2,6 +2,8 @@
 
     RowProducts(x[1, H, M, K], y[1, H, N, K])
         ->  Concatenate of RowProducts(x[1, 1, M, K], y[1, 1, N, K]), one for each head
+    Add(Concatenate(x, ...), Upsample2d(mask))
+        ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where heads become channels again
@@ -22,9 +24,11 @@ from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
-from ....graph.operators.integer.values import Lookup, Requantize, Softmax
+from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
+from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
+from ..layers.fixed_point_add import is_exact
 
 __all__ = ["SplitProducts"]
 
@@ -89,6 +93,10 @@ class _Splitting:
                 self.builder.node(operator, (part, *node.inputs[1:]), node.output, node.origin)
                 for part in self.parts[x]
             ]
+        elif isinstance(operator, Add) and (operands := self.masked(operator, node)):
+            self.parts[node.output] = [
+                self.builder.node(operator, pair, node.output, node.origin) for pair in operands
+            ]
         elif x in self.parts and operator == HEADS_LAST and len(self.parts[x]) > 1:
             self.turned[node.output] = x
             self.add(node)
@@ -128,6 +136,25 @@ class _Splitting:
         if isinstance(node.operator, Lookup):
             return self.graph.types[node.inputs[1]].rank == 1
         return isinstance(node.operator, Requantize | RowSoftmax | Softmax)
+
+    def masked(self, operator: Add, node: Node) -> list[tuple[str, ...]]:
+        """The operands of a sum for each matrix, where the other one is a mask of them all.
+
+        None for a sum that has no exact form: the same pair of bytes may come in every row.
+        """
+        own = [name in self.parts for name in node.inputs]
+        if sum(own) != 1 or not is_exact(operator):
+            return []
+        parts, mask = self.parts[node.inputs[not own[0]]], node.inputs[own[0]]
+        made, given = self.graph.producer(mask), self.graph.constants.get(mask)
+        if made is not None and made.operator == Upsample2d((len(parts), 1)):
+            masks = [made.inputs[0]] * len(parts)
+        elif given is not None and given.shape == self.graph.types[node.output].shape:
+            each = given.reshape(len(parts), 1, 1, *given.shape[-2:])
+            masks = [self.builder.constant(f"{mask}/{n}", one) for n, one in enumerate(each)]
+        else:
+            return []
+        return [pair if own[0] else pair[::-1] for pair in zip(parts, masks, strict=True)]
 
     def flattens_heads(self, node: Node) -> bool:
         """Whether the channels of all heads become those of one tensor."""
