@@ -17,6 +17,8 @@ from dovetail.compiler.checking.layers import check_layers
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.vta_sim.timing import time_program
 
+from ..graph.passes.integer_layers.models import ModelBuilder
+
 
 def inputs_of(path: Path) -> dict[str, Any]:
     return dict(random_inputs(compile(path, target="cpu")))
@@ -30,6 +32,24 @@ def test_all_layers_of_digits_agree(digits_model: Path, target: str, device: str
     assert all(each.passes for each in found)
     assert {each.where for each in found} == {device}
     assert all(not each.difference.unequal for each in found)
+
+
+def test_the_scores_of_a_softmax_are_not_shown() -> None:
+    """A program that overwrites them cannot give them."""
+    b, zero = ModelBuilder(), np.int8(0)
+    x, y, v = (b.dequantize(name, 0.05, zero) for name in "xyv")
+    scores = b.quantize(b.node("MatMul", [x, y]), 0.05, zero)
+    shares = b.node("Softmax", [b.dequantize(scores, 0.05, zero)], axis=-1)
+    shares = b.dequantize(b.quantize(shares, 1 / 256, np.int8(-128)), 1 / 256, np.int8(-128))
+    result = b.quantize(b.node("MatMul", [shares, v]), 0.05, zero)
+    shape = (1, 1, 8, 8)
+    model = b.build(dict.fromkeys("xyv", ("int8", shape)), result)
+    rng = np.random.default_rng(2)
+    inputs = {name: rng.integers(-128, 128, shape).astype(np.int8) for name in "xyv"}
+    found = list(check_layers(model, "vta:tiny", "sim", inputs, time_program))
+    assert all(each.passes for each in found)
+    assert scores not in {each.difference.tensor for each in found}
+    assert len(found) > 2
 
 
 def float_model() -> onnx.ModelProto:
