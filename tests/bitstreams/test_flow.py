@@ -85,7 +85,7 @@ def test_output_registers_of_weights_are_in_block_ram(tmp_path: Path) -> None:
 
     class Registered(wiring.Component):
         def __init__(self) -> None:
-            self.inner = HalvedScratchpad(find_config("tiny"), 2, 4)
+            self.inner = HalvedScratchpad(find_config("tiny"), 2, 4, apart=1)
             super().__init__(dict(self.inner.signature.members.items()))
 
         def elaborate(self, platform: object) -> Module:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from tests.compiler.cli.commands import invoke, refused
@@ -83,9 +84,25 @@ def test_models_that_are_not_float_are_refused(tmp_path: Path) -> None:
     rest = ("-o", tmp_path / "out.onnx", "--data", tmp_path / "x.npy")
     for model in (tmp_path / "int8.tflite", QUANTISED):
         refused(invoke("quantize", model, *rest), "the model is quantised already")
-    refused(invoke("quantize", WORDS, *rest), "input 'tokens' is INT64; required float32")
+    refused(invoke("quantize", WORDS, *rest), "for input 'tokens'; required [2, 8]")
     refused(invoke("quantize", COUNTER, *rest, "--dim", "n=3"), "no input has a dimension 'n'")
     refused(invoke("convert", tmp_path / "int8.tflite", "-o", tmp_path / "y.onnx"), "as it is")
+
+
+def test_a_model_of_tokens_becomes_integer(tmp_path: Path) -> None:
+    tokens = np.random.default_rng(3).integers(0, 5, (6, 2, 8))
+    np.save(tmp_path / "tokens.npy", tokens)
+    out = tmp_path / "words.onnx"
+    done = invoke("quantize", WORDS, "-o", out, "--data", tmp_path / "tokens.npy", "--json")
+    assert done.exit_code == 0, done.output
+    kept = json.loads(done.stdout)["float"]
+    assert [name.split("(")[1] for name in kept] == ["Max)", "Min)", "ArgMax)"]
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = onnxruntime.InferenceSession(out.read_bytes(), options)
+    (places,) = session.run(None, {"tokens": tokens[0]})
+    assert places.dtype == np.int64
+    assert places.shape == (2, 8)
 
 
 def test_a_converted_model_has_the_sizes_that_are_given(tmp_path: Path) -> None:
