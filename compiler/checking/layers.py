@@ -120,7 +120,7 @@ def _check_accelerated(
 
 
 def _shown(graph: Graph, names: tuple[str, ...], config: HardwareConfig) -> tuple[str, ...]:
-    """Those of ``names`` that may be outputs without a layer being refused."""
+    """The tensors among ``names`` that may be outputs without a layer being refused."""
     while True:
         refused = node_refusals(replace(graph, outputs=names), config.block)
         read = {
