@@ -17,8 +17,10 @@ from .issue import QUEUED, Issue
 from .load import Load
 from .memory_port import MemoryPort
 from .registers import ADDRESS_BITS, HostRegisters
-from .scratchpad import BankedScratchpad, SimpleScratchpad, TableScratchpad, TapScratchpad
+from .scratchpad import BankedScratchpad, SimpleScratchpad
 from .store import Store
+from .table_scratchpad import TableScratchpad
+from .tap_scratchpad import TapScratchpad
 from .vector import Vector
 from .weight_scratchpad import weight_scratchpad
 

@@ -11,23 +11,22 @@ replaces the one word it may read so, and tokens and banks keep all others apart
 from collections.abc import Sequence
 
 from amaranth.hdl import Array, Cat, Module, Mux, Value, unsigned
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory as BlockMemory
-from amaranth.lib.wiring import In, Member, Out
+from amaranth.lib.wiring import In, Member
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from .pipeline import delayed, delays
-from .ports import ADDRESS_BITS, ReadPort, RowPort, WritePort
+from .ports import ReadPort, RowPort, WritePort
 from .turns import turn_elements
 
 __all__ = [
     "BankedScratchpad",
     "SimpleScratchpad",
-    "TablePort",
-    "TableScratchpad",
-    "TapScratchpad",
+    "block_memory",
+    "of_turn",
     "part_name",
 ]
 
@@ -191,7 +190,7 @@ class BankedScratchpad(wiring.Component):
         word_bits = (self._words - 1).bit_length()
         outputs = []
         for bank in range(self._banks):
-            block = _block_memory(self._width, self._words)
+            block = block_memory(self._width, self._words)
             m.submodules[part_name(f"{self._name}_bank{bank}", part, self._parts)] = block
             granularity = self._element if by_elements else None
             read, write = block.read_port(), block.write_port(granularity=granularity)
@@ -269,7 +268,8 @@ def part_name(name: str, part: int, parts: int) -> str:
     return f"{name}_part{part}" if parts > 1 else name
 
 
-def _block_memory(width: int, depth: int) -> BlockMemory:
+def block_memory(width: int, depth: int) -> BlockMemory:
+    """A memory of words of ``width`` bits."""
     return BlockMemory(shape=unsigned(width), depth=depth, init=[], attrs=NO_COLLISIONS)
 
 
@@ -337,7 +337,7 @@ class SimpleScratchpad(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         for part in range(self._parts):
-            block = _block_memory(self._width, self._depth)
+            block = block_memory(self._width, self._depth)
             m.submodules[part_name(f"{self._name}_bank0", part, self._parts)] = block
             reader = getattr(self, f"read_{part}")
             enable, data = self.write.enable, self.write.data.word_select(part, self._width)
@@ -366,108 +366,5 @@ class SimpleScratchpad(wiring.Component):
                 write.addr.eq(address),
                 write.en.eq(enable),
                 write.data.eq(data),
-            ]
-        return m
-
-
-class TapScratchpad(wiring.Component):
-    """TAP: written word by word, read ``GROUP`` words at a time.
-
-    Members
-    -------
-    read : In(ReadPort(GROUP * 8 * block, vector_cycles))
-        The words whose addresses differ from ``address`` in its lowest two bits only, the first
-        lowest; of each, the elements of the turn.  With deep pipelines, two cycles after the
-        address.
-    write : In(WritePort(8 * block))
-    """
-
-    GROUP = 4
-
-    def __init__(self, config: HardwareConfig) -> None:
-        self._width = 8 * config.word_bytes(Memory.TAP)
-        self._depth = config.tap_depth
-        self._registered = config.deep_pipelines
-        self._turns = turn_elements(config)
-        turns = len(self._turns)
-        read = ReadPort(self.GROUP * self._width // turns, turns)
-        super().__init__({"read": In(read), "write": In(WritePort(self._width))})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        parts = []
-        for part in range(self.GROUP):
-            block = _block_memory(self._width, self._depth // self.GROUP)
-            m.submodules[f"tap_part{part}"] = block
-            read, write = block.read_port(), block.write_port()
-            chosen = self.write.address[:2] == part
-            m.d.comb += [
-                read.addr.eq(self.read.address[2:]),
-                read.en.eq(1 if self._registered else self.read.enable),
-                write.addr.eq(self.write.address[2:]),
-                write.en.eq(self.write.enable & chosen),
-                write.data.eq(self.write.data),
-            ]
-            parts.append(delayed(m, read.data, f"kept{part}") if self._registered else read.data)
-        if len(self._turns) > 1:
-            turn = delays(m, self.read.turn, "turn", 1 + self._registered)[-1]
-            parts = [of_turn(part, 8, self._turns, turn) for part in parts]
-        m.d.comb += self.read.data.eq(Cat(*parts))
-        return m
-
-
-class TablePort(wiring.Signature):
-    """Reader's side of TAB: each lane reads a word of its own.
-
-    Members
-    -------
-    enable : Out(1)
-        Read this cycle.
-    address : Out(array of ADDRESS_BITS)
-        Word of each lane.
-    data : In(array of 8 bits)
-        Byte of each lane, in the next cycle.
-    """
-
-    def __init__(self, lanes: int) -> None:
-        super().__init__(
-            {
-                "enable": Out(1),
-                "address": Out(data.ArrayLayout(unsigned(ADDRESS_BITS), lanes)),
-                "data": In(data.ArrayLayout(unsigned(8), lanes)),
-            }
-        )
-
-
-class TableScratchpad(wiring.Component):
-    """TAB: a memory a lane, written together, read apart.
-
-    Members
-    -------
-    read : In(TablePort(block))
-    write : In(WritePort(8 * block))
-    """
-
-    def __init__(self, config: HardwareConfig) -> None:
-        self._registered = config.deep_pipelines
-        self._lanes = config.block
-        self._depth = config.tab_depth
-        super().__init__(
-            {"read": In(TablePort(config.block)), "write": In(WritePort(8 * config.block))}
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for lane in range(self._lanes):
-            block = _block_memory(8, self._depth)
-            m.submodules[f"tab_lane{lane}"] = block
-            read, write = block.read_port(), block.write_port()
-            m.d.comb += [
-                read.addr.eq(self.read.address[lane]),
-                read.en.eq(1 if self._registered else self.read.enable),
-                self.read.data[lane].eq(read.data),
-                write.addr.eq(self.write.address),
-                write.en.eq(self.write.enable),
-                write.data.eq(self.write.data.word_select(lane, 8)),
             ]
         return m

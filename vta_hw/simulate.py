@@ -17,7 +17,8 @@ from dovetail.isa.state import MachineState
 
 from .build import build_harness
 from .gemm import matrix_parts
-from .scratchpad import TapScratchpad, part_name
+from .scratchpad import part_name
+from .tap_scratchpad import TapScratchpad
 from .verilog import HardwareError
 
 __all__ = ["RtlJob", "RtlResult", "Waves", "run_program", "run_programs"]

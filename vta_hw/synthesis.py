@@ -21,7 +21,7 @@ from dovetail.isa.errors import DovetailError
 from dovetail.isa.memories import Memory
 
 from .gemm import matrix_parts
-from .scratchpad import TapScratchpad
+from .tap_scratchpad import TapScratchpad
 from .verilog import HardwareError, emit_verilog, find_yosys
 
 __all__ = ["FAMILIES", "Family", "Resources", "synthesize", "write_page"]

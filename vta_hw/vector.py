@@ -15,7 +15,8 @@ from .affine import NestWalker
 from .pipeline import COPIES, copies, delayed, delays
 from .ports import ReadPort, RowPort, UnitControl, WritePort
 from .rows import ROW_LATENCY, RowParameters
-from .scratchpad import TablePort, TapScratchpad
+from .table_scratchpad import TablePort
+from .tap_scratchpad import TapScratchpad
 from .turns import turn_elements
 from .vector_lane import VectorLane, lane_cycles
 

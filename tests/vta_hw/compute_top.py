@@ -16,9 +16,9 @@ from dovetail.vta_hw.requantize import Requantize
 from dovetail.vta_hw.scratchpad import (
     BankedScratchpad,
     SimpleScratchpad,
-    TableScratchpad,
-    TapScratchpad,
 )
+from dovetail.vta_hw.table_scratchpad import TableScratchpad
+from dovetail.vta_hw.tap_scratchpad import TapScratchpad
 from dovetail.vta_hw.vector import Vector
 from dovetail.vta_hw.weight_scratchpad import weight_scratchpad
 

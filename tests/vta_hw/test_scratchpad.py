@@ -17,9 +17,8 @@ from dovetail.vta_hw.ports import ReadPort, WritePort
 from dovetail.vta_hw.scratchpad import (
     BankedScratchpad,
     SimpleScratchpad,
-    TablePort,
-    TableScratchpad,
 )
+from dovetail.vta_hw.table_scratchpad import TablePort, TableScratchpad
 
 from .compute_top import CONFIG, make_compute_top
 from .rtl import parameters, simulate, start_clock

@@ -129,7 +129,7 @@ class _Matcher:
                 return None
 
     def leads_to_product(self, name: str) -> bool:
-        """Whether a tensor is the scores' product, but for factors."""
+        """Whether a tensor is the product of queries and keys, perhaps scaled."""
         node = self.only(name)
         while node is not None and isinstance(node.operator, Binary):
             made = [each for each in node.inputs if self.number(each) is None]

@@ -23,7 +23,7 @@ MOST = 16
 LIMITS = -8, 7
 """Least and largest number of 4 bits."""
 SHARES = np.linspace(0.6, 1.1, 11)
-"""What is tried, of the scale that reaches a channel's largest weight."""
+"""Parts of the scale that reaches a channel's largest weight, each of which is tried."""
 
 
 def four_bit_weights(weights: Array, bias: Array | None, x_scale: np.float32, axis: int) -> Weights:

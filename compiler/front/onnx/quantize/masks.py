@@ -150,7 +150,7 @@ class DropNanGuards:
 
 
 def _reaches_softmax(model: FloatModel, node: OnnxNode) -> bool:
-    """Whether a Softmax reads the result, or the sum of it and other masks."""
+    """Whether the node's result ends in a Softmax, alone or after masks are added to it."""
     reader = model.only_reader(node.outputs[0])
     while reader is not None and reader.kind == "Add":
         reader = model.only_reader(reader.outputs[0])

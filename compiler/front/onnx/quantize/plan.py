@@ -131,7 +131,7 @@ def activations(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
 
 
 def _is_table(model: FloatModel, node: OnnxNode) -> bool:
-    """Whether it takes rows of a constant, as an embedding does."""
+    """Whether the node picks rows of a constant table, as an embedding does."""
     return (
         node.kind == "Gather"
         and node.inputs[0] in model.constants

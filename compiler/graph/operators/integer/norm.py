@@ -18,7 +18,7 @@ from .rules import F32, check, is_int8, require_bytes
 __all__ = ["MOST_EPSILON", "RowNorm", "deviation_steps", "wide_steps"]
 
 MOST_EPSILON = (1 << 23) - 1
-"""What is added to a sum of squares, at most: an immediate of the accelerator."""
+"""Largest number that may be added to a sum of squares: an immediate of the accelerator."""
 MOST_SQUARES = (1 << 31) - 1 - MOST_EPSILON
 LEAST_STEPS, MOST_STEPS = 4, 128
 

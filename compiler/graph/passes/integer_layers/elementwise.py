@@ -107,7 +107,7 @@ def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
 
 
 def _has_pixels(shape: tuple[int, ...]) -> bool:
-    """Whether more than one of its dimensions has several elements."""
+    """Whether a tensor of this shape is more than a row: two dimensions above 1."""
     return sum(size > 1 for size in shape) > 1
 
 

@@ -62,7 +62,7 @@ class _Formulas:
         return node.inputs
 
     def constant(self, name: str) -> Array | None:
-        """What is known of ``name``, perhaps behind a DequantizeLinear."""
+        """The value of the constant ``name``, dequantised if need be; None of what is computed."""
         constants, node = self.graph.constants, self.makers.get(name)
         if node is None or not isinstance(node.operator, DequantizeLinear):
             return constants.get(name)
