@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ def surprises(run: Run, tokens: Sequence[int]) -> list[float]:
     """Negative log likelihood of each token but the first, given those before it."""
     keys, values = np.zeros((2, 5, 4, 256, 8), np.float32)
     found = []
-    for position, (token, following) in enumerate(zip(tokens, tokens[1:], strict=False)):
+    for position, (token, following) in enumerate(pairwise(tokens)):
         feed = {"token": np.array([token]), "position": np.array([position])}
         logits, key, value = run({**feed, "past_keys": keys, "past_values": values})
         keys[:, :, position], values[:, :, position] = key, value
