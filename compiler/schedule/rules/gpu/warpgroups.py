@@ -20,7 +20,7 @@ from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
 from .choice import Choice, is_group
 from .product import Product
-from .tiles import ENDS, in_blocks, with_copies
+from .tiles import ENDS, in_blocks, in_strips, with_copies
 from .warps import Nest
 
 __all__ = ["on_warpgroups"]
@@ -55,6 +55,7 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
     if shared > SHARED_BYTES:
         raise ScheduleError(f"tiles of {shared} bytes of shared memory; there are {SHARED_BYTES}")
     schedule = in_blocks(schedule, product, (rows, columns, whole), 0)
+    schedule = in_strips(schedule, product, product.p[1] // rows)
     for name in (product.left, product.right):
         schedule = schedule.set_layout(f"{name}.tile", ((1, depth),), (1, 0, 2))
     schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
