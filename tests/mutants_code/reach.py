@@ -65,7 +65,7 @@ class Reach:
             self._add(Run(**json.loads(path.read_text())))
 
     def missing(self, tests: Collection[str]) -> list[str]:
-        """Those test files that are not recorded as they are."""
+        """The test files that are not recorded as they are."""
         newest = self.newest
         return [
             each
