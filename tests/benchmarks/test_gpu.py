@@ -78,8 +78,8 @@ def test_the_fastest_tile_with_right_results_is_recorded(
     assert "wgmma_float16_float16_128" in text
     assert "wgmma_float16_float16_256" not in text
     printed = capsys.readouterr().out
-    assert "wgmma 128x256, 2 groups, 2 parts: refused: results differ" in printed
-    assert "wgmma 128x128, 2 groups, 2 parts: 2000.000 ms, 0.50 of the default's" in printed
+    assert "wgmma 128x256, 2 warpgroups, 4 buffers of 128 bytes a row: refused: res" in printed
+    assert "128x128, 2 warpgroups, 4 buffers of 128 bytes a row: 2000.000 ms, 0.50 of" in printed
     answers = dict.fromkeys(answers, Measured(5.0, 4.0))
     monkeypatch.setattr(gpu_warpgroups, "CHOICES", chosen[:1])
     assert gpu_warpgroups.warpgroup_records(path, "cuda", options, tmp_path) is None
