@@ -69,7 +69,7 @@ class GpuKernelProblem:
     def names(self) -> tuple[str, ...]:
         """What may be chosen."""
         kind = define_group(self.kernel.graph, self.kernel.graph.nodes).kind
-        return choices_for(kind, bool(self.target.backend.intrinsics))
+        return choices_for(kind, self.target.backend.intrinsics)
 
     @property
     def key(self) -> str:

@@ -19,6 +19,8 @@ __all__ = ["CudaDevice", "found"]
 LIBRARY = "libcuda.so.1"
 INSTANTIATE = "cuGraphInstantiateWithFlags"
 CAPTURE_THREAD_LOCAL = 1
+DYNAMIC_SHARED_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: more than 48 KiB must be asked for."""
 Pointer = ctypes.c_void_p
 Address = ctypes.c_uint64
 
@@ -129,6 +131,8 @@ class _CudaMachine:
             function = Pointer()
             name = ctypes.c_char_p(each.name.encode())
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name)
+            if each.shared_bytes:
+                self._call("cuFuncSetAttribute", function, DYNAMIC_SHARED_BYTES, each.shared_bytes)
             found.append(function)
         return found
 
@@ -202,7 +206,7 @@ class _CudaMachine:
         pointers = [ctypes.cast(ctypes.byref(each), Pointer) for each in addresses]
         given = (Pointer * max(len(pointers), 1))(*pointers)
         shape = (entry.blocks, 1, 1, entry.threads, 1, 1)
-        self._call("cuLaunchKernel", kernel, *shape, 0, stream, given, None)
+        self._call("cuLaunchKernel", kernel, *shape, entry.shared_bytes, stream, given, None)
 
 
 class _Memory:
