@@ -43,11 +43,14 @@ class Ends:
     sources: activations that are in DRAM before it.  results: names of those that are after it:
     outputs, and what layers read as weights.
     constants: bytes of those sources that are known, in blocks.
+    inside: of activations that are parts of others in DRAM, the whole and the word that is the
+    first.
     """
 
     sources: tuple[Activation, ...]
     results: frozenset[str]
     constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    inside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

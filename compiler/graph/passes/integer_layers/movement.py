@@ -254,7 +254,7 @@ def recognise_gather(state: State, node: Node) -> Value:
         return found
     value, tensor = state.integer(node.inputs[0])
     shape = model_shape(state.builder, tensor)
-    if indices.ndim == 0 and operator.axis > 0:
+    if indices.ndim == 0 and (operator.axis > 0 or shape[0] > 1):
         return _one(state, node, operator.axis, int(indices))
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError("picks elements; required whole rows or columns of an image")

@@ -92,7 +92,8 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
         return True
     if any(isinstance(each.operator, RowProducts) for each in graph.consumers(name)):
         return True
-    wider = graph.types[name].shape[1:3] != graph.types[join.output].shape[1:3]
+    part, whole = graph.types[name].shape, graph.types[join.output].shape
+    wider = part[1] > 1 and part[1:3] != whole[1:3]
     if isinstance(join.operator, Assemble) and wider and _has_two_operands(graph, producer):
         # Rows of both operands of such a layer, and of its result, are equally far apart.
         return True
