@@ -1,4 +1,4 @@
-"""Images put together from images that each give some of the pixels, or the last of the channels."""
+"""Images put together from images that each give some of the pixels, or of the channels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -232,14 +232,20 @@ def _append_problem(
     if made is not None and isinstance(made.operator, (*ON_ACCELERATOR, Append, Assemble)):
         return f"{where}: adds to {node.inputs[0]!r}, which layers make; required what is given"
     if len(readers[node.inputs[0]]) > 1:
-        return f"{where}: adds to {node.inputs[0]!r}, which others read; required that it alone does"
+        return (
+            f"{where}: adds to {node.inputs[0]!r}, which others read; required that it alone does"
+        )
+    if node.output in graph.outputs:
+        return f"{where}: its result is read elsewhere; required that layers beside it do"
     for reader in readers.get(node.output, ()):
         if not isinstance(reader.operator, RowProducts) or node.output in reader.inputs[:1]:
             return f"{where}: {type(reader.operator).__name__} reads it; required weights"
     rows, channels = (-(-size // lanes) for size in (whole[2], whole[3]))
     room = (1, 1, rows * lanes, whole[3]) if operator.axis == COLUMNS else (*whole[:3], first[3])
     fits = operator.start % lanes == 0 or operator.axis == COLUMNS
-    if lanes > 1 and (whole[1] != 1 or first != room or -(-first[3] // lanes) != channels or not fits):
+    if lanes > 1 and (
+        whole[1] != 1 or first != room or -(-first[3] // lanes) != channels or not fits
+    ):
         return f"{where}: adds to {list(first)} at {operator.start}; required whole blocks of room"
     return None
 

@@ -93,7 +93,9 @@ def make_draft(
         if name not in ends.inside
     }
     word = config.word_bytes(Memory.ACT)
-    addresses |= {name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()}
+    addresses |= {
+        name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
+    }
     builder = Builder(config, plan, dram, addresses, planner.schedules)
     _add_layers(builder, planner, activations)
     operations = builder.operations

@@ -144,7 +144,8 @@ class Planner:
         self.items, self.look = activation_items(layers, ends.sources), look
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
-        self.roof = roof_of(layers, ends.sources, ends.results, config)
+        sources = [x for x in ends.sources if x.name not in ends.inside]
+        self.roof = roof_of(layers, sources, ends.results, config)
         sizes = CascadeSizes(layers, self.items, ends.results, config)
         self.choosers = {
             edges: Chooser(

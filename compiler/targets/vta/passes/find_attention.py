@@ -1,8 +1,8 @@
 """Attention of one token over a cache, as it stands in a graph of integer layers.
 
-    K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
-    RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
-    RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
+K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
+RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
+RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["Attention", "Cache", "find_attention"]
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Names: int8[..., heads, positions, size] of runs before, int8[..., heads, 1, size] of this."""
+    """Tensors of runs before, int8[..., heads, positions, size], and of this, with one position."""
 
     past: str
     new: str
@@ -95,7 +95,10 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         return None
     *outer, heads, rows, size = (1, *graph.types[scores.inputs[0]].shape)
     *_, past, _ = graph.types[keys.past].shape
-    if set(outer) != {1} or graph.types[dense.output].elements != graph.types[dense.output].shape[-1]:
+    if (
+        set(outer) != {1}
+        or graph.types[dense.output].elements != graph.types[dense.output].shape[-1]
+    ):
         return None
     shape = heads, rows, size
     return Attention(

@@ -153,9 +153,7 @@ def fuse(graph: Graph) -> Partition:
         activations = tuple(aliases.get(name, name) for name in node.inputs[:count])
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
-    return Partition(
-        cut.sources, tuple(layers), cut.results, aliases, views, tuple(appended)
-    )
+    return Partition(cut.sources, tuple(layers), cut.results, aliases, views, tuple(appended))
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:

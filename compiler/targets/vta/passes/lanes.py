@@ -157,7 +157,7 @@ class Lanes:
             self._collect(elements, wanted)
         for base, runs in wanted.items():
             keys = [(base, run, None) for run in runs]
-            if len(keys) < 2 or any(key in self._made for key in keys):  # noqa: PLR2004
+            if len(keys) < 2 or any(key in self._made for key in keys):
                 continue
             if any(len(run) % self.block for run in runs):
                 continue
@@ -221,7 +221,7 @@ class Lanes:
         total = self.graph.producer(node.inputs[0])
         shape = self.graph.types[node.output].shape
         if total is None or not isinstance(total.operator, Dense) or prod(shape[:-1]) != 1:
-            raise NoLanesError(f"{node.output!r} is no result of a dense layer of one row")
+            raise NoLanesError(f"{node.output!r} is not what a dense layer makes of one row")
         constants, builder, stem = self.graph.constants, self.builder, f"{node.output}/lanes"
         weights, bias = (constants[name][places] for name in total.inputs[1:])
         x = self.read(total.inputs[0])
@@ -246,7 +246,7 @@ class Lanes:
         mask: Mask | None,
         origin: str,
     ) -> _Image:
-        """What the host gives is the zero point where the mask says so, and then so is the product."""
+        """Where the mask says so, what the host gives is the zero point, and so is the product."""
         zero_points = operator.a_zero_point, operator.b_zero_point
         given = [not self.inside.intersection(name for name, _ in side) for side in sides]
         if given == [True, False]:
