@@ -44,6 +44,11 @@ class Blocks:
     lanes: int
     fill: int = 0
 
+    def __post_init__(self) -> None:
+        """Raises ModuleError for a ``fill`` that no byte holds."""
+        if not -128 <= self.fill <= 127:
+            raise ModuleError(f"channels filled with {self.fill}; required -128 to 127")
+
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Shape of the tensor in memory."""

@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.targets.vta.passes.cached_attention import CachedAttention
 from dovetail.compiler.targets.vta.passes.differences import Differences
+from dovetail.compiler.translation.module import validate_module
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory, Unit
@@ -117,6 +118,16 @@ def test_a_token_is_one_launch_with_the_same_bytes_everywhere(
         for name, expected in zip(OUTPUTS, reference.run(OUTPUTS, sample), strict=True):
             np.testing.assert_array_equal(simulated.outputs[name], own.outputs[name])
             np.testing.assert_array_equal(simulated.outputs[name], expected)
+
+
+def test_the_program_is_the_function_of_its_layers_for_every_cache(
+    model: onnx.ModelProto, module: Module
+) -> None:
+    watch = Watch(CompileOptions().limits, None)
+    found = list(validate_module(module, open_model(model, Budget(watch))))
+    assert [each.found is None for each in found] == [True, False, True]
+    assert found[1].found is not None
+    assert found[1].found.instructions == part_of(module).instruction_count
 
 
 def test_the_new_row_is_loaded_after_it_is_stored(module: Module) -> None:
