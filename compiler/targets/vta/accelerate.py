@@ -101,7 +101,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
         *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
         *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
-        *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
+        *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),
     )
 
