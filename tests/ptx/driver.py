@@ -62,6 +62,9 @@ class FakeDriver:
     def _device_get(self, device: Any, number: int) -> None:
         device._obj.value = number
 
+    def _device_get_attribute(self, found: Any, attribute: int, device: Any) -> None:
+        found._obj.value = {75: 9, 76: 0}[attribute]
+
     def _device_get_name(self, text: Any, size: int, device: Any) -> None:
         text.value = b"Interpreted GPU"
 

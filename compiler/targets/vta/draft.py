@@ -94,6 +94,11 @@ def make_draft(
         if name in ends.constants
         else _reserve(dram, activations[name], config)
         for name in dict.fromkeys((*given, *sorted(ends.results), *sorted(plan.streamed)))
+        if name not in ends.inside
+    }
+    word = config.word_bytes(Memory.ACT)
+    addresses |= {
+        name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
     builder = Builder(config, plan, dram, addresses, planner.schedules)
     _add_layers(builder, planner, activations)

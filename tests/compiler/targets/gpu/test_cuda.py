@@ -60,7 +60,7 @@ def test_a_network_is_one_launch_where_the_driver_has_graphs(
 ) -> None:
     driver = driver_of(monkeypatch, graphs)
     device = CudaDevice("0")
-    assert device.hardware == "Interpreted GPU"
+    assert (device.hardware, device.architecture) == ("Interpreted GPU", "sm_90")
     session, reference = Session(compiled, device), onnxruntime.InferenceSession(str(model))
     (part,) = compiled.parts
     assert isinstance(part, GpuPart)
