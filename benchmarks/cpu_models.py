@@ -78,8 +78,9 @@ def random_inputs(model: onnx.ModelProto) -> Arrays:
         shape = [dim.dim_value or 1 for dim in kind.shape.dim]
         if value.name in weights:
             continue
-        if kind.elem_type == TensorProto.FLOAT:
-            found[value.name] = rng.standard_normal(shape).astype(np.float32)
+        if kind.elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
+            dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+            found[value.name] = rng.standard_normal(shape).astype(dtype)
         else:
             dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
             found[value.name] = rng.integers(1, 2 if value.name == "mask" else 100, shape, dtype)

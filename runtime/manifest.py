@@ -210,11 +210,12 @@ def _row(kinds: tuple[Any, ...]) -> Reader:
 
 def _named_row(kind: Any) -> Reader:
     items = {name: _reader(each) for name, each in kind.__annotations__.items()}
+    least = len(items) - len(kind._field_defaults)
 
     def read(value: object, sections: Sections) -> Any:
-        if type(value) is not list or len(value) != len(items):
+        if type(value) is not list or not least <= len(value) <= len(items):
             raise _wrong(value, f"a list of {', '.join(items)}")
-        fields = zip(items.items(), value, strict=True)
+        fields = zip(items.items(), value, strict=False)
         return kind(*(_field(item, name, each, sections) for (name, item), each in fields))
 
     return read

@@ -4,11 +4,11 @@ Loops over threads that follow each other have no order between different thread
 stands between them.  A barrier is right where all threads of the block come to it: outside of their
 loops, and under no condition that depends on data.
 
-What an asynchronous copy touches must rest until its thread waits for the copy, whatever barriers
-come before that; other threads see the copy after a barrier that follows.
+What an asynchronous copy, or another asynchronous intrinsic, touches must rest until its thread
+waits for it, whatever barriers come before that; other threads see it after a barrier that follows.
 
-Registers are each thread's own; where a nest uses those of another thread, ``targets/gpu`` refuses
-it.
+Registers are each thread's own, so that only such intrinsics leave them in no order; where a nest
+uses those of another thread, ``targets/gpu`` refuses it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -234,7 +234,9 @@ def _meeting(
                 continue
             same = first.buffer.name == second.buffer.name
             kept = first.private is not None or second.private is not None
-            kept = kept or first.buffer.scope is Scope.REGISTER
+            if first.buffer.scope is Scope.REGISTER:
+                # Asynchronous sums of one array are in order; all else waits for them.
+                kept = kept or not copies or _is_copy(second.statement, intrinsics)
             if not same or kept or not (first.writes or second.writes):
                 continue
             if any(may_meet(first, second, {**given, **each}) for each in apart):

@@ -19,6 +19,10 @@ __all__ = ["CudaDevice", "found"]
 LIBRARY = "libcuda.so.1"
 INSTANTIATE = "cuGraphInstantiateWithFlags"
 CAPTURE_THREAD_LOCAL = 1
+COMPUTE_CAPABILITY = (75, 76)
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR"""
+DYNAMIC_SHARED_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: more than 48 KiB must be asked for."""
 Pointer = ctypes.c_void_p
 Address = ctypes.c_uint64
 
@@ -39,6 +43,8 @@ class CudaDevice:
         self._machine = _CudaMachine(int(which or 0))
         self.hardware = self._machine.name
         """What the driver calls it."""
+        self.architecture = self._machine.architecture
+        """As PTX has it: ``sm_90``."""
 
     def prepare(self, part: Part) -> ReadyPart:
         """The part with its kernels compiled for the GPU.
@@ -96,6 +102,16 @@ class _Driver:
         self.call("cuDeviceGet", ctypes.byref(device), number)
         return device
 
+    def architecture(self, number: int) -> str:
+        """A GPU's kind, as PTX has it."""
+        parts = []
+        for attribute in COMPUTE_CAPABILITY:
+            found = ctypes.c_int()
+            place, device = ctypes.byref(found), self.device(number)
+            self.call("cuDeviceGetAttribute", place, attribute, device)
+            parts.append(str(found.value))
+        return f"sm_{''.join(parts)}"
+
     def name(self, number: int) -> str:
         """What it calls a GPU."""
         text = ctypes.create_string_buffer(256)
@@ -109,7 +125,7 @@ class _CudaMachine:
     def __init__(self, number: int) -> None:
         driver = _Driver()
         self._library, self._call = driver.library, driver.call
-        self.name = driver.name(number)
+        self.name, self.architecture = driver.name(number), driver.architecture(number)
         self._context = Pointer()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), driver.device(number))
         self._modules: list[Pointer] = []
@@ -129,6 +145,8 @@ class _CudaMachine:
             function = Pointer()
             name = ctypes.c_char_p(each.name.encode())
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name)
+            if each.shared_bytes:
+                self._call("cuFuncSetAttribute", function, DYNAMIC_SHARED_BYTES, each.shared_bytes)
             found.append(function)
         return found
 
@@ -202,7 +220,7 @@ class _CudaMachine:
         pointers = [ctypes.cast(ctypes.byref(each), Pointer) for each in addresses]
         given = (Pointer * max(len(pointers), 1))(*pointers)
         shape = (entry.blocks, 1, 1, entry.threads, 1, 1)
-        self._call("cuLaunchKernel", kernel, *shape, 0, stream, given, None)
+        self._call("cuLaunchKernel", kernel, *shape, entry.shared_bytes, stream, given, None)
 
 
 class _Memory:

@@ -40,11 +40,14 @@ class Place(NamedTuple):
 
 
 class KernelEntry(NamedTuple):
-    """A kernel of the source: its blocks, and the threads of each."""
+    """A kernel of the source: its blocks, the threads of each, and the shared memory that a launch
+    gives each block.
+    """
 
     name: str
     blocks: int
     threads: int
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class GpuPart:
         if min(self.memory_bytes, self.most_work) < 0:
             raise ModuleError(f"kernels with {self.memory_bytes} bytes, {self.most_work} work")
         for entry in self.kernels:
-            if min(entry.blocks, entry.threads) < 1:
+            if min(entry.blocks, entry.threads) < 1 or entry.shared_bytes < 0:
                 raise ModuleError(f"kernel {entry.name} on {entry.blocks} x {entry.threads}")
         for each in self.constants:
             if min((*each.shape, each.offset)) < 0 or each.offset + each.bytes > len(self.data):

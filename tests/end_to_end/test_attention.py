@@ -20,11 +20,13 @@ WIDTH = 16
 
 
 class Rows(ModelBuilder):
-    """Networks of quantised rows ``[1, count, C]``, with random weights and zero points."""
+    """Networks of quantised rows ``[1, count, C]``, with random weights and zero points; those of a
+    window attend to each other only.
+    """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, windows: int = 1) -> None:
         super().__init__()
-        self.rows = count
+        self.rows, self.windows = count, windows
         self.rng = np.random.default_rng(7)
 
     def again(self, y: str, scale: float) -> str:
@@ -45,7 +47,8 @@ class Rows(ModelBuilder):
 
     def heads(self, x: str, count: int, order: tuple[int, ...]) -> str:
         """The channels of ``count`` heads apart."""
-        shape = self.constant(np.array([1, self.rows, count, -1], np.int64))
+        rows = self.rows // self.windows
+        shape = self.constant(np.array([self.windows, rows, count, -1], np.int64))
         return self.node("Transpose", [self.node("Reshape", [x, shape])], perm=list(order))
 
 
@@ -97,6 +100,17 @@ def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
         other = run(module, {"x": values}, "rtl")
         np.testing.assert_array_equal(other.outputs[y], result.outputs[y])
         assert other.counters == result.counters
+
+
+def test_rows_attend_within_their_windows() -> None:
+    net, shape = Rows(32, windows=2), (1, 32, WIDTH)
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.quantize(gated_heads(net, x), F32(0.2), np.int8(-9))
+    model = net.build({"x": ("int8", shape)}, y)
+    module = compile(model, "vta:tiny")
+    assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]
+    values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
+    np.testing.assert_array_equal(run(module, values, "sim").outputs[y], reference(model, values))
 
 
 def block(net: Rows, x: str) -> str:

@@ -27,13 +27,18 @@ def find_ptxas() -> Path | None:
     return None
 
 
-def assemble(ptxas: Path, ptx: str, architecture: str) -> Assembled:
-    """Assemble kernels.  Raises CalledProcessError, with what it says, when it refuses one."""
+def assemble(ptxas: Path, ptx: str, architecture: str, notes: list[str] | None = None) -> Assembled:
+    """Assemble kernels.  Raises CalledProcessError, with what it says, when it refuses one.
+
+    notes: gets the lines that it says.
+    """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernels.ptx"
         source.write_text(ptx)
         command = [str(ptxas), "-v", "-arch", architecture, "-o", f"{folder}/kernels", str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
+    if notes is not None:
+        notes += done.stderr.splitlines()
     pieces = done.stderr.split("Compiling entry function '")[1:]
     found = {}
     for piece in pieces:

@@ -53,9 +53,9 @@ class Copies:
             case "cp.async.commit_group":
                 self.groups[chosen] += 1
             case "cp.async.wait_all":
-                self._end(chosen, self.groups[chosen] + 1)
+                self._end(machine, chosen, self.groups[chosen] + 1)
             case "cp.async.wait_group":
-                self._end(chosen, self.groups[chosen] - int(operands[0]))
+                self._end(machine, chosen, self.groups[chosen] - int(operands[0]))
             case _:
                 raise UnknownInstructionError(name)
 
@@ -68,14 +68,16 @@ class Copies:
         memory, (rows, columns) = machine.memory_of(target, 16, chosen)
         self.pending.append(_Copy(chosen, self.groups[chosen], memory, rows, columns, data))
 
-    def _end(self, chosen: Array, below: Array) -> None:
+    def _end(self, machine: "Machine", chosen: Array, below: Array) -> None:
         """Copies of groups of lanes below a number."""
         limits = np.full(self.lanes, np.iinfo(np.int64).min)
         limits[chosen] = below
         kept = []
         for copy in self.pending:
             ended = copy.groups < limits[copy.lanes]
-            copy.memory[copy.rows[ended], copy.columns[ended]] = copy.data[ended]
+            place = copy.rows[ended], copy.columns[ended]
+            copy.memory[place] = copy.data[ended]
+            machine.products.wrote(copy.memory, *place, copy.lanes[ended])
             rest = ~ended
             if rest.any():
                 parts = (copy.lanes, copy.groups, copy.rows, copy.columns, copy.data)

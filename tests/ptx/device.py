@@ -52,7 +52,7 @@ class _Machine:
         self, kernel: Kernel, entry: KernelEntry, places: Sequence[tuple[Array, int]]
     ) -> None:
         buffers = [memory[offset:] for memory, offset in places]
-        run_kernel(kernel, entry.blocks, entry.threads, buffers)
+        run_kernel(kernel, entry.blocks, entry.threads, buffers, entry.shared_bytes)
 
     def gather(self, launches: Sequence[Prepared]) -> None:
         pass

@@ -18,7 +18,9 @@ __all__ = ["FakeDriver"]
 FIRST, GAP = 1 << 40, 1 << 32
 INVALID_VALUE, STREAM = 1, 77
 
-Launch = tuple[Kernel, int, int, list[NDArray[np.uint8]]]
+Launch = tuple[Kernel, int, int, list[NDArray[np.uint8]], int]
+STATIC_BYTES, DYNAMIC_ATTRIBUTE = 48 << 10, 8
+"""Shared memory that a launch may give unless the attribute allows more."""
 
 
 class FakeDriver:
@@ -30,6 +32,7 @@ class FakeDriver:
         self._memories: dict[int, NDArray[np.uint8]] = {}
         self._objects: list[Any] = [None]
         self._captured: list[Launch] | None = None
+        self._limits: dict[int, int] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("cuGraph") and not self._graphs:
@@ -59,6 +62,9 @@ class FakeDriver:
     def _device_get(self, device: Any, number: int) -> None:
         device._obj.value = number
 
+    def _device_get_attribute(self, found: Any, attribute: int, device: Any) -> None:
+        found._obj.value = {75: 9, 76: 0}[attribute]
+
     def _device_get_name(self, text: Any, size: int, device: Any) -> None:
         text.value = b"Interpreted GPU"
 
@@ -76,6 +82,12 @@ class FakeDriver:
 
     def _module_get_function(self, function: Any, module: Any, name: Any) -> None:
         self._new(function, self._objects[module.value][name.value.decode()])
+
+    def _func_set_attribute(self, function: Any, attribute: int, value: int) -> int | None:
+        if attribute != DYNAMIC_ATTRIBUTE:
+            return INVALID_VALUE
+        self._limits[function.value] = value
+        return None
 
     def _mem_alloc(self, address: Any, size: Any) -> None:
         address._obj.value = FIRST + GAP * len(self.log)
@@ -96,11 +108,13 @@ class FakeDriver:
         return self._memories[base][address - base :]
 
     def _launch_kernel(self, function: Any, *shape: Any) -> int | None:
-        *sizes, _, stream, given, _ = shape
+        *sizes, shared, stream, given, _ = shape
         kernel = self._objects[function.value]
+        if shared > self._limits.get(function.value, STATIC_BYTES):
+            return INVALID_VALUE
         pointers = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint64)) for each in given]
         places = [self._at(each.contents.value) for each in pointers if each]
-        launch = kernel, sizes[0], sizes[3], places
+        launch = kernel, sizes[0], sizes[3], places, shared
         if self._captured is None:
             run_kernel(*launch)
         elif stream is None or stream.value != STREAM:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .copies import Copies
 from .operations import KINDS, UnknownInstructionError, compute
 from .text import Instruction, Kernel
+from .warpgroups import GroupProducts
 from .warps import WARP, matrix_rows, multiplied
 
 __all__ = ["Machine", "PtxError", "run_kernel"]
@@ -31,19 +32,25 @@ class PtxError(RuntimeError):
     """A kernel did what none may."""
 
 
-def run_kernel(kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array]) -> None:
+def run_kernel(
+    kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array], shared_bytes: int = 0
+) -> None:
     """Run it on uint8 arrays, one for each parameter, which it changes.
+
+    shared_bytes: that the launch gives each block.
 
     Raises PtxError for an access outside of them and for a kernel that does not end,
     UnknownInstructionError for an instruction that it does not know.
     """
-    Machine(kernel, blocks, threads, buffers).run()
+    Machine(kernel, blocks, threads, buffers, shared_bytes).run()
 
 
 class Machine:
     """All lanes of a grid: registers, memories, and where each lane is."""
 
-    def __init__(self, kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array]) -> None:
+    def __init__(
+        self, kernel: Kernel, blocks: int, threads: int, buffers: Sequence[Array], shared_bytes: int
+    ) -> None:
         self.kernel, self.lanes = kernel, blocks * threads
         lane = np.arange(self.lanes)
         self.block, self.blocks = lane // threads, blocks
@@ -72,12 +79,15 @@ class Machine:
         for buffer, (start, end) in zip(buffers, self.ranges, strict=True):
             self.memory[start - GLOBAL : end - GLOBAL] = buffer
             self.known[start - GLOBAL : end - GLOBAL] = True
-        self.shared = self._arrays(kernel.shared, SHARED, blocks)
+        # What the launch gives begins at a multiple of 16 bytes, and of no more.
+        self.shared = self._arrays({**kernel.shared, "": 16, "given": shared_bytes}, SHARED, blocks)
+        self.starts |= dict.fromkeys(kernel.given, self.starts["given"])
         self.local = self._arrays(kernel.local, LOCAL, self.lanes)
         self.counter = np.zeros(self.lanes, np.int64)
         self.waiting = np.zeros(self.lanes, bool)
         self.end = len(kernel.instructions)
         self.copies = Copies(self.lanes)
+        self.products = GroupProducts(self)
 
     def _arrays(self, sizes: dict[str, int], start: int, copies: int) -> Array:
         place = start
@@ -123,16 +133,22 @@ class Machine:
                 self._store(words, operands, chosen)
             case "cp":
                 self.copies.step(self, instruction, chosen)
+            case "wgmma":
+                self.products.step(instruction, chosen)
+            case "fence":
+                if words != ["proxy", "async", "shared::cta"]:
+                    raise UnknownInstructionError(".".join(instruction.words))
+                self.products.show(chosen)
             case "mma":
                 self._multiply(instruction, chosen)
             case "ldmatrix":
                 self._load_matrices(instruction, chosen)
             case "cvta":
-                self._write(operands[0], self._read(operands[1], KINDS["u64"], chosen), chosen)
+                self._write(operands[0], self.read(operands[1], KINDS["u64"], chosen), chosen)
             case _:
                 found, kind = compute(
                     list(instruction.words),
-                    lambda place, kind: self._read(operands[place + 1], kind, chosen),
+                    lambda place, kind: self.read(operands[place + 1], kind, chosen),
                 )
                 self._write(operands[0], np.asarray(found).astype(kind, copy=False), chosen)
 
@@ -143,11 +159,16 @@ class Machine:
         missing = np.bincount(self.block[alive & ~self.waiting], minlength=self.blocks)
         self.waiting &= missing[self.block] > 0
 
-    def _read(self, text: str, kind: Any, chosen: Array) -> Array:
+    def error(self, text: str) -> PtxError:
+        """What a kernel did, as an error."""
+        return PtxError(text)
+
+    def read(self, text: str, kind: Any, chosen: Array) -> Array:
         """An operand's elements of some lanes, its bits read as ``kind``."""
         if text in SPECIAL:
             return self.special[text][chosen].astype(kind)
         if text in self.registers:
+            self.products.touch(text)
             held = self.registers[text][chosen]
             if "b" in (kind.kind, held.dtype.kind):
                 return held
@@ -171,6 +192,7 @@ class Machine:
         register = self.registers.get(name)
         if register is None:
             raise UnknownInstructionError(f"a result in {name}")
+        self.products.touch(name)
         if register.dtype == bool:
             register[chosen] = value
             return
@@ -185,7 +207,7 @@ class Machine:
         if not inside:
             raise UnknownInstructionError(f"an address {text}")
         base, offset = inside[1], int(inside[2] or 0)
-        return self._read(base, KINDS["u64"], chosen).astype(np.int64) + offset
+        return self.read(base, KINDS["u64"], chosen).astype(np.int64) + offset
 
     def _load(self, words: list[str], operands: tuple[str, ...], chosen: Array) -> None:
         kind = KINDS[words[-1]]
@@ -205,9 +227,11 @@ class Machine:
         kind = KINDS[words[-1]]
         places = self.places(operands[0], chosen)
         for number, name in enumerate(operands[1].strip("{}").split(",")):
-            value = np.ascontiguousarray(self._read(name.strip(), kind, chosen))
+            value = np.ascontiguousarray(self.read(name.strip(), kind, chosen))
             memory, index = self.memory_of(places + number * kind.itemsize, kind.itemsize, chosen)
             memory[index] = value.view(np.uint8).reshape(chosen.size, kind.itemsize)
+            if memory is self.shared:
+                self.products.wrote(memory, *index, chosen)
 
     def _warps(self, what: str, chosen: Array) -> int:
         """How many warps there are.  Raises PtxError unless all threads of each are there."""
@@ -223,7 +247,7 @@ class Machine:
         fragments = []
         for each in given:
             names = _names(each)
-            held = [self._read(name, KINDS["b32"], chosen) for name in names]
+            held = [self.read(name, KINDS["b32"], chosen) for name in names]
             fragments.append(np.stack(held, axis=1).reshape(warps, WARP, len(names)))
         found = multiplied(instruction.words, *fragments).reshape(chosen.size, -1)
         for number, name in enumerate(_names(target)):

@@ -47,7 +47,7 @@ def run_ptx(
         assert isinstance(step, Launch)
         entry = launches.entries[step.kernel]
         buffers = [memories[place.space][place.number][place.offset :] for place in step.places]
-        run_kernel(kernels[entry.name], entry.blocks, entry.threads, buffers)
+        run_kernel(kernels[entry.name], entry.blocks, entry.threads, buffers, entry.shared_bytes)
     return {
         each.name: found.view(each.dtype.numpy).reshape(each.shape)
         for each, found in zip(function.outputs, memories[Space.OUTPUT], strict=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 __all__ = ["Instruction", "Kernel", "read_kernels"]
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8}
-ARRAY = re.compile(r"\.(shared|local) \.align \d+ \.b8\s+([\w$.]+)\[(\d+)\]")
+ARRAY = re.compile(r"\.(shared|local) \.align \d+ \.b8\s+([\w$.]+)\[(\d*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,15 @@ class Kernel:
     labels: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
     local: dict[str, int] = field(default_factory=dict)
+    given: list[str] = field(default_factory=list)
+    """Names of the shared memory that a launch gives."""
 
 
 def read_kernels(text: str) -> dict[str, Kernel]:
     """Every entry of the text, by name."""
     found: dict[str, Kernel] = {}
     outside: dict[str, int] = {}
+    given: list[str] = []
     kernel: Kernel | None = None
     before = ""
     for raw in text.splitlines():
@@ -53,7 +56,10 @@ def read_kernels(text: str) -> dict[str, Kernel]:
         elif array:
             place, name, size = array.groups()
             chosen = outside if kernel is None or place == "shared" else kernel.local
-            chosen[name] = int(size)
+            if size:
+                chosen[name] = int(size)
+            else:
+                given.append(name)
         elif kernel is None:
             continue
         elif line.startswith(".param"):
@@ -68,6 +74,7 @@ def read_kernels(text: str) -> dict[str, Kernel]:
             kernel.instructions.append(_instruction(line))
     for each in found.values():
         each.shared.update(outside)
+        each.given += given
     return found
 
 

@@ -31,9 +31,19 @@ class Overlap:
     The wait ends asynchronous copies of the fill; the barrier shows all threads what all have
     filled, and that all have used the half which is filled next.  The loop is serial, and allocates
     the buffers directly; statements that fill them come first, and read nothing that it writes.
+
+    behind: the use comes before the fill, and the wait after both, so that a use which is
+    asynchronous goes on while threads fill:
+
+        ->   fill t[0] of 0;  invoke wait();  invoke barrier()
+               for k in N:
+                 use t[k % 2]
+                 if k + 1 < N: fill t[(k + 1) % 2] of k + 1
+                 invoke wait();  invoke barrier()
     """
 
     loop: str
+    behind: bool = False
 
     def apply(self, function: Function, intrinsics: Mapping[str, Intrinsic]) -> Function:
         """The function after it.  Raises ScheduleError when it does not apply."""
@@ -55,19 +65,15 @@ class Overlap:
         taken = loop_names(function.body)
         first = rename_loops(substitute(fill, {self.loop: as_index(0)}), taken, ".first")
         ahead = substitute(fill, {self.loop: index + 1})
-        parts = (
-            _half(first, buffers, as_index(0)),
-            replace(
-                loop,
-                body=block(
-                    Invoke(WAIT, ()),
-                    Invoke(BARRIER, ()),
-                    If(index + 1 < last, _half(ahead, buffers, (index + 1) % 2)),
-                    _half(use, buffers, index % 2),
-                ),
-            ),
+        begin = _half(first, buffers, as_index(0))
+        filled = If(index + 1 < last, _half(ahead, buffers, (index + 1) % 2))
+        used = _half(use, buffers, index % 2)
+        meeting = Invoke(WAIT, ()), Invoke(BARRIER, ())
+        whole: Stmt = (
+            block(begin, *meeting, replace(loop, body=block(used, filled, *meeting)))
+            if self.behind
+            else block(begin, replace(loop, body=block(*meeting, filled, used)))
         )
-        whole: Stmt = block(*parts)
         for each in reversed(buffers):
             whole = Allocate(_halves(each), whole)
         return site.simplified(whole)

@@ -320,9 +320,9 @@ class Schedule:
         """See Stage."""
         return self.then(Stage(buffer, loop, dimensions, scope, name, padding))
 
-    def overlap(self, loop: str) -> "Schedule":
+    def overlap(self, loop: str, behind: bool = False) -> "Schedule":
         """See Overlap."""
-        return self.then(Overlap(loop))
+        return self.then(Overlap(loop, behind))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

@@ -3,7 +3,7 @@
 from .compile import Backend
 from .llvm.module import check_architecture, ptx_of
 from .target import Gpu
-from .tensor_cores import INTRINSICS
+from .tensor_cores import HOPPER, INTRINSICS
 
 __all__ = ["find_cuda"]
 
@@ -17,6 +17,7 @@ def find_cuda(rest: str) -> Gpu:
     check_architecture(architecture)
     name = f"cuda:{architecture}" if rest else "cuda"
     backend = Backend(
-        lambda launches: ptx_of(launches.kernels, architecture), intrinsics=INTRINSICS
+        lambda launches: ptx_of(launches.kernels, architecture),
+        intrinsics=HOPPER if architecture == "sm_90a" else INTRINSICS,
     )
     return Gpu(name, backend)

@@ -17,8 +17,9 @@ from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, walk, written
 from ...program.memory import aligned
 from .distribute import distributed
+from .shared import Shared, shared_of
 from .single import require_own, with_single_threads
-from .tensor_cores import INTRINSICS, lanes_of
+from .tensor_cores import HOPPER, lanes_of
 
 __all__ = ["Axis", "Geometry", "Kernel", "Parameter", "kernels_of", "workspace_bytes"]
 
@@ -65,11 +66,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """``body``, on as many blocks and threads as ``geometry`` says."""
+    """``body``, on as many blocks and threads as ``geometry`` says.
+
+    shared: the memory of a block that its launch gives.
+    """
 
     parameters: tuple[Parameter, ...]
     body: Stmt
     geometry: Geometry
+    shared: Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ def kernels_of(function: Function) -> tuple[Kernel, ...]:
         shape = _geometry(function, whole)
         threads = shape.blocks * shape.threads
         if shape.threads > 1:
-            conflict = barrier_conflict(whole, INTRINSICS)
+            conflict = barrier_conflict(whole, HOPPER)
             if conflict is not None:
                 raise GraphError(f"{function.name}: {conflict}")
             require_own(whole)
@@ -114,7 +119,7 @@ def kernels_of(function: Function) -> tuple[Kernel, ...]:
         used = written(body) | {each.buffer.name for each in loads(body)}
         parameters = [Parameter(each) for each in own if each.name in used]
         parameters += [each for name, each in {**places, **spilled}.items() if name in used]
-        kernels.append(Kernel(tuple(parameters), body, shape))
+        kernels.append(Kernel(tuple(parameters), body, shape, shared_of(body)))
     return tuple(kernels)
 
 

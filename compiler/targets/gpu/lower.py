@@ -184,7 +184,8 @@ class _Builder:
                 name = f"{function.name}_{number}"
                 shape = kernel.geometry
                 self.kernels[name] = kernel
-                self.entries.append(KernelEntry(name, shape.blocks, shape.threads))
+                given = kernel.shared.size
+                self.entries.append(KernelEntry(name, shape.blocks, shape.threads, given))
             self.workspace = max(self.workspace, workspace_bytes(kernels))
 
     @property

@@ -1,4 +1,4 @@
-"""Tensor cores of NVIDIA's GPUs as intrinsics, from sm_80 on.
+"""Tensor cores of NVIDIA's GPUs as intrinsics, from sm_80 on; ``warpgroups.py`` has Hopper's.
 
     mma_int8_int8:  c[t] += sum(int32(a[r, k]) * int32(b[n, k]) over k in 32)
     mma_float16_float16:  c[t] += sum(float32(a[r, k]) * float32(b[n, k]) over k in 16)
@@ -23,8 +23,9 @@ from ...dtypes import DType
 from ...loops.expressions import Binary, BinaryFunction, Buffer, Cast, Variable
 from ...loops.intrinsic import Intrinsic, by_name
 from ...loops.ir import Function, Store, Update, loops
+from .warpgroups import GROUP_LANES, GROUP_PRODUCTS
 
-__all__ = ["COPIED_BYTES", "COPIES", "INTRINSICS", "PRODUCTS", "ROW_BYTES", "lanes_of"]
+__all__ = ["COPIED_BYTES", "COPIES", "HOPPER", "INTRINSICS", "PRODUCTS", "ROW_BYTES", "lanes_of"]
 
 COPIED_BYTES = 16
 """A copy has so many, which begin at a multiple of them."""
@@ -62,9 +63,13 @@ PRODUCTS: Mapping[str, Intrinsic] = by_name(
 )
 COPIES: Mapping[str, Intrinsic] = by_name(*map(_copy, (*BYTES, *HALVES)))
 INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **COPIES}
-"""What a kernel for these GPUs may call."""
+"""What a kernel for these GPUs may call; ..."""
+HOPPER: Mapping[str, Intrinsic] = {**INTRINSICS, **GROUP_PRODUCTS}
+"""... and one for sm_90a."""
 
 
 def lanes_of(name: str) -> tuple[int, ...]:
     """The dimensions of an intrinsic's result that are threads; none where one thread does it."""
+    if name in GROUP_PRODUCTS:
+        return GROUP_LANES
     return LANES if name in PRODUCTS else ()

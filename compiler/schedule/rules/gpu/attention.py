@@ -21,7 +21,8 @@ from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .attention_tiles import in_tiles
 from .product import factor
-from .warps import PADDING_BYTES, SIDE, Nest, TileShape, copied, in_registers, in_warps
+from .tiles import copied
+from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
 
 __all__ = ["schedule_attention"]
 

@@ -1,10 +1,12 @@
 """What a search may choose otherwise than the rules for GPUs do."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....define.definition import Kind
+from ....loops.intrinsic import Intrinsic
 
-__all__ = ["DEFAULT", "SPACE", "Choice", "choices_for"]
+__all__ = ["DEFAULT", "SPACE", "Choice", "choices_for", "is_group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class Choice:
 
     Products on tensor cores: rows, columns: of a block's tile, 0 for what the rule finds best;
     warps: in the direction of rows, and as many of columns; parts: instructions' depths at a time.
+    groups: warpgroups of Hopper's own instructions, one above the other, 0 for those of warps.
     """
 
     threads: int = 256
@@ -29,6 +32,7 @@ class Choice:
     columns: int = 0
     warps: int = 2
     parts: int = 2
+    groups: int = 0
 
 
 DEFAULT = Choice()
@@ -40,10 +44,11 @@ SPACE = {
     "side": (0, 16, 32, 64),
     "depth": (0, 8, 16, 32),
     "items": (2, 4, 8),
-    "rows": (0, 16, 32, 64, 128),
-    "columns": (0, 16, 32, 64, 128, 256),
+    "rows": (0, 16, 32, 64, 128, 256),
+    "columns": (0, 16, 32, 64, 128, 192, 256),
     "warps": (1, 2, 4),
     "parts": (1, 2, 4),
+    "groups": (0, 1, 2),
 }
 """The values of each field."""
 
@@ -55,8 +60,14 @@ OWN = {
 }
 
 
-def choices_for(kind: Kind, tensor_cores: bool) -> tuple[str, ...]:
-    """The fields that matter for loops of a kind."""
+def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, ...]:
+    """The fields that matter for loops of a kind; intrinsics: the target's."""
     own = OWN.get(kind, ("threads",))
-    products = tensor_cores and kind in (Kind.CONTRACTION, Kind.CONVOLUTION)
-    return (*own, *WARPS) if products else own
+    if not intrinsics or kind not in (Kind.CONTRACTION, Kind.CONVOLUTION):
+        return own
+    return (*own, *WARPS, *(["groups"] if any(map(is_group, intrinsics)) else []))
+
+
+def is_group(name: str) -> bool:
+    """Whether an intrinsic is of a warpgroup."""
+    return name.startswith("wgmma_")

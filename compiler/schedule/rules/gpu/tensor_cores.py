@@ -18,11 +18,12 @@ once lie in different banks.
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
-from ....loops.ir import LoopKind
 from ...steps.schedule import Schedule
 from .choice import DEFAULT, Choice
 from .product import Product, product_of
-from .warps import PADDING_BYTES, SIDE, Nest, TileShape, copied, in_registers, in_warps
+from .tiles import ENDS, in_blocks, with_copies
+from .warpgroups import on_warpgroups
+from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
 
 __all__ = ["on_tensor_cores"]
 
@@ -49,6 +50,11 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     product = product_of(schedule.function.body)
     if product is None:
         raise ScheduleError("on tensor cores: the function is not a product of matrices")
+    sizes = product.p[1], product.q[1], product.k[1]
+    if min(sizes) < LEAST:
+        raise ScheduleError(f"product of {', '.join(map(str, sizes))}: too small for tiles")
+    if choice.groups:
+        return on_warpgroups(schedule, product, choice)
     for intrinsic in schedule.intrinsics.values():
         if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
             return _scheduled(schedule, product, intrinsic, choice)
@@ -61,48 +67,21 @@ def _scheduled(
     left = intrinsic.parameters[0]
     depth = left.shape[-1]
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
-    if min(height, width, length) < LEAST:
-        raise ScheduleError(f"product of {height}, {width} and {length}: too small for tiles")
     tile = _chosen(choice) or _tile(height, width)
     whole = depth * (choice.parts if length > depth else 1)
-    schedule = schedule.widen(q, tile.columns).widen(p, tile.rows).widen(k, whole)
-    schedule = schedule.split(p, tile.rows, "exact", f"{p}.block", f"{p}.in")
-    schedule = schedule.split(q, tile.columns, "exact", f"{q}.block", f"{q}.in")
-    schedule = schedule.split(k, whole, "exact", f"{k}.steps", f"{k}.in")
-    inside = (f"{p}.in", f"{q}.in")
-    schedule = schedule.reorder(f"{p}.block", f"{q}.block", *inside)
-    for name in inside:
-        # Loops over threads keep their extents, whatever guards are in them.
-        schedule = schedule.bind(name, LoopKind.THREAD)
-    for name in reversed(inside):
-        schedule = schedule.lift(product.acc, name)
-    for name in reversed(inside):
-        schedule = schedule.fission(name, 1, f"{name}.sum")
-    for name in reversed(inside):
-        schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
-    schedule = schedule.reorder(f"{k}.steps", f"{p}.in.sum", f"{q}.in.sum", f"{k}.in")
     padding = PADDING_BYTES // left.dtype.bytes
-    copies = ((product.left, p), (product.right, q))
-    for name, axis in copies:
-        used = (f"{axis}.in.sum", f"{k}.in")
-        schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
+    schedule = in_blocks(schedule, product, (tile.rows, tile.columns, whole), padding)
     schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
-    for end in ("", ".sum", ".end"):
+    for end in ENDS:
         nest = Nest((f"{p}.in{end}", f"{q}.in{end}"), (p, q), end)
         summed = (f"{k}.part", f"{k}.item") if end == ".sum" else None
         schedule = in_warps(schedule, nest, tile, summed)
     schedule = in_registers(schedule, product.acc, tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
-    for (name, _), apart in zip(copies, product.apart, strict=True):
-        schedule = copied(schedule, f"{name}.tile", padding, tile.threads, apart)
     # Threads part at the guards of other copies, and must be together for a product after them.
     ahead = length > whole and all(row and row % whole == 0 for row in product.whole)
-    if ahead:
-        for (name, _), kind in zip(copies, product.dtypes, strict=False):
-            schedule = schedule.tensorize(f"{name}.tile.item", f"copy_{kind}")
+    schedule = with_copies(schedule, product, padding, tile.threads, ahead)
     schedule = schedule.unroll(f"{k}.part")
-    for each in (*product.outer, f"{p}.block", f"{q}.block"):
-        schedule = schedule.bind(each, LoopKind.BLOCK)
     first = f"{p}.warp.sum"
     if ahead:
         schedule = schedule.overlap(f"{k}.steps")

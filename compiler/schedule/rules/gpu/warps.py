@@ -1,4 +1,4 @@
-"""Tiles of products in warps: loops in the order of tensor cores' registers, and shared copies.
+"""Tiles of products in warps: loops in the order of tensor cores' registers.
 
 Rows of shared memory have ``PADDING_BYTES`` more than they need, so that eight rows which
 ``ldmatrix`` reads at once lie in different banks.
@@ -6,11 +6,9 @@ Rows of shared memory have ``PADDING_BYTES`` more than they need, so that eight 
 
 from dataclasses import dataclass
 
-from ....loops.ir import For, LoopKind
-from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 
-__all__ = ["PADDING_BYTES", "SIDE", "Nest", "TileShape", "copied", "in_registers", "in_warps"]
+__all__ = ["PADDING_BYTES", "SIDE", "Nest", "TileShape", "in_registers", "in_warps"]
 
 PADDING_BYTES = 16
 GROUP = 32
@@ -100,24 +98,3 @@ def in_registers(schedule: Schedule, acc: str, tile: TileShape) -> Schedule:
     """The sums of a tile as each thread has them."""
     layout = ((0, tile.warp_rows), (1, SIDE), (2, 8), (4, tile.warp_columns), (5, SIDE), (6, 8))
     return schedule.set_layout(acc, (*layout, (7, 2)), (0, 4, 3, 7, 1, 5, 6, 2, 8))
-
-
-def copied(schedule: Schedule, tile: str, vector: int, threads: int, apart: bool) -> Schedule:
-    """All threads of the block fill a buffer, each in pieces of 16 bytes of a row.
-
-    Neighbouring threads read neighbours in memory: parts of a row, or where those lie ``apart``,
-    as many rows.
-    """
-    row, column = (
-        each.variable
-        for each in walk(schedule.function.body)
-        if isinstance(each, For) and each.variable.startswith(f"{tile}.")
-    )
-    chunk, item, whole = f"{tile}.chunk", f"{tile}.item", f"{tile}.all"
-    schedule = schedule.split(column, vector, "exact", chunk, item)
-    if apart:
-        schedule = schedule.reorder(chunk, row, item)
-    schedule = schedule.fuse(*((chunk, row) if apart else (row, chunk)), whole)
-    schedule = schedule.split(whole, threads, "guard", f"{tile}.round", f"{tile}.thread")
-    schedule = schedule.reorder(f"{tile}.thread", f"{tile}.round")
-    return schedule.bind(f"{tile}.thread", LoopKind.THREAD)

@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,6 +90,26 @@ class Emitter:
             return self.op(text)
         self.line(text)
         return ""
+
+    def assembly(
+        self,
+        text: str,
+        results: Sequence[tuple[str, str]],
+        given: Sequence[tuple[str, str, str]],
+    ) -> list[str]:
+        """Instructions of the machine, which all threads come to; the names of their results.
+
+        results: constraints and types; given: constraints, types and values.
+        """
+        rules = ",".join((*(each[0] for each in (*results, *given)), "~{memory}"))
+        values = ", ".join(f"{kind} {value}" for _, kind, value in given)
+        whole = f"{{{', '.join(kind for _, kind in results)}}}" if results else "void"
+        call = f'call {whole} asm sideeffect "{text}", "{rules}"({values}) convergent'
+        if not results:
+            self.line(call)
+            return []
+        found = self.op(call)
+        return [self.op(f"extractvalue {whole} {found}, {n}") for n in range(len(results))]
 
     def label(self, stem: str) -> str:
         """The name of a block to come."""

@@ -42,10 +42,14 @@ FLOAT_INTRINSICS: Mapping[U, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a buffer begins: a pointer and its address space, 0 for any."""
+    """Where a buffer begins: a pointer and its address space, 0 for any.
+
+    swizzled: the pieces of 16 bytes of its rows of 128 are in the order of ``warpgroups.py``.
+    """
 
     pointer: str
     space: int
+    swizzled: bool = False
 
     @property
     def type(self) -> str:
@@ -106,8 +110,16 @@ class Expressions:
         if place == "0":
             return address.type, address.pointer
         kind = element_type(buffer.dtype)
+        if address.swizzled:
+            kind, place = "i8", self._swizzled(place, buffer.dtype.bytes)
         text = f"getelementptr inbounds {kind}, {address.type} {address.pointer}, i64 {place}"
         return address.type, self.e.op(text)
+
+    def _swizzled(self, place: str, size: int) -> str:
+        """The byte of an element; its piece's number of 3 bits differs in those of the row's."""
+        first = self.e.op(f"mul nsw i64 {place}, {size}")
+        bits = self.e.op(f"and i64 {self.e.op(f'lshr i64 {first}, 3')}, 112")
+        return self.e.op(f"xor i64 {first}, {bits}")
 
     def load(self, buffer: Buffer, indices: tuple[str, ...]) -> str:
         """The value of an element."""

@@ -24,11 +24,14 @@ from ....loops.ir import (
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
+from ..shared import ALIGNED_BYTES, group_sums
 from ..tensor_cores import COPIES, PRODUCTS
+from ..warpgroups import GROUP_PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
 from .machine import Machine
 from .tensor_cores import emit_copy, emit_product
+from .warpgroups import emit_group_product, emit_group_wait
 
 __all__ = ["KernelWriter"]
 
@@ -50,9 +53,13 @@ class KernelWriter:
     shared: list[str] = field(default_factory=list)
     x: Expressions = field(init=False)
     _numbers: dict[LoopKind, str] = field(default_factory=dict)
+    _sums: tuple[Buffer, ...] = ()
+    _given: str = ""
+    """Where the memory that the launch gives begins."""
 
     def __post_init__(self) -> None:
         self.x = Expressions(self.e)
+        self._sums = group_sums(self.kernel.body)
 
     def text(self) -> str:
         """The function."""
@@ -66,6 +73,8 @@ class KernelWriter:
             given.append(f"ptr addrspace({GLOBAL}) noalias %p{number}")
             given += [f"i64 %offset{number}"] * self.machine.offsets
             self.x.addresses[parameter.buffer.name] = self._parameter(number, parameter)
+        if self.kernel.shared.size:
+            self._given = self._given_memory()
         self.statement(with_plain_functions(self.kernel.body))
         e.line("ret void")
         head = f"define {self.machine.convention} void @{self.name}({', '.join(given)}) {{\nentry:"
@@ -127,15 +136,23 @@ class KernelWriter:
                 if name == BARRIER:
                     self.machine.wait(self.e)
                 elif name == WAIT:
-                    self.e.call(ENDED, "void")
+                    self._wait()
                 elif name in COPIES:
                     emit_copy(self.x, stmt)
                 elif name in PRODUCTS:
                     emit_product(self.x, stmt)
+                elif name in GROUP_PRODUCTS:
+                    emit_group_product(self.x, stmt)
                 elif name != PREFETCH:
                     raise GraphError(f"a GPU has no intrinsic {name!r}")
             case _:
                 assert_never(stmt)
+
+    def _wait(self) -> None:
+        """What the thread began ends: copies, and products of its warpgroup."""
+        self.e.call(ENDED, "void")
+        if self._sums:
+            emit_group_wait(self.x, self._sums)
 
     def _if(self, condition: str, then: Stmt, otherwise: Stmt | None) -> None:
         first, second, end = (self.e.label(each) for each in ("then", "else", "end"))
@@ -196,10 +213,23 @@ class KernelWriter:
         if buffer.scope is not Scope.SHARED:
             private = self.machine.private
             return Address(self.e.alloca(kind, private), private)
-        name = f"@{self.name}.shared{len(self.shared)}"
         space = f"addrspace({SHARED})"
+        given = self.kernel.shared
+        if buffer.name in given.offsets:
+            place = f"ptr {space} {self._given}, i64 {given.offsets[buffer.name]}"
+            pointer = self.e.op(f"getelementptr inbounds i8, {place}")
+            return Address(pointer, SHARED, buffer.name in given.swizzled)
+        name = f"@{self.name}.shared{len(self.shared)}"
         self.shared.append(f"{name} = internal {space} global {kind} undef, align 16")
         return Address(name, SHARED)
+
+    def _given_memory(self) -> str:
+        """What the launch gives, from a multiple of ``ALIGNED_BYTES`` on."""
+        e, name, space = self.e, f"@{self.name}_given", f"addrspace({SHARED})"
+        self.shared.append(f"{name} = external {space} global [0 x i8], align 16")
+        place = e.op(f"ptrtoint ptr {space} {name} to i64")
+        above = e.op(f"add i64 {place}, {ALIGNED_BYTES - 1}")
+        return e.op(f"inttoptr i64 {e.op(f'and i64 {above}, -{ALIGNED_BYTES}')} to ptr {space}")
 
     def _update(self, stmt: Update) -> None:
         buffer, value = stmt.buffer, stmt.value

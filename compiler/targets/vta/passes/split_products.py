@@ -6,7 +6,8 @@
         ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
     Reshape(Transpose(Concatenate(x, ...)))
-        ->  Concatenate along channels, where heads become channels again
+        ->  Concatenate along channels, where the heads of a batch entry become channels again, and
+            along rows, where there are several such entries
 
 The rows of ``y`` are weights of the matrix core as they lie in DRAM.  Where they are columns of
 what a layer made, as the values of an attention are, that is transposed by a product with unit
@@ -101,9 +102,12 @@ class _Splitting:
             self.turned[node.output] = x
             self.add(node)
         elif x in self.turned and self.flattens_heads(node):
-            parts = tuple(self.parts[self.turned[x]])
-            whole = self.builder.node(Concatenate(3), parts, node.output, node.origin)
-            self.builder.nodes.append(replace(node, inputs=(whole,)))
+            parts, heads = self.parts[self.turned[x]], self.graph.types[x].shape[2]
+            each = [
+                self.concatenated(3, parts[first : first + heads], node)
+                for first in range(0, len(parts), heads)
+            ]
+            self.builder.nodes.append(replace(node, inputs=(self.concatenated(2, each, node),)))
         else:
             self.add(node)
 
@@ -112,6 +116,12 @@ class _Splitting:
         for name in node.inputs:
             self.join(name)
         self.builder.nodes.append(node)
+
+    def concatenated(self, axis: int, parts: list[str], node: Node) -> str:
+        """One image of several, along an axis."""
+        if len(parts) == 1:
+            return parts[0]
+        return self.builder.node(Concatenate(axis), tuple(parts), node.output, node.origin)
 
     def join(self, name: str) -> None:
         """Put the parts of a tensor together, if it has some."""

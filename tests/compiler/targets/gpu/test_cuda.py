@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
+from dovetail.compiler.front.stored import StoredModel
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.schedule.record_files import write_entries
+from dovetail.compiler.targets.gpu.cuda import find_cuda
+from dovetail.compiler.tune import gpu_kernel
+from dovetail.compiler.tune.gpu_subject import gpu_subject
+from dovetail.compiler.tune.problem import Candidate
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.cuda import LIBRARY, CudaDevice
 from dovetail.runtime.gpu.find import FoundGpu, find_gpus
@@ -52,7 +60,7 @@ def test_a_network_is_one_launch_where_the_driver_has_graphs(
 ) -> None:
     driver = driver_of(monkeypatch, graphs)
     device = CudaDevice("0")
-    assert device.hardware == "Interpreted GPU"
+    assert (device.hardware, device.architecture) == ("Interpreted GPU", "sm_90")
     session, reference = Session(compiled, device), onnxruntime.InferenceSession(str(model))
     (part,) = compiled.parts
     assert isinstance(part, GpuPart)
@@ -103,3 +111,47 @@ def test_a_gpu_that_there_is_not_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     driver_of(monkeypatch)
     with pytest.raises(DeviceError, match="no GPU has the number 3; there are 1"):
         CudaDevice("3")
+
+
+def test_products_of_warpgroups_are_measured_recorded_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the record of a search alone: the default has none, nor has a target without them."""
+    driver = driver_of(monkeypatch)
+    monkeypatch.setattr(gpu_kernel, "_bench", gpu_kernel._bench.__wrapped__)
+    rng = np.random.default_rng(0)
+    weights, x = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 16), (64, 64)))
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape)
+        for name, shape in (("x", [64, 64]), ("y", [64, 16]))
+    ]
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="dense")
+    graph = helper.make_graph(
+        [node], "g", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")]
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    stored = StoredModel(".onnx", model.SerializeToString())
+    subject = gpu_subject(stored, {}, find_cuda("sm_90a"), "cuda")
+    (problem,) = subject.problems()
+    own = {"groups": 1, "rows": 64, "columns": 16, "parts": 1}
+    candidate = Candidate.of({**problem.default().record, **own})
+    measured = problem.job(candidate).run()
+    assert measured.cost
+    assert not measured.error
+    (entries,) = subject.entries({problem.key: (candidate, 0.5)}, {problem.key: measured.cost})
+    write_entries(tmp_path / "records.json", entries)
+    tuned = compile(model, "cuda:sm_90a", CompileOptions(records=(tmp_path / "records.json",)))
+    assert b"wgmma" in source(tuned)
+    assert b"wgmma" not in source(compile(model, "cuda:sm_90a"))
+    driver.log.clear()
+    found = Session(tuned, CudaDevice()).run(None, x)[0]
+    assert "cuFuncSetAttribute" in driver.log
+    want = x.astype(np.float64) @ weights.astype(np.float64)
+    np.testing.assert_allclose(found.astype(np.float64), want, rtol=2e-3, atol=1e-2)
+
+
+def source(module: Module) -> bytes:
+    (part,) = module.parts
+    assert isinstance(part, GpuPart)
+    return bytes(part.source)

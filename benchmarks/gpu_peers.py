@@ -1,0 +1,175 @@
+"""Other engines on a GPU, for ``gpu.py``; each says why it is not there."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from gpu_models import CHAIN, ROWS
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from dovetail.compiler.options import Precision
+
+__all__ = ["PEERS", "Engine", "UnavailableError"]
+
+Arrays = Mapping[str, NDArray[Any]]
+Run = Callable[[Arrays], list[NDArray[Any]]]
+Make = Callable[[Path, str, Precision], "Engine"]
+WORKSPACE_BYTES = 1 << 32
+
+
+class UnavailableError(Exception):
+    """Why an engine does not take part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """run: with copies of inputs and outputs.  seconds: of so many runs, each, without copies."""
+
+    run: Run
+    seconds: Callable[[int], float] | None = None
+    compile_seconds: float = 0.0
+
+
+def _require(*packages: str) -> None:
+    for each in packages:
+        if not find_spec(each):
+            raise UnavailableError(f"{each} is not installed")
+
+
+def of_onnxruntime(path: Path, network: str, precision: Precision) -> Engine:
+    """ONNX Runtime's CUDA provider, as the model says."""
+    _require("onnxruntime")
+    import onnxruntime
+
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        raise UnavailableError("this build of onnxruntime has no CUDA provider")
+    session = onnxruntime.InferenceSession(str(path), providers=["CUDAExecutionProvider"])
+    return Engine(lambda inputs: session.run(None, dict(inputs)))
+
+
+def of_torch(path: Path, network: str, precision: Precision) -> Engine:
+    """A row of products by cuBLAS, or of attentions by the best that PyTorch has in float16.
+
+    Bytes are requantised in float32 after each product.
+    """
+    if not network.startswith(ROWS):
+        raise UnavailableError("it is measured on rows of products and attentions only")
+    torch = _torch()
+    weights = [
+        torch.from_numpy(numpy_helper.to_array(each).copy()).cuda()
+        for each in onnx.load(path).graph.initializer
+        if len(each.dims) > 1
+    ]
+    if weights[0].dim() == 3:
+        k, v = weights[0].mT.contiguous().half()[None], weights[1].half()[None]
+
+    def step(x: Any, weight: Any) -> Any:
+        if weight.dim() == 3:
+            return torch.nn.functional.scaled_dot_product_attention(x, k, v)
+        if x.dtype != torch.int8:
+            return x @ weight
+        scaled = torch._int_mm(x, weight).float() * float(1 / 74 / len(weight) ** 0.5)
+        return scaled.round().clamp(-128, 127).to(torch.int8)
+
+    def given(inputs: Arrays) -> Any:
+        x = torch.from_numpy(inputs["x"]).cuda()
+        return x.half()[None] if x.dim() == 3 else x
+
+    def row(x: Any) -> Any:
+        for number in range(CHAIN):
+            x = step(x, weights[0] if weights[0].dim() == 3 else weights[number])
+        return x
+
+    shape = [each.dim_value for each in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
+    kind = torch.float32 if weights[0].dim() == 3 else weights[0].dtype
+    start = given({"x": torch.ones(shape, dtype=kind).numpy()})
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        found = row(given(inputs))
+        return [(found[0].float() if found.dim() == 4 else found).cpu().numpy()]
+
+    return Engine(run, lambda runs: _timed(torch, lambda: row(start), runs))
+
+
+def of_tensorrt(path: Path, network: str, precision: Precision) -> Engine:
+    """TensorRT's best kernels, by its own measurements; memory is PyTorch's.
+
+    Source: TensorRT's documentation (NVIDIA), Python API.
+    """
+    _require("tensorrt")
+    torch = _torch()
+    import tensorrt
+
+    logger = tensorrt.Logger(tensorrt.Logger.ERROR)
+    builder = tensorrt.Builder(logger)
+    explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
+    definition = builder.create_network(0 if explicit is None else 1 << int(explicit))
+    parser = tensorrt.OnnxParser(definition, logger)
+    if not parser.parse_from_file(str(path)):
+        raise UnavailableError(f"it cannot read the model: {parser.get_error(0).desc()}")
+    config = builder.create_builder_config()
+    config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, WORKSPACE_BYTES)
+    flag = {Precision.FP16: "FP16", Precision.BF16: "BF16"}.get(precision)
+    if flag:
+        if not hasattr(tensorrt.BuilderFlag, flag):
+            raise UnavailableError(f"TensorRT {tensorrt.__version__} has no builder flag {flag}")
+        config.set_flag(getattr(tensorrt.BuilderFlag, flag))
+    begin = time.perf_counter()
+    plan = builder.build_serialized_network(definition, config)
+    if plan is None:
+        raise UnavailableError("it cannot build the model")
+    engine = tensorrt.Runtime(logger).deserialize_cuda_engine(plan)
+    context, seconds = engine.create_execution_context(), time.perf_counter() - begin
+    memory: dict[str, Any] = {}
+    names = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
+    for name in names:
+        kind = np.dtype(tensorrt.nptype(engine.get_tensor_dtype(name)))
+        array = np.ones(tuple(engine.get_tensor_shape(name)), kind)
+        memory[name] = torch.from_numpy(array).cuda()
+        context.set_tensor_address(name, memory[name].data_ptr())
+    mode = tensorrt.TensorIOMode.OUTPUT
+    outputs = [name for name in names if engine.get_tensor_mode(name) == mode]
+
+    def launch() -> None:
+        context.execute_async_v3(torch.cuda.current_stream().cuda_stream)
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        for name, array in inputs.items():
+            memory[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        launch()
+        return [memory[name].cpu().numpy() for name in outputs]
+
+    return Engine(run, lambda runs: _timed(torch, launch, runs), seconds)
+
+
+PEERS: Mapping[str, Make] = {
+    "onnxruntime": of_onnxruntime,
+    "torch": of_torch,
+    "tensorrt": of_tensorrt,
+}
+
+
+def _torch() -> Any:
+    _require("torch")
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UnavailableError("torch finds no CUDA device")
+    return torch
+
+
+def _timed(torch: Any, run: Callable[[], object], runs: int) -> float:
+    """Seconds of a run, of so many one after the other."""
+    run()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        run()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / runs
