@@ -50,7 +50,7 @@ RUNS = "DOVETAIL_BENCH_RUNS"
 """Variable of a run: the module, name and values of each test, as JSON."""
 
 VALUES: dict[str, Any] = {}
-"""Those of the test that runs, inside the simulator."""
+"""Values of the test that runs, inside the simulator."""
 
 TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
