@@ -1,4 +1,4 @@
-"""Programs take no more cycles than they did: worse choices of a plan are exact too, only slower."""
+"""Programs take no more cycles than they did: worse choices of a plan are only slower."""
 
 from collections.abc import Callable
 from dataclasses import replace
