@@ -13,7 +13,7 @@ from dovetail.isa.memories import Memory
 
 __all__ = ["PACE", "join"]
 
-PACE = 0.9
+PACE = 0.98
 """The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
 
 PARTS = {Memory.PAR: 4, Memory.WGT: 16, Memory.TAP: 4, Memory.TAB: 2}
