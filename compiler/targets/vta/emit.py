@@ -20,7 +20,7 @@ from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
 from .capabilities import COLUMNS
 from .check import check
-from .draft import make_draft, whole_cycles, with_loads_postponed
+from .draft import make_draft, whole_cycles, without_waits
 from .layers.activation import Activation, plan_activations
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
@@ -108,7 +108,7 @@ def compile_partition(
         plan = recorded_plan(planner, plans[key])
         draft = make_draft(planner, plan, activations, overlap, timing)
         if overlap is Overlap.LAYERS:
-            draft = with_loads_postponed(draft, config, timing)
+            draft = without_waits(draft, config, timing)
     else:
         draft = fastest(planner, activations, overlap, timing)
     if plans is not None and key not in plans:
